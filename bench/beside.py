@@ -19,10 +19,10 @@ from itertools import pairwise
 from typing import IO, NamedTuple
 
 from bench import HARNESS, POLICY, serving
-from harness.cli.hook.agent_starts import AGENT_STARTS, PlayedPlace
-from harness.cli.hook.played_model import PlayedModel, PlayedScene
 from harness.models.loopback import HttpRequest, Then
 from harness.models.scripted import call
+from harness.plugins.agents.commands.agent_starts import AGENT_STARTS, PlayedPlace
+from harness.plugins.agents.commands.played_model import PlayedModel, PlayedScene
 
 CALLS = 40
 AT_ONCE = 20

@@ -16,15 +16,15 @@ from collections.abc import Callable
 from functools import partial
 
 from bench import row
-from harness.cli.terminal.file_names import FileIndex, walked_names
+from harness.terminal.file_names import FileIndex, walked_names
 
 WORDS = "alpha beta gamma parser lexer main util config server client model view test index data core".split()
 QUESTIONS = ("p", "parser_9", "src/parser", "prs99", "alpbetgamprs", "zzz", "config/ser", "_31.py")
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 START = "import time, prompt_toolkit; b = time.perf_counter(); {}print((time.perf_counter() - b) * 1000)"
 LINE = (
-    "import os, sys; from harness.cli.console import Look; from harness.cli.terminal.prompt_line import PromptLine; "
-    "from harness.cli.terminal.line_history import KeptHistory; from harness.cli.terminal.file_names import FileIndex; "
+    "import os, sys; from harness.terminal.console import Look; from harness.terminal.prompt_line import PromptLine; "
+    "from harness.terminal.line_history import KeptHistory; from harness.terminal.file_names import FileIndex; "
     "PromptLine(history=KeptHistory('/nonexistent/x', None), commands=[], offers={}, keys=(), "
     "files=FileIndex('/', os.environ).matches, vi=False, "
     "look=Look(repaints=True), toolbar=lambda hint: (), next_mode=lambda: None, environment={'TERM': 'xterm'}); "

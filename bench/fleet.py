@@ -28,8 +28,8 @@ from bench import HERE, row
 
 if TYPE_CHECKING:
     from harness.actions import JsonValue
-    from harness.cli.fleet.dbos_queue import DbosQueue
-    from harness.cli.fleet.queue import Done, QueuedTask, TaskAttempt, TaskRow
+    from harness.plugins.fleet.queue.dbos_queue import DbosQueue
+    from harness.plugins.fleet.queue.queue import Done, QueuedTask, TaskAttempt, TaskRow
 
 ROOT = os.path.dirname(HERE)
 VERSION = "bench"
@@ -47,7 +47,7 @@ RESULT: dict[str, JsonValue] = {
 POLICY = 'version = 1\nname = "bench"\n[tools]\ndefault = "deny"\n'
 LOOK = """\
 import json, resource, sys
-from harness.cli.main import main
+from harness.app.main import main
 sys.argv[0] = "harness"
 main()
 used = resource.getrusage(resource.RUSAGE_SELF)
@@ -68,7 +68,7 @@ where workflow_uuid in (select '{batch}:t' || n from generate_series(1, {count} 
 
 def queued(count: int, batch: str = BATCH) -> list[QueuedTask]:
     """Return so many tasks of the size of a real one."""
-    from harness.cli.fleet.queue import QueuedTask
+    from harness.plugins.fleet.queue.queue import QueuedTask
 
     common = {"prompt": PROMPT, "repo": "https://git.example.org/team/service.git", "commit": "a" * 40}
     limits: dict[str, JsonValue] = {"max_turns": 50, "max_cost": 2.0, "model": "m", "policy_sha256": "c" * 64}
@@ -79,14 +79,14 @@ def queued(count: int, batch: str = BATCH) -> list[QueuedTask]:
 
 
 def opened(url: str) -> DbosQueue:
-    from harness.cli.fleet.open_queue import open_queue
+    from harness.plugins.fleet.queue.open_queue import open_queue
 
     return open_queue(url)
 
 
 def take_empty(url: str) -> None:
     """Be a worker whose tasks are nothing, until stdin ends."""
-    from harness.cli.fleet.queue import Done
+    from harness.plugins.fleet.queue.queue import Done
 
     queue = opened(url)
 
@@ -112,7 +112,7 @@ def take_empty(url: str) -> None:
 
 def through(url: str, count: int) -> None:
     """Put tasks in, and have workers take them, which do nothing: tasks a second, and what each costs the database."""
-    from harness.cli.fleet.queue import Batch, QueueLimits
+    from harness.plugins.fleet.queue.queue import Batch, QueueLimits
 
     queue, counters = opened(url), Counters(url)
     before = {table: counters.size(table) for table in TABLES}
@@ -162,7 +162,7 @@ def large(url: str, count: int) -> None:
     """A batch of so many tasks, half of them done: what reads all of it, and one look for a task."""
     import sqlalchemy as sa
 
-    from harness.cli.fleet.queue import Batch
+    from harness.plugins.fleet.queue.queue import Batch
 
     queue, counters = opened(url), Counters(url)
     queue.put(Batch(name=BATCH, out="/results"), queued(1), again=_never)

@@ -18,11 +18,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from harness.actions import Action
-from harness.cli.session_log import close_log, opened_log
-from harness.cli.state import State
-from harness.cli.terminal.file_names import NameIndex
-from harness.cli.terminal.markdown_stream import Markdown
-from harness.cli.terminal.styles import SIXTEEN
 from harness.files.diffs import compare
 from harness.files.workspace import Workspace
 from harness.log.verify import verify
@@ -40,9 +35,14 @@ from harness.redaction.encoded import encoded_spans
 from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import SHAPES, shape_spans
 from harness.redaction.stream import RedactedStream
+from harness.session.session_log import close_log, opened_log
+from harness.session.state import State
 from harness.shell.facets import read_commands
 from harness.shell.loose_words import loose_commands
 from harness.shell.parser import parse
+from harness.terminal.file_names import NameIndex
+from harness.terminal.markdown_stream import Markdown
+from harness.terminal.styles import SIXTEEN
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import suspicious, visible, visible_prose
 from harness.tools.bash import BashTool

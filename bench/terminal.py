@@ -90,8 +90,8 @@ def redacted(pieces: list[str]) -> None:
 
 
 def rendered(pieces: list[str], redactor: Redactor | None = None) -> None:
-    from harness.cli.console import Look
-    from harness.cli.terminal.screen import Screen
+    from harness.terminal.console import Look
+    from harness.terminal.screen import Screen
 
     screen = Screen(sys.stdout, Look(colour=True, repaints=True), redactor=redactor)
     screen.record({"kind": "model_request", "turn": 1, "messages": 1})
@@ -117,9 +117,9 @@ def child(name: str) -> None:
 
 def child_with_keys() -> None:
     """Stream text and the output of a command by turns, as fast as it goes, while keys are read."""
-    from harness.cli.console import Look
-    from harness.cli.terminal.screen import Screen
-    from harness.cli.terminal.type_ahead import TypeAhead
+    from harness.terminal.console import Look
+    from harness.terminal.screen import Screen
+    from harness.terminal.type_ahead import TypeAhead
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the terminal of this session: only then are its keys ours
     screen = Screen(sys.stdout, Look(colour=True, repaints=True))

@@ -15,8 +15,8 @@ from tools import interleaved
 
 from bench import row
 from harness import ActionLog, Agent, Limits, Workspace, builtin_tools, deny_all, load_policy
-from harness.cli.parts import calls_at_once
 from harness.messages import Role
+from harness.session.parts import calls_at_once
 
 SLEEPERS = [f"sleep 1; cat {name}" for name in "abc"]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def program() -> "NoReturn":
     """Be the `harness` command."""
     sys.path[:] = own_entries(sys.path, "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", ""))
-    from harness.cli.main import program as command
+    from harness.app.main import program as command
 
     command()
 

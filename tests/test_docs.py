@@ -18,15 +18,10 @@ import pytest
 from rows import all_rows
 
 from harness.actions import Action
-from harness.cli.commands.slash_command import slash_commands
-from harness.cli.config.config_file import parse_config
-from harness.cli.config.declared import SETTINGS
-from harness.cli.config.model_table import parse_table
-from harness.cli.exits import Exit, exit_code
-from harness.cli.extensions.extensions import Extensions, extensions_in
-from harness.cli.flags import ACTIONS, parser_for
-from harness.cli.main import COMMANDS
-from harness.cli.policy.judged_call import action_for
+from harness.app.commands.slash_command import slash_commands
+from harness.app.flags import ACTIONS, parser_for
+from harness.app.main import COMMANDS
+from harness.app.policy.judged_call import action_for
 from harness.errors import PolicyError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, deny_all
@@ -42,6 +37,11 @@ from harness.policy import loader as policy_file
 from harness.policy.loader import SHIPPED, load_policy, parse_policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
+from harness.session.config.config_file import parse_config
+from harness.session.config.declared import SETTINGS
+from harness.session.config.model_table import parse_table
+from harness.session.exits import Exit, exit_code
+from harness.session.extensions.extensions import Extensions, extensions_in
 from harness.tool_kinds import SHIPPED_TOOLS
 
 if TYPE_CHECKING:
@@ -516,7 +516,7 @@ def test_every_command_of_the_prompt_is_in_its_table() -> None:
 def test_every_variable_that_the_command_line_reads_is_documented() -> None:
     of_settings = {declared.variable for declared in SETTINGS.values()} - {""}
     read_there = {*of_settings, "OPENAI_BASE_URL", "OPENAI_API_KEY"}
-    for path in (ROOT / "harness/cli").rglob("*.py"):
+    for path in (ROOT / "harness/app").rglob("*.py"):
         read_there |= set(re.findall(r"environ(?:ment)?\.get\(\s*\"([A-Z_]+)\"", path.read_text()))
         read_there |= set(
             re.findall(r"(?:folder\(|_opened\(environment, |^VARIABLE = )\"([A-Z_]+)\"", path.read_text(), re.MULTILINE)
@@ -535,7 +535,7 @@ def test_the_two_commands_of_the_readme_stand_there_to_be_copied() -> None:
 
 def test_the_documents_are_short() -> None:
     readme = read("README.md")
-    # Those of the agents are written by a program, which bounds each of them (tests/hook/test_agent_pages.py).
+    # Those of the agents are written by a program, which bounds each of them (tests/plugins/agents/test_agent_pages.py).
     own = (document for document in DOCUMENTS if not document.startswith("docs/agents/"))
     words = sum(len(read(document).split()) for document in own)
     assert (len(readme.split()) <= 2_000, len(readme.splitlines()) <= 200, words <= 20_000) == (True, True, True)

@@ -19,6 +19,9 @@ from rows import all_rows
 import harness
 
 # A room may import the rooms above it that its row names. docs/architecture.md draws them.
+HEART = "nouns text programs shell redaction policy log gate checks loop"
+HANDS = "process sandbox files tools models"
+FRONT = "audit session terminal app"
 ROOMS = {
     "nouns": "",
     "text": "nouns",
@@ -29,50 +32,106 @@ ROOMS = {
     "log": "nouns text redaction",
     "gate": "nouns text policy redaction log",
     "process": "nouns text programs",
-    "sandbox": "nouns text",
-    "files": "nouns text programs policy redaction log",
-    "tools": "nouns text shell policy gate process sandbox files",
-    "models": "nouns text redaction",
-    "loop": "nouns text policy redaction log gate",
-    "mcp": "nouns text policy redaction log gate process sandbox files tools",
-    "audit": "nouns text programs policy redaction log gate files tools",
-    "hook": "nouns text policy redaction log gate process sandbox files tools",
     "checks": "nouns text programs policy redaction log gate process",
-    "cli": "nouns text programs shell policy redaction log gate process sandbox files tools models loop mcp audit hook checks",
+    "sandbox": "nouns text",
+    "files": "nouns text programs policy redaction log process",
+    "tools": "nouns text shell policy gate process sandbox files",
+    "models": "nouns text redaction process",
+    "loop": "nouns text policy redaction log gate",
+    "audit": "nouns text programs policy redaction log gate files tools",
+    "session": f"{HEART} {HANDS} audit",
+    "terminal": f"{HEART} {HANDS} audit session",
+    "app": f"{HEART} {HANDS} audit session terminal",
+    "plugins.acp": f"{HEART} {HANDS} {FRONT}",
+    "plugins.agents": f"{HEART} {HANDS} {FRONT}",
+    "plugins.doctor": f"{HEART} {HANDS} {FRONT}",
+    "plugins.fleet": f"{HEART} {HANDS} {FRONT}",
+    "plugins.insight": f"{HEART} {HANDS} {FRONT}",
+    "plugins.mcp": f"{HEART} {HANDS} {FRONT}",
+    "plugins.media": f"{HEART} {HANDS} {FRONT}",
+    "plugins.reports": f"{HEART} {HANDS} {FRONT}",
 }
+PLUGINS = tuple(room for room in ROOMS if room.startswith("plugins."))
+BETWEEN_PLUGINS: dict[tuple[str, str], str] = {}
+"""Imports of one plugin by another, by the two rooms, each with its reason."""
+TO_TURN = {
+    ("app.commands.conversation", "plugins.insight"),
+    ("app.flags", "plugins.agents"),
+    ("app.flags", "plugins.fleet"),
+    ("app.flags", "plugins.reports"),
+    ("app.main", "plugins.acp"),
+    ("app.main", "plugins.agents"),
+    ("app.main", "plugins.doctor"),
+    ("app.main", "plugins.fleet"),
+    ("app.main", "plugins.mcp"),
+    ("app.policy.declared_tools", "plugins.mcp"),
+    ("app.policy.policy_command", "plugins.insight"),
+    ("app.policy.replay", "plugins.insight"),
+    ("app.run.run_command", "plugins.fleet"),
+    ("app.run.run_end", "plugins.reports"),
+    ("plugins.acp.prompt_blocks", "plugins.media"),
+    ("plugins.agents.commands.each_call", "plugins.insight"),
+    ("plugins.fleet.batch.batch_command", "plugins.reports"),
+    ("plugins.insight.commands.export", "plugins.reports"),
+    ("plugins.mcp.commands.serve_command", "plugins.agents"),
+    ("plugins.reports.html", "plugins.insight"),
+    ("session.config.declared", "terminal"),
+    ("session.extensions.extensions", "plugins.mcp"),
+    ("session.extensions.extensions_here", "plugins.mcp"),
+    ("session.extensions.project_trust", "plugins.mcp"),
+    ("session.own_folders", "terminal"),
+    ("session.parts", "plugins.insight"),
+    ("session.parts", "plugins.mcp"),
+    ("session.parts", "plugins.media"),
+    ("session.parts", "terminal"),
+    ("session.session_log", "app"),
+    ("session.session_log", "terminal"),
+    ("session.signals", "terminal"),
+    ("session.work_folders.git_runner", "plugins.fleet"),
+    ("terminal.question_help", "app"),
+    ("tools", "plugins.media"),
+    ("tools.read_file", "plugins.media"),
+}
+"""Imports against the rows that are still to be turned round, as module and room. This list only gets shorter."""
 PURE = ("text", "programs", "shell", "policy", "redaction")
 """Rooms that compute: they open no file, start nothing and ask no clock."""
 WORLD = frozenset(
     "asyncio fcntl io os random resource select shutil signal socket subprocess sys tempfile threading time".split()
 )
-READS_A_FILE = {"harness.policy.loader": "os", "harness.redaction.redactor": "os"}
+READS_A_FILE = {
+    "harness.policy.loader": "os",
+    "harness.redaction.redactor": "os",
+}
 """What of a pure room touches the disk all the same: a policy, and the key of redaction, are files."""
 FOREIGN = {
     "openai": "models",
-    "pathspec": "policy cli",
-    "prompt_toolkit": "cli",
-    "rich": "cli",
-    "markdown_it": "models cli",
-    "acp": "cli",
-    "argparse": "cli",
-    "duckdb": "cli",
-    "fsspec": "cli",
-    "pypdf": "tools",
-    "jsonschema": "cli mcp",
-    "jsonschema_specifications": "cli",
-    "selectolax": "tools",  # in a process of its own
-    "referencing": "cli",
+    "pathspec": "policy app session",
+    "prompt_toolkit": "terminal",
+    "rich": "terminal plugins.fleet",
+    "markdown_it": "models terminal",
+    "acp": "plugins.acp",
+    "argparse": f"session terminal app {' '.join(PLUGINS)}",
+    "duckdb": "plugins.insight",
+    "fsspec": "plugins.fleet",
+    "pypdf": "plugins.media",
+    "jsonschema": "app plugins.mcp",
+    "jsonschema_specifications": "app",
+    "selectolax": "plugins.media",  # in a process of its own
+    "referencing": "app",
 }
-LAZY = frozenset(("difflib", "duckdb", "jsonschema", "openai", "pathspec", "rich", "selectolax", "subprocess"))
-"""Slow to import (10 to 500 ms): outside of cli/ only inside of functions."""
+SLOW = frozenset(("difflib", "duckdb", "jsonschema", "openai", "pathspec", "rich", "selectolax", "subprocess"))
+"""Slow to import (10 to 500 ms): below `session`, only inside of functions."""
 NEVER = frozenset(("dataclasses", "httpx", "inspect", "pathlib", "pickle", "requests"))
 """What start-up cannot afford, or what openai alone is for."""
 OF_EXTRAS = frozenset(("acp", "anyio", "asyncio", "dbos", "httpx2", "mcp", "mcp_types", "pydantic", "sqlalchemy"))
 """Packages of the extras `acp`, `mcp` and `fleet`, and what goes with them."""
 ON_EXTRAS = (
-    "harness.cli.serve.", "harness.mcp.client.", "harness.mcp.client_link", "harness.cli.fleet.dbos_queue",
-    "harness.cli.fleet.ledger",
-)  # fmt: skip
+    "harness.plugins.acp.",
+    "harness.plugins.mcp.client.",
+    "harness.plugins.mcp.client_link",
+    "harness.plugins.fleet.queue.dbos_queue",
+    "harness.plugins.fleet.queue.ledger",
+)
 """Modules that stand on them: nobody else imports them but inside of a function."""
 
 
@@ -136,8 +195,11 @@ ENTRIES = ("harness", "harness.__main__")
 
 
 def room_of(module: str) -> str:
-    first = module.split(".")[1] if "." in module else ""
-    return first if first in ROOMS else "nouns"
+    """Return the room of a module: a folder of the package, or of `plugins`."""
+    parts = module.split(".")[1:]
+    if parts[:1] == ["plugins"] and len(parts) > 1:
+        return ".".join(parts[:2])
+    return parts[0] if parts and parts[0] in ROOMS else "nouns"
 
 
 def everywhere(wrong: Iterator[str]) -> None:
@@ -149,14 +211,27 @@ def test_a_room_imports_only_the_rooms_of_its_row() -> None:
     for room, row in ROOMS.items():
         assert set(row.split()) <= above, f"{room} may import downward only"
         above.add(room)
-    everywhere(
-        f"{module}:{found.line} imports {found.name}"
+    upward = {
+        (module.removeprefix("harness."), room): found.line
         for module, found_there in imports().items()
         if module not in ENTRIES
         for found in found_there
         if found.name.startswith("harness.")
-        and room_of(found.name) not in {room_of(module), *ROOMS[room_of(module)].split()}
+        and (room := room_of(found.name)) not in {room_of(module), *ROOMS[room_of(module)].split()}
+        and (room_of(module), room) not in BETWEEN_PLUGINS
+    }
+    everywhere(
+        f"{module}:{line} imports {room}" for (module, room), line in upward.items() if (module, room) not in TO_TURN
     )
+    assert set(upward) >= TO_TURN, "an import is turned round: take it out of the list"
+
+
+def test_each_folder_is_a_room_with_a_row() -> None:
+    folders = {
+        room_of(module) for module in PATHS if module.count(".") > 1 and not module.startswith("harness.plugins.")
+    }
+    plugins = {room_of(module) for module in PATHS if module.startswith("harness.plugins.")}
+    assert folders | plugins | {"nouns"} == set(ROOMS)
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -228,7 +303,7 @@ def test_foreign_packages_stand_where_the_design_has_them() -> None:
             or (top in OF_EXTRAS and not module.startswith(ON_EXTRAS))
             or (top in FOREIGN and room_of(module) not in FOREIGN[top].split())
             or (top not in FOREIGN and top not in OF_EXTRAS and top not in sys.stdlib_module_names)
-            or (top in LAZY and found.at_start and room_of(module) != "cli")
+            or (top in SLOW and found.at_start and room_of(module) not in (*FRONT.split(), *PLUGINS))
         )
     )
 
@@ -245,13 +320,13 @@ def test_what_stands_on_an_extra_is_imported_when_it_is_needed() -> None:
 
 def test_the_environment_is_read_in_the_command_line_and_by_one_default_of_the_tools() -> None:
     readers = {
-        "cli" if room_of(module) == "cli" else module
+        room if (room := room_of(module)) in ("app", "session") else module
         for module, tree in sources().items()
         if module not in ENTRIES
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv")
     }
-    assert readers == {"cli", "harness.tools.command_runner"}
+    assert readers == {"app", "session", "harness.tools.command_runner"}
 
 
 def test_nothing_happens_when_a_module_is_imported() -> None:
@@ -322,14 +397,14 @@ def _loaded(code: str, folder: Path) -> set[str]:
         ("import harness", set()),
         ("from harness import *", set()),
         ("from harness.models.openai_chat import OpenAIChat; OpenAIChat('m')", set()),
-        ("from harness.cli.main import main; main(['--version'])", set()),
-        ("from harness.cli.main import main; main(['audit', 'list'])", set()),
-        ("from harness.cli.main import main; main(['policy', 'explain', 'ls -la'])", set()),
-        ("from harness.cli.main import main; main(['policy', 'check', 'ci'])", set()),
-        ("from harness.cli.main import main; main(['config', 'show', '--origin'])", set()),
-        ("from harness.cli.main import main; main(['help'])", set()),
-        ("from harness.cli.main import main; main(['mcp', 'list'])", set()),
-        ("import harness.cli.mcp.proxy_command", set()),
+        ("from harness.app.main import main; main(['--version'])", set()),
+        ("from harness.app.main import main; main(['audit', 'list'])", set()),
+        ("from harness.app.main import main; main(['policy', 'explain', 'ls -la'])", set()),
+        ("from harness.app.main import main; main(['policy', 'check', 'ci'])", set()),
+        ("from harness.app.main import main; main(['config', 'show', '--origin'])", set()),
+        ("from harness.app.main import main; main(['help'])", set()),
+        ("from harness.app.main import main; main(['mcp', 'list'])", set()),
+        ("import harness.plugins.mcp.commands.proxy_command", set()),
         ("import prompt_toolkit", {"prompt_toolkit"}),  # the rows above would notice
     ],
 )

@@ -138,7 +138,7 @@ def apply(change: Replacement, workspace: Workspace, images: BeforeImages | None
 
 def put(change: Replacement, images: BeforeImages | None) -> str:
     """Do the same for a path that is known to be resolved: no link is followed on the way."""
-    from harness.own_code import own_code  # with the first write
+    from harness.process.own_code import own_code  # with the first write
 
     path = change.path
     own_code().note_before((path.real,))

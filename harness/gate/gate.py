@@ -25,7 +25,7 @@ from harness.gate.ruling import Permit, Refusal, rule_on
 from harness.gate.tool import Attempt, BesideTool, ConfinedTool, Neighbour, NotedBefore, SeenTool, TimedTool
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
-from harness.log.kept_pictures import pictures_beside
+from harness.log.attachments import pictures_beside
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.place_changes import PlaceChange
 from harness.policy.built_in import is_entry_point

@@ -11,7 +11,7 @@ from harness.gate.approval import Answer, Approval
 from harness.gate.judged_json import effect_fields, facet_fields
 from harness.host_connection import HostConnection
 from harness.log.action_log import ActionLog
-from harness.log.kept_pictures import picture_fields
+from harness.log.attachments import picture_fields
 from harness.messages import ToolCall, ToolResult
 from harness.record import Record, field_names
 from harness.text.visible import visible_line

@@ -13,5 +13,5 @@ Then, to read logs:
     growing_log.py  the head of a log that is being written
     clocks.py       times, written and read
 
-Not here: what an auditor asks of logs (audit/), and in which folder they lie (cli/state.py).
+Not here: what an auditor asks of logs (audit/), and in which folder they lie (session/state.py).
 """

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from harness.actions import JsonValue
 from harness.history import History
-from harness.log.kept_pictures import picture_fields, pictures_of
+from harness.log.attachments import picture_fields, pictures_of
 from harness.log.order import SUMMARY, LogRecord
 from harness.messages import FinishReason, Message, Picture, Role, ToolCall
 from harness.record import Record

@@ -28,7 +28,7 @@ from harness.history import History
 from harness.interrupt import Interrupt, Interrupted
 from harness.limits import Limits, strictest
 from harness.log.action_log import ActionLog
-from harness.log.kept_pictures import picture_fields
+from harness.log.attachments import picture_fields
 from harness.log.order import LogRecord
 from harness.loop.checked_sessions import CheckedSessions
 from harness.loop.compaction import due, summarize

@@ -229,7 +229,7 @@ def _trusted(endpoint: Endpoint, httpx: ModuleType) -> ssl.SSLContext:
 
     if (endpoint.base_url or "").lower().startswith("http://"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    from harness.own_code import own_code
+    from harness.process.own_code import own_code
 
     own_code().check_certificates()
     name = next((name for name in CERTIFICATE_VARIABLES if endpoint.certificate_paths.get(name)), "")

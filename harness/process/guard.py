@@ -82,7 +82,7 @@ class Guard:
         with self._lock:
             if self._table < 0 or (self._pipe >= 0 and self._alive()):
                 return
-            from harness.own_code import own_code  # not needed by the process itself
+            from harness.process.own_code import own_code  # not needed by the process itself
 
             options = own_code().python_options()
             if self._pipe >= 0:

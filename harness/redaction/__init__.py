@@ -7,5 +7,5 @@
     stream.py          the same for a text that comes in pieces
     marks.py           the form of a mark, for whoever reads redacted text
 
-Not here: where secrets come from (cli/environment_secrets.py).
+Not here: where secrets come from (session/environment_secrets.py).
 """

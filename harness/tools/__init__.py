@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from harness.files.before_images import BeforeImages
     from harness.files.workspace import Workspace
     from harness.gate.tool import Tool
+    from harness.plugins.media.picture_page import PictureTaker
     from harness.policy.policy import Policy
     from harness.process.lent_terminal import LentTerminal
     from harness.tools.ask_user import UserAnswer, UserQuestion
     from harness.tools.command_runner import CommandRunner
     from harness.tools.delegate import Helpers
-    from harness.tools.picture_page import PictureTaker
     from harness.tools.script_declaration import ScriptDeclaration
 
 
@@ -125,7 +125,7 @@ def optional_tools(
 
         tools.append(TodoTool())
     if "web_fetch" in names:
-        from harness.tools.web_fetch import WebFetchTool
+        from harness.plugins.media.web_fetch import WebFetchTool
 
         tools.append(WebFetchTool(environment=environment or {}, stops=stops))
     return tuple(tools)

@@ -245,7 +245,7 @@ class CommandWalls:
         """Return walls in which the environment of the program stays as it is, where these can do that; note what cannot."""
         if walls.reader:
             return walls
-        from harness.own_code import own_code
+        from harness.process.own_code import own_code
         from harness.sandbox import hides_where_it_may_write
 
         code = own_code()
@@ -259,7 +259,7 @@ class CommandWalls:
 def _note_code(write: Sequence[str] | None, kept: str = "") -> None:
     """Note the program's own code before a command that may write these places (see `OwnCode.note_before`), and let the guard
     load its own."""
-    from harness.own_code import own_code
+    from harness.process.own_code import own_code
 
     own_code().note_before(write, kept)
     if own_code().is_noted:

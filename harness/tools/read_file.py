@@ -21,20 +21,20 @@ from harness.files.judged_files import (
     shown,
     where,
 )
-from harness.files.pictures import picture_type
 from harness.files.workspace import Workspace
 from harness.gate.arguments import PATH_SCHEMA, text, whole
 from harness.gate.tool import Arguments, Neighbour, ToolOutput
 from harness.limits import Limits, strictest
 from harness.messages import ToolCall
 from harness.model import ToolSpec
+from harness.plugins.media.pdf_pages import PDF_MARK, pdf_page
+from harness.plugins.media.picture_page import PictureTaker, picture_page
+from harness.plugins.media.pictures import picture_type
 from harness.process.capture import RESERVED_CHARACTERS, result_characters
 from harness.record import Record
 from harness.regex import regex
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import READ_FILE
-from harness.tools.pdf_pages import PDF_MARK, pdf_page
-from harness.tools.picture_page import PictureTaker, picture_page
 
 if TYPE_CHECKING:
     from harness.tools.command_runner import CommandRunner

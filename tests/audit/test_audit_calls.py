@@ -12,6 +12,8 @@ import pytest
 from rows import all_rows
 
 from harness.actions import JsonValue
+from harness.app.audit.list import sessions_of
+from harness.app.audit.show import CallFilter
 from harness.audit.calls import CALL_KINDS, Fate, Joiner, LoggedCall, logged_calls, number, text, word
 from harness.audit.logged_changes import (
     FileOnDisk,
@@ -24,7 +26,9 @@ from harness.audit.logged_changes import (
     found_changes,
     undone_calls,
 )
-from harness.audit.questions import (
+from harness.log.order import LogRecord
+from harness.log.reader import records
+from harness.plugins.insight.questions import (
     LoggedRefusal,
     OpenSession,
     RefusalCounts,
@@ -34,11 +38,7 @@ from harness.audit.questions import (
     questions,
     refusals,
 )
-from harness.audit.stats import QuestionCount
-from harness.cli.audit.list import sessions_of
-from harness.cli.audit.show import CallFilter
-from harness.log.order import LogRecord
-from harness.log.reader import records
+from harness.plugins.insight.stats import QuestionCount
 
 Fields = dict[str, JsonValue]
 OF_CALLS = ("call_proposed", "decision", "approval_asked", "approval_answered", "intent", "outcome")

@@ -24,9 +24,9 @@ def report(runs, *, with_answer):
         yield f"{run.end_words}, {len(run.facts.calls)} calls\\n"
 """
 WITH_ROWS = """
-from harness.audit.export import EXPORTS
-from harness.audit.run_reports import RUN_REPORTS
-from harness.cli.main import program
+from harness.plugins.insight.export import EXPORTS
+from harness.plugins.reports import RUN_REPORTS
+from harness.app.main import program
 
 EXPORTS["words"] = "words_export"
 RUN_REPORTS["words"] = "words_report"

@@ -14,7 +14,6 @@ from places import shell_word
 from rows import all_rows
 
 from harness.actions import Action, Command, Effects
-from harness.cli.terminal.question import Question, Usual, question_rows
 from harness.gate.approval import Answer, Approval
 from harness.gate.call_checks import CheckAnswer, CheckEvent, tightened
 from harness.gate.ruling import NO_DETOUR
@@ -23,6 +22,7 @@ from harness.log.verify import verify
 from harness.messages import StopReason
 from harness.policy.rules import Decision, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.terminal.question import Question, Usual, question_rows
 
 
 def answers(decision: str, reason: str = "says the hook") -> str:

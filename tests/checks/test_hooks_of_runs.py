@@ -11,8 +11,8 @@ from program import Program
 from rows import all_rows
 from run_scene import bash, flags_of
 
-from harness.cli.exits import Exit
 from harness.models.scripted import replies, say
+from harness.session.exits import Exit
 
 ECHO = 'version = 1\n[tools]\ndefault = "deny"\n[[rule]]\nid = "e"\ndecision = "auto"\nargv = ["echo", "..."]\n'
 DENIES = """echo '{"decision": "deny", "reason": "not today"}'"""

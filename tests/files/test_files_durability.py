@@ -261,7 +261,7 @@ import pathspec
 from file_road import Road
 from harness.redaction.redactor import Redactor
 import harness.files.judged_files
-import harness.own_code
+import harness.process.own_code
 
 os.setgroups([])
 os.setgid(int(sys.argv[3]))

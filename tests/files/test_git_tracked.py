@@ -16,7 +16,7 @@ from rows import all_rows
 from sizes import proof_size, spread
 
 from harness.actions import Access
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.files.repository import read_index, tracked_from
 from harness.files.untracked import untracked_files
 from harness.files.workspace import Workspace

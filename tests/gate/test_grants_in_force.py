@@ -17,11 +17,7 @@ from log_scene import forged
 from rows import all_rows
 
 from harness.actions import Action, JsonValue
-from harness.cli.audit.verify import redecided
-from harness.cli.kept_grants import KeptGrants
-from harness.cli.state import State
-from harness.cli.terminal.question import by_model
-from harness.cli.trace import event_line
+from harness.app.audit.verify import redecided
 from harness.gate.approval import Answer, Approval, Approver
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
@@ -34,6 +30,10 @@ from harness.policy.rules import Origin
 from harness.policy.session_grants import Grant, GrantPattern, GrantScope
 from harness.policy.verdict import Verdict
 from harness.record import replace
+from harness.session.kept_grants import KeptGrants
+from harness.session.state import State
+from harness.terminal.question import by_model
+from harness.terminal.trace import event_line
 from policies import ASKING
 
 
@@ -201,7 +201,7 @@ def test_a_revocation_that_was_cut_short_is_not_thrown_away(tmp_path: Path, left
 
 KEEPING = """
 import os, resource, sys
-from harness.cli.kept_grants import KeptGrants
+from harness.session.kept_grants import KeptGrants
 from harness.policy.session_grants import GrantPattern
 kept = KeptGrants(sys.argv[1], "w", "/w")
 (grant,) = kept.read().grants

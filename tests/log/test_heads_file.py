@@ -19,11 +19,11 @@ from rows import all_rows
 from sizes import proof_size
 from work import lines_run
 
-from harness.cli.session_log import NOTE_RECORDS, NOTE_SECONDS, HeadNotes, pinned
-from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog
 from harness.log.heads_file import HeadsFile, KnownHead, NotedLogs, append_note, notes_in
+from harness.session.session_log import NOTE_RECORDS, NOTE_SECONDS, HeadNotes, pinned
+from harness.session.state import State
 
 pytestmark = pytest.mark.forges_logs
 
@@ -296,8 +296,8 @@ def test_a_writer_that_hangs_with_the_lock_does_not_stop_the_others(tmp_path: Pa
 KILLED = """
 import os, sys
 from harness.log.action_log import ActionLog
-from harness.cli.session_log import HeadNotes
-from harness.cli.state import State
+from harness.session.session_log import HeadNotes
+from harness.session.state import State
 state = State(state=sys.argv[1], config=sys.argv[1])
 log = ActionLog.open(state.new_log_path("/srv/shop"))
 log.observers.append(HeadNotes(state, log, clock=lambda: 0.0).record)

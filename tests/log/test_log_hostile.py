@@ -19,7 +19,7 @@ from log_world import World, digest_of, reply
 from rows import all_rows
 
 from harness.actions import Action, JsonValue
-from harness.cli.audit import VERBS
+from harness.app.audit import VERBS
 from harness.errors import LogError
 from harness.gate.approval import Answer, Approval
 from harness.gate.records import MAX_LOGGED_ARGUMENTS
@@ -271,7 +271,7 @@ JSON_TOO = (
 
 def put_into_the_state(program: Program, name: str, data: bytes) -> str:
     """Put a log where the program looks for those of its workspace, and return its path."""
-    from harness.cli.state import State
+    from harness.session.state import State
 
     folder = Path(State.of(program.environment).log_folder(str(program.workspace)))
     folder.mkdir(parents=True, exist_ok=True)

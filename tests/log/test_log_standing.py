@@ -251,7 +251,7 @@ def test_a_log_that_is_gone_is_told_of_where_logs_are_looked_for(scene: Scene) -
 ALL_IN_ONE = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (500_000_000, 500_000_000))
-from harness.cli.main import main
+from harness.app.main import main
 for words in json.loads(sys.argv[1]):
     print(words, main(words), file=sys.stderr)
 """

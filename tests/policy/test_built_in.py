@@ -14,9 +14,9 @@ from sizes import examples, spread
 from work import assert_linear
 
 from harness.actions import Action
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
-from harness.hook.guarded_agent import AGENTS, agent_named
+from harness.plugins.agents.guarded_agent import AGENTS, agent_named
 from harness.policy.built_in import ENTRY_POINTS, PROTECTED_NAMES, is_entry_point
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy

@@ -9,7 +9,7 @@ import pytest
 from rows import all_rows
 
 from harness.actions import Unconfined
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
 from harness.policy.grant_offers import Offer, WallsHere, offer_for
 from harness.policy.loader import parse_policy

@@ -22,7 +22,7 @@ from recorded_tasks import tasks
 from rows import all_rows
 
 from harness.actions import Access, Action, Effects, Enforcement, Opaque, PathAccess, Place, Unconfined
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.policy.destruction import destroys
 from harness.policy.effects import sandbox_of
 from harness.policy.grant_offers import WallsHere, command_of, offer_for

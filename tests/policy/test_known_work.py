@@ -7,7 +7,7 @@ from judged_world import made, table_lines
 from places import shell_word
 from rows import all_rows
 
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
 from harness.policy.grant_offers import WallsHere, offer_for
 from harness.policy.loader import load_policy

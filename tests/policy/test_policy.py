@@ -14,7 +14,7 @@ from rows import all_rows
 from sizes import examples
 
 from harness.actions import Access, Action, ToolBounds, ToolUse
-from harness.cli.policy.judged_call import action_for, call_from_outside, tool_use
+from harness.app.policy.judged_call import action_for, call_from_outside, tool_use
 from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.policy.loader import combine, parse_policy, tightening_only

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rows import all_rows
 
 from harness.actions import Action, Enforcement, Unconfined
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.policy.grant_offers import Offer, WallsHere, offer_for

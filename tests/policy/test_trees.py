@@ -14,7 +14,7 @@ from places import ROOT, shell_word
 from rows import all_rows
 
 from harness.actions import Enforcement
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.files.trees import (
     MAX_BELOW,
     MAX_MATCHES,

@@ -13,8 +13,7 @@ from rows import all_rows
 from sizes import examples
 
 from harness.actions import Access, Action, JsonValue, Place, ToolArgument, ToolBounds, ToolUse
-from harness.cli.policy.judged_call import call_from_outside
-from harness.cli.policy.policies import with_plan_mode
+from harness.app.policy.judged_call import call_from_outside
 from harness.files.workspace import Workspace
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer, WallsHere, offer_for
@@ -26,6 +25,7 @@ from harness.policy.session_grants import pattern_fields, pattern_from, pattern_
 from harness.policy.tool_arguments import MOST_ARGUMENTS, MOST_CHARACTERS, MOST_DEPTH, REST, tool_arguments
 from harness.policy.verdict import Source, evaluate
 from harness.record import replace
+from harness.session.policies import with_plan_mode
 
 TABLE = Path(__file__).with_name("where.txt")
 TOOL = "mcp__srv__do"

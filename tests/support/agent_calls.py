@@ -8,9 +8,9 @@ from pathlib import Path
 
 from agent_rig import INNER_PROMPT
 
-from harness.cli.hook.agent_starts import AGENT_STARTS
 from harness.messages import ToolCall
 from harness.models.scripted import call
+from harness.plugins.agents.commands.agent_starts import AGENT_STARTS
 
 Deeds = Mapping[str, tuple[ToolCall, ...]]
 """Calls by what they do: each is a step."""

@@ -10,12 +10,12 @@ from pathlib import Path
 from broken_hook import BROKEN, TABLE, rows_of
 from places import ROOT
 
-from harness.cli.hook.agent_starts import AGENT_STARTS
-from harness.cli.hook.each_call import OWN_SECONDS
-from harness.hook.event import HookEvent, When
-from harness.hook.foreign_call import NAMES, ForeignKind
-from harness.hook.guarded_agent import GuardedAgent, HookAnswer, agent_named
-from harness.hook.waiting import WAITS_SECONDS
+from harness.plugins.agents.commands.agent_starts import AGENT_STARTS
+from harness.plugins.agents.commands.each_call import OWN_SECONDS
+from harness.plugins.agents.event import HookEvent, When
+from harness.plugins.agents.foreign_call import NAMES, ForeignKind
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, agent_named
+from harness.session.waiting import WAITS_SECONDS
 
 FOLDER = Path(ROOT, "docs", "agents")
 PLAIN = Path(ROOT, "tests", "agents", "what_runs.txt")
@@ -45,7 +45,7 @@ def page(name: str) -> str:
     """Return the page of an agent."""
     agent = agent_named(name)
     parts = (
-        f"# {agent.title}\n\n<!--tests/agents/write_pages.py-->\n\n{_place(agent)}",
+        f"# {agent.title}\n\n<!--tests/plugins/agents/real/write_pages.py-->\n\n{_place(agent)}",
         f"## Answers\n\n{_answers(agent)}",
         f"## Commands\n\n{_walls(agent)}",
         f"## Tools\n\n{_tools(agent)}",

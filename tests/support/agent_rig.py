@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from places import ROOT
 
-from harness.cli.hook.agent_run import AgentRun, run_agent
-from harness.cli.hook.agent_starts import AGENT_STARTS, PlayedPlace
-from harness.cli.hook.played_model import PlayedModel, PlayedScene
 from harness.messages import ToolCall
+from harness.plugins.agents.commands.agent_run import AgentRun, run_agent
+from harness.plugins.agents.commands.agent_starts import AGENT_STARTS, PlayedPlace
+from harness.plugins.agents.commands.played_model import PlayedModel, PlayedScene
 
 FOLDER = os.environ.get("HARNESS_AGENTS", "")
-"""Where `tests/agents/install_agents.py` put the agents."""
+"""Where `tests/plugins/agents/real/install_agents.py` put the agents."""
 SCRIPTS = Path(ROOT, "tests", "agents")
 PROMPT = "Play the scene."
 INNER_PROMPT = "Play the inner scene."

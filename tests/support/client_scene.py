@@ -22,13 +22,13 @@ from harness.gate.approval import Approver, deny_all
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import Tool, ToolOutput
 from harness.limits import Limits
-from harness.mcp.configured_server import ServerReport
-from harness.mcp.mcp_servers import McpServers, unrecorded
-from harness.mcp.pins import PinFile
-from harness.mcp.server_declaration import declared
-from harness.mcp.server_walls import ServerStarter
-from harness.mcp.tool_description import ToolDescription
 from harness.messages import ToolCall
+from harness.plugins.mcp.configured_server import ServerReport
+from harness.plugins.mcp.mcp_servers import McpServers, unrecorded
+from harness.plugins.mcp.pins import PinFile
+from harness.plugins.mcp.server_declaration import declared
+from harness.plugins.mcp.server_walls import ServerStarter
+from harness.plugins.mcp.tool_description import ToolDescription
 from harness.policy.loader import parse_policy
 from harness.process.capture import OutputFolder
 from harness.tools.command_walls import CommandWalls

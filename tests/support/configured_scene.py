@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from run_scene import written
 
-from harness.mcp.pins import PinFile
-from harness.mcp.tool_description import ToolDescription, described
 from harness.models.scripted import Reply, call, replies, say
+from harness.plugins.mcp.pins import PinFile
+from harness.plugins.mcp.tool_description import ToolDescription, described
 
 if TYPE_CHECKING:
     from program import Done, LogRecord, Program

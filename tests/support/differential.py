@@ -34,7 +34,7 @@ from program_grammar import GIT_COMMANDS, REAL_PROGRAMS, option_scripts, options
 from script_grammar import BARE_WORD, Made, scripts, seeds
 
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
 from harness.policy.loader import parse_policy
 from harness.policy.rules import Decision

@@ -89,7 +89,7 @@ sys.stdin = sys.__stdin__ = open(0)
 sys.stdout = sys.__stdout__ = open(1, "w")
 sys.stderr = sys.__stderr__ = open(2, "w", 1, errors="backslashreplace")
 try:
-    harness.cli.main.program()
+    harness.app.main.program()
 except SystemExit as end:
     code = int(end.code)
 # The end of Python, but for taking a thousand modules down: it takes as long as all before.

@@ -12,7 +12,6 @@ from log_auditor import audited
 from log_scene import unsynced
 
 from harness.actions import Action
-from harness.cli.kept_grants import KeptGrants
 from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval, Approver
@@ -29,6 +28,7 @@ from harness.policy.policy import Policy
 from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import Verdict
 from harness.sandbox import Machine
+from harness.session.kept_grants import KeptGrants
 from harness.tools import builtin_tools
 from harness.tools.bash import BashTool
 from harness.tools.command_runner import CommandRunner

@@ -11,10 +11,10 @@ from typing import Any
 
 from program import Done, Program
 
-from harness.hook.guarded_agent import REFUSED
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.verify import verify
+from harness.plugins.agents.guarded_agent import REFUSED
 
 
 class Hooked:

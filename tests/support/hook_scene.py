@@ -11,17 +11,17 @@ from harness.files.before_images import BeforeImages
 from harness.gate.approval import Approver, deny_all
 from harness.gate.call_checks import NO_CHECKS
 from harness.gate.records import Advice
-from harness.hook.answering import answer
-from harness.hook.guarded_agent import GuardedAgent, HookAnswer, agent_named
-from harness.hook.hook_parts import HookParts
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.verify import verify
+from harness.plugins.agents.answering import answer
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, agent_named
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.redaction.redactor import Redactor
+from harness.session.asked_call import HookParts
 
 UNBOUND = {"type": "turn_context", "payload": {"sandbox_policy": {"type": "danger-full-access"}}}
 """What Codex writes of a turn whose commands run without its own sandbox."""

@@ -16,13 +16,13 @@ from screen_scene import SECONDS, PlayedTerminal
 
 PROGRAM = """
 import json, os, sys
-from harness.cli.console import look_of
-from harness.cli.terminal.completion import Offered
-from harness.cli.terminal.file_names import FileIndex
-from harness.cli.terminal.key_panel import KeyWords
-from harness.cli.terminal.line_history import KeptHistory
-from harness.cli.terminal.prompt_line import PromptLine
-from harness.cli.repl.status_line import Status, status_parts
+from harness.terminal.console import look_of
+from harness.terminal.completion import Offered
+from harness.terminal.file_names import FileIndex
+from harness.terminal.key_panel import KeyWords
+from harness.terminal.line_history import KeptHistory
+from harness.terminal.prompt_line import PromptLine
+from harness.app.repl.status_line import Status, status_parts
 from harness.record import replace
 from harness.redaction.redactor import Redactor
 

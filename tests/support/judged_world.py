@@ -11,7 +11,7 @@ from typing import NamedTuple
 from places import ROOT
 
 from harness.actions import Action
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy, parse_policy
 from harness.policy.policy import Policy

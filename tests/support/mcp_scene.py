@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 from process_scene import wait_until
 from run_scene import written
 
-from harness.mcp.pins import PinFile
-from harness.mcp.tool_description import ToolDescription, described
+from harness.plugins.mcp.pins import PinFile
+from harness.plugins.mcp.tool_description import ToolDescription, described
 
 if TYPE_CHECKING:
     from program import LogRecord, Program

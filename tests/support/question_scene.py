@@ -21,11 +21,7 @@ import pyte
 import pytest
 
 from harness.actions import Action, Effects, ToolUse
-from harness.cli.console import Look
-from harness.cli.policy.judged_call import call_from_outside
-from harness.cli.terminal.approver import TerminalApprover, nothing_to_advise
-from harness.cli.terminal.keys import Event, Keyboard
-from harness.cli.terminal.screen import Screen
+from harness.app.policy.judged_call import call_from_outside
 from harness.files.baselines import Baselines
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval
@@ -37,6 +33,10 @@ from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import replace
+from harness.terminal.approver import TerminalApprover, nothing_to_advise
+from harness.terminal.console import Look
+from harness.terminal.keys import Event, Keyboard
+from harness.terminal.screen import Screen
 from harness.tools.bash import BashTool
 from harness.tools.edit_file import EditFileTool
 from harness.tools.write_file import WriteFileTool

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 from places import ROOT
 
-TABLE = Path(ROOT, "tests", "agents", "sent_events.txt")
+TABLE = Path(ROOT, "tests", "plugins", "agents", "real", "sent_events.txt")
 _HEADER = """\
 # Events as six agents sent them to a hook: agent, event, the very JSON, tabs between. Paths, ids and times are made the same.
-# Written by tests/agents/record_events.py; the versions of the agents stand in harness/cli/hook/agent_starts.py.
+# Written by tests/plugins/agents/real/record_events.py.
+# The versions of the agents stand in harness/plugins/agents/commands/agent_starts.py.
 """
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from forged_logs import DIGEST, decided, done, ended, intended, one_call, proposed, started
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import run_report
-from harness.audit.run_reports.facts import RunFacts
-from harness.audit.run_reports.reported import ReportedRun
-from harness.audit.run_reports.result import result_object
+from harness.app.run.facts import RunFacts
+from harness.app.run.reported import ReportedRun
+from harness.app.run.result import result_object
 from harness.log.order import LogRecord
 from harness.log.schema import RECORDS
+from harness.plugins.reports import run_report
 
 Step = tuple[str, Mapping[str, JsonValue]]
 

@@ -13,8 +13,8 @@ from fsspec import register_implementation
 from fsspec.implementations.memory import MemoryFileSystem
 
 from harness.actions import JsonValue
-from harness.cli.batch.task import Task
-from harness.cli.batch.task_folder import TaskFolder
+from harness.plugins.fleet.batch.task import Task
+from harness.plugins.fleet.batch.task_folder import TaskFolder
 
 TASK = Task(id="t", prompt="Do it.")
 

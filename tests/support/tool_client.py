@@ -14,7 +14,7 @@ from anyio.from_thread import start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from harness.mcp.question_form import FIELD
+from harness.plugins.mcp.question_form import FIELD
 
 if TYPE_CHECKING:
     from program import LogRecord, Program

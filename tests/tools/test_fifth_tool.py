@@ -16,10 +16,6 @@ from rows import all_rows
 import harness
 from harness import ActionLog, Agent, Answer, Approval, Tool, ToolError, ToolOutput, Verdict, Workspace, builtin_tools
 from harness.actions import Access, Action, Effects, JsonValue
-from harness.cli.session_log import close_log
-from harness.cli.state import State
-from harness.cli.terminal.editor import is_editable
-from harness.cli.terminal.question import Question, question_rows
 from harness.messages import ResultStatus, StopReason, ToolCall
 from harness.model import ToolSpec
 from harness.models.scripted import call
@@ -27,6 +23,10 @@ from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
+from harness.session.session_log import close_log
+from harness.session.state import State
+from harness.terminal.editor import is_editable
+from harness.terminal.question import Question, question_rows
 from harness.tool_kinds import SHIPPED_TOOLS, Does, ToolKind
 
 if TYPE_CHECKING:
@@ -167,18 +167,18 @@ def test_a_fifth_tool_goes_the_whole_way(program: Program) -> None:
 
 NAMED_IN = {
     "tool_kinds.py": "the one table of the tools that ship",
-    "cli/demo/scenarios.py": "what the demo's model calls",
+    "app/demo/scenarios.py": "what the demo's model calls",
     "process/start.py": "the program bash",
     "programs/shells.py": "the program bash",
     "shell/program_use.py": "the program bash",
-    "cli/doctor/doctor_command.py": "the program bash",
-    "cli/terminal/highlighting.py": "the language of code",
-    "cli/hook/agent_starts.py": "what the played model of another agent calls",
-    "hook/copilot.py": "the tools of that agent",
-    "hook/gemini.py": "the tools of that agent",
-    "hook/opencode.py": "the tools of that agent",
-    "hook/qwen.py": "the tools of that agent",
-    "hook/settings_file.py": "a key in the settings of Copilot",
+    "plugins/doctor/doctor_command.py": "the program bash",
+    "terminal/highlighting.py": "the language of code",
+    "plugins/agents/commands/agent_starts.py": "what the played model of another agent calls",
+    "plugins/agents/copilot.py": "the tools of that agent",
+    "plugins/agents/gemini.py": "the tools of that agent",
+    "plugins/agents/opencode.py": "the tools of that agent",
+    "plugins/agents/qwen.py": "the tools of that agent",
+    "plugins/agents/settings_file.py": "a key in the settings of Copilot",
 }
 """Where the name of a tool may stand in a text of the program, outside of harness/tools, and what it means there."""
 

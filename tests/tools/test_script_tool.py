@@ -19,7 +19,6 @@ from rows import all_rows
 
 from harness import ActionLog, Answer, Approval, Limits, ToolError, ToolRegistry, Verdict, Workspace, builtin_tools
 from harness.actions import Access, Action, Effects, Enforcement, PathAccess, Place, ToolBounds, ToolUse
-from harness.cli.policy.policies import with_plan_mode
 from harness.gate.approval import Approver
 from harness.gate.gate import Gate
 from harness.messages import ResultStatus, ToolCall, ToolResult
@@ -29,6 +28,7 @@ from harness.policy.verdict import Source, evaluate
 from harness.record import replace
 from harness.redaction.redactor import Redactor
 from harness.sandbox import Machine
+from harness.session.policies import with_plan_mode
 from harness.tools.command_runner import CommandRunner
 from harness.tools.command_walls import CommandWalls
 from harness.tools.script_declaration import declared

@@ -12,7 +12,7 @@ from playing import Playing
 from rows import all_rows
 
 from harness import ActionLog, Agent, ToolRegistry, Workspace, builtin_tools
-from harness.cli.repl.todo_list import ShownTodo, todo_lines, todo_of
+from harness.app.repl.todo_list import ShownTodo, todo_lines, todo_of
 from harness.errors import ToolError
 from harness.gate.approval import deny_all
 from harness.messages import Message, Role, ToolCall

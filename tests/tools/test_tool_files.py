@@ -22,7 +22,7 @@ from work import lines_run
 
 from harness import Limits, ToolError
 from harness.actions import Access, Action, PathAccess, Place
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.files import diffs
 from harness.files.diffs import Diff, compare
 from harness.files.judged_files import failure

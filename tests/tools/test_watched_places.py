@@ -12,10 +12,8 @@ from log_scene import forged
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.cli.kept_grants import KeptGrants
-from harness.cli.policy.judged_call import action_for
-from harness.cli.policy.replay import Replay
-from harness.cli.trace import event_line
+from harness.app.policy.judged_call import action_for
+from harness.app.policy.replay import Replay
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval
 from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
@@ -27,6 +25,8 @@ from harness.policy.grant_offers import Offer
 from harness.policy.session_grants import Grant, GrantPattern, GrantScope
 from harness.record import replace
 from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
+from harness.session.kept_grants import KeptGrants
+from harness.terminal.trace import event_line
 from policies import ASKING
 
 INSIDE = "this program, any words, inside walls"

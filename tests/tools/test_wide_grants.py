@@ -11,8 +11,7 @@ from grant_scene import Scene, bash, granting
 from rows import all_rows
 
 from harness.actions import Access, Action
-from harness.cli.kept_grants import KeptGrants
-from harness.cli.policy.judged_call import action_for
+from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval, Approver
 from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
@@ -24,6 +23,7 @@ from harness.policy.session_grants import GrantPattern, GrantScope, narrowed
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
+from harness.session.kept_grants import KeptGrants
 from policies import ASKING
 
 INSIDE = "this program, any words, inside walls"

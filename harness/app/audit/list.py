@@ -1,0 +1,222 @@
+"""`harness audit list`: the sessions of the logs, a line each. No log is verified."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.app.audit.answer_writer import AnswerWriter
+from harness.app.audit.logs import Filled, chosen_logs, log_flags
+from harness.audit.batch_results import task_of
+from harness.audit.calls import text
+from harness.errors import LogError, UsageError
+from harness.log.order import LogRecord
+from harness.log.reader import is_in_use, records, size_and_end
+from harness.paths import is_within
+from harness.record import Record
+from harness.session.exits import Exit
+from harness.session.state import State, here
+from harness.terminal.local_time import local_time, zone
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column
+from harness.text.visible import visible_line
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit list`."""
+    parser.description = "Name the sessions: when, where, how many calls, how each ended. Nothing is verified."
+    log_flags(parser, filled)
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write one line a session and return the exit code. Raises HarnessError."""
+    sessions = State.of(environment).sessions
+    workspace = "" if arguments.all else here(arguments.cwd)
+    with AnswerWriter(environment, as_json=arguments.json) as output:
+        try:
+            logs = chosen_logs(arguments, environment)
+        except UsageError as error:
+            if arguments.logs or arguments.session:
+                raise
+            output.line(str(error), Tone.QUIET)
+            return Exit.DONE
+        for path in logs.paths:
+            try:
+                _list(path, logs.session, output, sessions, workspace)
+            except LogError as error:
+                output.row({"row": "session", "log": path, "state": "unreadable", "problem": str(error)})
+                output.line(f"unreadable: {error}", Tone.BAD)
+        if output.at_terminal:
+            output.line(f"Times are in {zone()}. `harness audit show --session ID` reads one.", Tone.QUIET)
+    return Exit.DONE
+
+
+_COLUMNS = (
+    Column(name="task", leaves=True),
+    Column(name="session"),
+    Column(name="begun"),
+    Column(name="mode", spare=4),
+    Column(name="model", folds=True, spare=5),
+    Column(name="calls", right=True),
+    Column(name="asked", right=True, spare=3),
+    Column(name="refused", right=True, spare=2),
+    Column(name="ended", folds=True, toned=True),
+    Column(name="size", right=True, spare=6),
+    Column(name="workspace", folds=True, leaves=True, spare=1),
+    Column(name="log", folds=True, leaves=True),
+)
+
+
+def _list(path: str, session: str, output: AnswerWriter, sessions: str, workspace: str) -> None:
+    for one in sessions_of(path):
+        if session and text(one.started, "session") != session:
+            continue
+        in_use = one.state != "ended" and is_in_use(path)
+        output.row(one.fields(in_use=in_use))
+        if output.as_json:
+            continue
+        said, tone = _ending(one, in_use=in_use)
+        if output.at_terminal:
+            output.entry(
+                _COLUMNS, (*_cells(one), said, _size(one.size), *_places(one, path, sessions, workspace)), tone
+            )
+        else:
+            output.line("  ".join((_about(one), said, _size(one.size), visible_line(path, 5_000))), tone, width=8_000)
+
+
+def _cells(one: CountedSession) -> tuple[str, ...]:
+    begun = local_time(text(one.started, "time"))
+    about = (text(one.started, name) or "-" for name in ("session", "mode", "model"))
+    session, mode, model = about
+    return task_of(one.log), session, begun, mode, model, *map(str, (one.calls, one.asked, one.refused))
+
+
+def _places(one: CountedSession, path: str, sessions: str, workspace: str) -> tuple[str, str]:
+    """Return where it worked, if elsewhere; and the path of its log, where that is not found by the session's name."""
+    there = text(one.started, "workspace")
+    return "" if there == workspace else there, "" if is_within(path, sessions) and one.started else path
+
+
+def _about(one: CountedSession) -> str:
+    started = one.started
+    if not started:
+        return "no session"
+    begun = visible_line(text(started, "time")[:19].replace("T", " "), 19)
+    words = [text(started, "session"), f"{begun}Z", text(started, "mode") or "?", text(started, "model") or "-"]
+    words = [visible_line(word, 100) for word in (*words, text(started, "workspace") or "-")]
+    task = [visible_line(task, 64)] if (task := task_of(one.log)) else []
+    return "  ".join((*task, *words, f"{one.calls} calls / {one.asked} asked / {one.refused} refused"))
+
+
+def _ending(one: CountedSession, *, in_use: bool) -> tuple[str, Tone]:
+    if in_use and one.state in ("open", "torn", "none"):
+        return "in use", Tone.GOOD
+    match one.state:
+        case "ended":
+            return visible_line(text(one.ended, "stop").replace("_", " ") or "ended", 60), Tone.PLAIN
+        case "open":
+            return "open: it never said that it ended", Tone.WARNING
+        case "torn":
+            return "open, and its last line is torn", Tone.WARNING
+        case "broken":
+            return f"BROKEN: line {one.bad_line} is no record; what follows was not counted", Tone.BAD
+        case _:
+            return "empty" if not one.size else "holds no session", Tone.WARNING
+
+
+def _size(size: int) -> str:
+    return f"{size} B" if size < 10_000 else f"{size // 1_000} kB" if size < 10_000_000 else f"{size // 1_000_000} MB"
+
+
+_KINDS = frozenset(("session_started", "session_ended", "call_proposed", "approval_asked", "outcome"))
+_REFUSED = ("denied", "blocked")
+_REFUSALS = tuple(f'"status":"{status}"'.encode() for status in _REFUSED)
+
+
+class CountedSession(Record):
+    """One session of a log. Of a file without any, the only thing that is known is its size."""
+
+    log: str
+    size: int
+    """Of the whole file, in bytes."""
+    started: LogRecord
+    """Empty where the file holds no session."""
+    ended: LogRecord
+    """Empty where it never said that it ended."""
+    calls: int
+    asked: int
+    refused: int
+    """Denied or blocked, those among them that a person put another call in the place of."""
+    bad_line: int
+    """The line (from 1) at which reading stopped, for it is no record; 0 where there was none."""
+    torn: bool
+    """Whether the file ends in a line without its end."""
+
+    @property
+    def state(self) -> str:
+        """`ended`, `open`, `torn`, `broken`, or `none` for a file without a session."""
+        if self.bad_line and not (self.torn and self.ended):
+            return "torn" if self.torn else "broken"
+        if not self.started:
+            return "none"
+        return "ended" if self.ended else "open"
+
+    def fields(self, *, in_use: bool) -> dict[str, JsonValue]:
+        """Return what is written of it as JSON."""
+        started = self.started
+        names = ("session", "time", "mode", "model", "workspace", "user", "host")
+        return {
+            "row": "session",
+            **{name: text(started, name) or None for name in names},
+            "calls": self.calls,
+            "asked": self.asked,
+            "refused": self.refused,
+            "state": self.state,
+            "stop": text(self.ended, "stop") or None,
+            "ended_at": text(self.ended, "time") or None,
+            "in_use": in_use,
+            "bad_line": self.bad_line or None,
+            "bytes": self.size,
+            "log": self.log,
+            "task": task_of(self.log) or None,
+        }
+
+
+def sessions_of(log: str) -> Iterator[CountedSession]:
+    """Yield the sessions of a log in the order in which they began. Raises LogError if it cannot be read.
+
+    Only the lines that count are parsed, and of the outcomes those of refusals.
+    """
+    started: dict[str, LogRecord] = {}
+    ended: dict[str, LogRecord] = {}
+    counts: dict[str, dict[str, int]] = {}
+    stops: list[int] = []
+    for record in records(log, _KINDS, stopped=stops.append, passed_over=_is_no_refusal):
+        session, kind = text(record, "session"), text(record, "kind")
+        if kind == "session_started":
+            started.setdefault(session, record)
+        elif kind == "session_ended":
+            ended[session] = record
+        elif kind != "outcome" or text(record, "status") in _REFUSED:
+            of_session = counts.setdefault(session, {})
+            of_session[kind] = of_session.get(kind, 0) + 1
+    size, whole = size_and_end(log)
+    for session in started or {"": {}}:
+        of_session = counts.get(session, {})
+        yield CountedSession(
+            log=log,
+            size=size,
+            started=started.get(session, {}),
+            ended=ended.get(session, {}),
+            calls=of_session.get("call_proposed", 0),
+            asked=of_session.get("approval_asked", 0),
+            refused=of_session.get("outcome", 0),
+            bad_line=stops[0] if stops else 0,
+            torn=not whole,
+        )
+
+
+def _is_no_refusal(line: bytes) -> bool:
+    """Say whether a line is an outcome of a call that was not refused: inside a text, quotation marks are escaped."""
+    return b'"kind":"outcome"' in line and not any(mark in line for mark in _REFUSALS)

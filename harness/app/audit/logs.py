@@ -1,0 +1,248 @@
+"""Which logs a question is about, and what must be said of them before it is answered."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TypeAlias
+
+from harness.app.sessions import logged_sessions, session_named
+from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
+from harness.errors import UsageError
+from harness.log.findings import Findings, Soundness, judge_log
+from harness.log.heads_file import HeadsFile, KnownHead, names_of
+from harness.log.order import LogRecord
+from harness.log.reader import records
+from harness.paths import is_within
+from harness.session.exits import Exit
+from harness.session.state import State, here, logs_in
+from harness.terminal.console import Look, complain
+from harness.terminal.long_work import counted_off
+from harness.text.visible import visible_line
+
+Filled: TypeAlias = Callable[[str], str]
+"""Refuses an empty value of a flag."""
+VERIFIED_BYTES = 32_000_000
+"""Logs of so many bytes in all are verified before a question is answered from them; of more, that is said."""
+BROKEN = Soundness.BROKEN.value
+"""Exit code of a question whose answer rests on a log that does not verify."""
+_WORST_FIRST = (Soundness.BROKEN, Soundness.UNREADABLE, Soundness.OPEN, Soundness.NO_HEAD)
+
+
+class ChosenLogs:
+    """The logs that the flags name."""
+
+    def __init__(
+        self, paths: Sequence[str], session: str = "", heads: HeadsFile | None = None, named: Sequence[str] = ()
+    ) -> None:
+        """Take the paths; `session` is the name of the only one that is meant, or nothing; `heads` what was noted.
+
+        `named` are the files and folders that `paths` were found in: a log that was noted there and is gone is told of.
+        """
+        self.paths = tuple(paths)
+        self.session = session
+        self.sessions = 0
+        """How many sessions began in what `calls` has read so far."""
+        self.findings: tuple[Findings, ...] = ()
+        """What judging each of them showed, once they were."""
+        self.gone: tuple[KnownHead, ...] = ()
+        """What is known of logs that were noted where these were looked for, and are not there."""
+        self._heads = heads or HeadsFile("")
+        self._named = tuple(named)
+        self._code = Exit.DONE.value
+        self._told: set[str] = set()
+        """Logs of which it was said that they are broken or torn."""
+
+    @property
+    def code(self) -> int:
+        """The exit code that goes with what was said of these logs so far: 0, or BROKEN."""
+        return self._code
+
+    def tell_standing(self) -> int:
+        """Say on stderr what is wrong with these logs; return the exit code that goes with it. Raises LogError.
+
+        They are judged as `audit verify` does. That the end of one could be compared with no head, or that something in it
+        is open, is for `audit verify` to say.
+        """
+        size = sum(size_of(path) for path in self.paths)
+        if size > VERIFIED_BYTES:
+            complain(f"{size // 1_000_000} MB of logs were not verified; `harness audit verify` does that")
+            self._tell_gone()
+            return self._code
+        return self.verify_all()
+
+    def verify_all(self, look: Look | None = None) -> int:
+        """Judge these logs, however large they are; else as `tell_standing`. Raises LogError.
+
+        With `look`, it is shown meanwhile how many are done.
+        """
+        with closing(counted_off(self.paths, len(self.paths), "logs verified", look or Look(), size_of)) as paths:
+            self.findings = tuple(judge_log(path, self._heads) for path in paths)
+        for one in self.findings:
+            self._tell(one)
+        self._tell_gone()
+        return self._code
+
+    def _tell_gone(self) -> None:
+        self.gone = tuple(gone(self._named, self._heads, moved_to(self.findings)))
+        for known in self.gone:
+            self._code = BROKEN
+            complain(f"{known.file} is BROKEN: it is gone; {known.words}")
+
+    def _tell(self, findings: Findings) -> None:
+        path = findings.path
+        if findings.soundness is Soundness.BROKEN:
+            self._told.add(path)
+            self._code = BROKEN
+            complain(f"{path} is {findings.why}: do not rely on what follows")
+            return
+        if findings.unfit:
+            complain(f"{path}: {findings.lines[0]}")
+        if findings.found.torn:
+            self._told.add(path)
+            complain(f"{path}: the last line is torn, and left out")
+
+    def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
+        """Yield every record of these kinds (None: all) with its log's path, log by log. Raises LogError."""
+        wanted = None if kinds is None else frozenset(kinds)
+        for path in self.paths:
+            for record in self.records_of(path, wanted):
+                yield path, record
+
+    def records_of(self, path: str, kinds: frozenset[str] | None = None) -> Iterator[LogRecord]:
+        """Yield the records of one of these logs; where a line is none, it is said that what follows is left out."""
+        for record in records(path, kinds, stopped=lambda line: self._tell_stop(path, line)):
+            if not self.session or record["session"] == self.session:
+                yield record
+
+    def calls(self) -> Iterator[LoggedCall]:
+        """Yield every call, log by log, each when its end is known. Raises LogError."""
+        for path in self.paths:
+            yield from logged_calls(path, self.counted(self.records_of(path, CALL_KINDS)))
+
+    def counted(self, found: Iterable[LogRecord]) -> Iterator[LogRecord]:
+        """Yield these records, and count the sessions that begin in them."""
+        for record in found:
+            self.sessions += record["kind"] == "session_started"
+            yield record
+
+    def _tell_stop(self, path: str, line: int) -> None:
+        if path not in self._told:
+            self._told.add(path)
+            self._code = BROKEN
+            complain(f"{path}: line {line} is no whole record; what follows in that log is left out")
+
+
+def log_flags(
+    parser: ArgumentParser, filled: Filled, *, as_json: bool = True, unnamed: str = "the logs of this workspace"
+) -> None:
+    """Give `parser` the flags that say which logs are meant (`chosen_logs`), and `--json`."""
+    parser.add_argument("logs", nargs="*", metavar="LOG", help=f"files or folders (else {unnamed})")
+    parser.add_argument("--session", type=filled, metavar="ID", help="one session: how its name begins")
+    parser.add_argument("--all", action="store_true", help="the logs of every workspace")
+    parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
+    if as_json:
+        parser.add_argument("--json", action="store_true", help="one object a line")
+
+
+def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenLogs:
+    """Return the logs that `LOG...`, `--session`, `--all` and `--cwd` name, each once; without LOG the oldest first.
+
+    Raises UsageError if there is none, LogError if one cannot be read.
+    """
+    state = State.of(environment)
+    heads = HeadsFile(state.heads)
+    everywhere = bool(arguments.all or arguments.session)
+    folder = state.sessions if everywhere else state.log_folder(here(arguments.cwd))
+    named = list(arguments.logs) or [folder]
+    paths = [path for one in named for path in _logs_named(one, heads)] if arguments.logs else logs_in(folder)
+    once: dict[str, str] = {}
+    for path in paths:
+        once.setdefault(os.path.realpath(path), path)
+    paths = list(once.values())
+    if not paths and next(gone(named, heads, ()), None) is None:
+        where = f"under {state.sessions}" if everywhere else f"of {here(arguments.cwd)}; --all takes every folder's"
+        raise UsageError(f"there is no action log {where}")
+    if arguments.session:
+        found = session_named(logged_sessions(paths, undoings=True), arguments.session, "--session")
+        return ChosenLogs([found.path], found.session, heads)
+    return ChosenLogs(paths, "", heads, named)
+
+
+def named_logs(arguments: Namespace, state: State) -> list[str]:
+    """Return the logs and folders that are named, or the latest log of this workspace. Raises UsageError for none."""
+    if arguments.files:
+        return [*arguments.files]
+    workspace = here(None)
+    paths = state.log_paths(workspace)
+    if not paths:
+        all_too = ", or take --all" if "all" in arguments else ""
+        raise UsageError(f"there is no action log of {visible_line(workspace, 1_000)}; name one as FILE{all_too}")
+    return paths[-1:]
+
+
+def worst(came_to: Iterable[Soundness]) -> int:
+    """Return the exit code of several logs: the worst decides."""
+    found = set(came_to)
+    return next((verdict.value for verdict in _WORST_FIRST if verdict in found), Exit.DONE)
+
+
+def latest_log(state: State) -> ChosenLogs:
+    """Return this workspace's newest log; where it has none, the newest of all, and say so. Raises UsageError."""
+    workspace = here(None)
+    path = state.latest_log(workspace)
+    if not is_within(path, state.log_folder(workspace)):
+        complain(f"there is no action log of {workspace}; this is the latest of all: {path}")
+    return ChosenLogs([path], "", HeadsFile(state.heads))
+
+
+def moved_to(found: Iterable[Findings]) -> set[str]:
+    """Return the paths under which logs were noted that lie elsewhere now, and were found there."""
+    noted = (one.evidence.noted for one in found)
+    return {one.known.file for one in noted if one is not None and one.elsewhere}
+
+
+def gone(named: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:
+    """Yield what is known of logs that were noted where a folder, or they, are named, and are not there.
+
+    `moved` are those that were found under another name. Raises UsageError where the one that is named was removed on
+    purpose, as its tombstone says.
+    """
+    folders = [name for path in named if not os.path.isfile(path) for name in names_of(path)]
+    if not folders:
+        return
+    for known in (*heads.every(), *heads.lost()):
+        is_there = os.path.lexists(known.file) and not known.lost
+        if is_there or not any(is_within(known.file, folder) for folder in folders):
+            continue
+        if not known.removed and known.file not in moved:
+            yield known
+        elif known.removed and known.file in folders:
+            raise UsageError(
+                f"{known.file} was removed on {known.time}, with {known.records} records and the head {known.head}: "
+                f"{known.removed}"
+            )
+
+
+def _logs_named(named: str, heads: HeadsFile) -> list[str]:
+    """Return a log, or the logs in a folder and below; nothing for a log that is gone. Raises UsageError for what is none."""
+    if os.path.isdir(named):
+        found = logs_in(named)
+        if not found and next(gone([named], heads, ()), None) is None:
+            raise UsageError(f"there is no action log (*.jsonl) in the folder {named}")
+        return found
+    if os.path.exists(named):
+        return [named]
+    if next(gone([named], heads, ()), None) is None:
+        raise UsageError(f"there is no file {named}")
+    return []
+
+
+def size_of(path: str) -> int:
+    """Return how many bytes a log has; 0 where that cannot be known."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0  # whoever reads it says so

@@ -1,0 +1,406 @@
+"""`harness audit prune`: remove whole logs that are past, each with a tombstone. Never a part of one."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+
+from harness.actions import JsonValue
+from harness.app.audit.logs import Filled
+from harness.errors import LogError, UsageError
+from harness.log.attachments import KeptPictures
+from harness.log.clocks import timestamp
+from harness.log.findings import Findings, Soundness, judge_log
+from harness.log.heads_file import HeadsFile, append_note
+from harness.log.reader import is_in_use
+from harness.record import Record
+from harness.safe_files import sync_path
+from harness.session.exits import Exit
+from harness.session.state import State
+from harness.terminal.console import Console, FinishedOutput, Look, look_here
+from harness.terminal.long_work import counted_off
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column, Table, TableRow
+from harness.text.visible import visible_line
+
+DAY = 86_400.0
+
+
+class PruneResult(Enum):
+    """What becomes of a log."""
+
+    REMOVED = "removed"
+    WOULD_BE = "would be removed"
+    KEPT = "kept"
+    """It is past, and something speaks against removing it."""
+
+
+class Past(Record):
+    """A log that is past, and why."""
+
+    path: str
+    size: int
+    """In bytes."""
+    reason: str
+
+
+class Pruned(Record):
+    """What became of a log that is past."""
+
+    past: Past
+    fate: PruneResult
+    why: str
+    """Why it is past; of one that was kept, why it was."""
+    records: int = 0
+    head: str = ""
+    broken: bool = False
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit prune`."""
+    parser.description = "Remove whole closed logs that are past, each noted with its head in a tombstone."
+    parser.epilog = "Exit code: 0 done, 1 a log that is broken was met (and kept, without --broken)."
+    parser.add_argument(
+        "--older-than", type=filled, metavar="DAYS", help="those that were written last before so many days"
+    )
+    parser.add_argument(
+        "--keep-bytes", type=filled, metavar="N", help="the oldest, until all logs come to at most N bytes"
+    )
+    parser.add_argument("--open", action="store_true", help="also logs in which something has no end")
+    parser.add_argument("--broken", action="store_true", help="also logs that do not verify")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be removed, and do nothing")
+    parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Remove logs and return the exit code. Raises HarnessError; LogError where a tombstone cannot be written."""
+    days, keep = _number(arguments.older_than, "--older-than"), _number(arguments.keep_bytes, "--keep-bytes")
+    if days is None and keep is None:
+        raise UsageError(
+            "prune removes nothing by itself: say which logs are past, with --older-than DAYS, or with --keep-bytes N "
+            "(the oldest go, until all come to at most N bytes)"
+        )
+    state = State.of(environment)
+    now = time.time()
+    done = []
+    logs = _oldest_first(state.log_paths())
+    total = sum(size for _, _, size in logs)
+    console = FinishedOutput(environment)
+    waits = console.width > 0 and not arguments.json
+    look = look_here(sys.stderr, environment) if waits or not console.width else Look()
+    for written, path, size in counted_off(logs, len(logs), "logs looked at", look, lambda one: one[2]):
+        reason = _reason(now - written, total, days, keep)
+        if not reason:
+            continue
+        one = _prune(Past(path=path, size=size, reason=reason), state, arguments)
+        total -= size if one.fate is not PruneResult.KEPT else 0
+        done.append(one)
+        if not waits:
+            _tell(one, as_json=arguments.json)
+    if waits and done:
+        console.table(_table(done, state))
+    images, note = (0, 0), "before-images were not looked at"
+    if not arguments.dry_run:
+        images, note = remove_unnamed(state, now)
+    _tell_summary(done, images, note, console, arguments)
+    kept_broken = any(one.broken and one.fate is PruneResult.KEPT for one in done)
+    return Soundness.BROKEN.value if kept_broken else Exit.DONE
+
+
+def _number(text: str | None, flag: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e15:
+        raise UsageError(f"{flag}: {visible_line(text)!r} is not a number of at least 0")
+    return value
+
+
+def _oldest_first(paths: Sequence[str]) -> list[tuple[float, str, int]]:
+    """Return when each log was written last, its path and its size in bytes."""
+    stats = ((path, _stat(path)) for path in paths)
+    return sorted((status.st_mtime, path, status.st_size) for path, status in stats if status is not None)
+
+
+def _reason(age: float, total: int, days: float | None, keep: float | None) -> str:
+    """Return why a log is past, or nothing. `age` is in seconds, `total` what all logs come to that are left."""
+    if days is not None and age > days * DAY:
+        return f"older than {days:g} days"
+    return f"more than {keep:.0f} bytes of logs" if keep is not None and total > keep else ""
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def _prune(past: Past, state: State, arguments: Namespace) -> Pruned:
+    """Remove one log, unless something speaks against it. Raises LogError if the tombstone cannot be written."""
+    try:
+        descriptor = os.open(past.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return Pruned(past=past, fate=PruneResult.KEPT, why=f"it cannot be opened: {error.strerror}")
+    try:
+        # INVARIANT: nobody appends to a log whose lock is held here: ActionLog.open takes the same one.
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        named = _stat(past.path)
+        if named is None or not os.path.samestat(named, os.fstat(descriptor)):
+            return Pruned(past=past, fate=PruneResult.KEPT, why="another file took its place meanwhile")
+        return _prune_held(past, state, arguments)
+    except BlockingIOError:
+        return Pruned(past=past, fate=PruneResult.KEPT, why="it is in use")
+    finally:
+        os.close(descriptor)
+
+
+def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
+    try:
+        findings = judge_log(past.path, HeadsFile(state.heads))
+    except LogError as error:
+        return Pruned(past=past, fate=PruneResult.KEPT, why=str(error))
+    broken = findings.soundness is Soundness.BROKEN
+    why = past.reason
+    fate = PruneResult.WOULD_BE if arguments.dry_run else PruneResult.REMOVED
+    if broken and not arguments.broken:
+        fate, why = PruneResult.KEPT, f"{findings.why} (--broken removes it)"
+    elif findings.soundness is Soundness.OPEN and not arguments.open:
+        fate, why = PruneResult.KEPT, f"{findings.why} (--open removes it)"
+    if fate is PruneResult.REMOVED:
+        problem = _remove(past, findings, state)
+        if problem:
+            fate, why = PruneResult.KEPT, problem
+    found = findings.found
+    return Pruned(past=past, fate=fate, why=why, records=found.records, head=found.head, broken=broken)
+
+
+def _remove(past: Past, findings: Findings, state: State) -> str:
+    """Bury a log: first the tombstone, then the file. Returns why it could not be removed, or nothing. Raises LogError.
+
+    After a kill in between, the log is there and has a tombstone; removing it again is no harm, and takes no second one.
+    """
+    found, known = findings.found, findings.evidence.known
+    file = os.path.abspath(past.path)
+    if (
+        known is None
+        or not known.removed
+        or known.file != file
+        or (known.records, known.head) != (found.records, found.head)
+    ):
+        broken: dict[str, JsonValue] = {"broken": findings.why[:500]} if findings.soundness is Soundness.BROKEN else {}
+        append_note(state.heads, _tombstone(file, past, findings) | broken)
+    try:
+        os.unlink(past.path)
+    except OSError as error:
+        return f"it has a tombstone, and cannot be removed: {error.strerror}"
+    for path in beside(past.path):
+        _unlink(path)
+    KeptPictures(past.path).remove()
+    try:
+        sync_path(os.path.dirname(file))
+    except OSError:
+        pass  # the tombstone is on disk; after a power cut the log may be there again, and is removed again
+    _remove_empty(os.path.dirname(file), state.sessions)
+    return ""
+
+
+def beside(path: str) -> Iterator[str]:
+    """Yield what may lie beside a log and goes with it: its signed head, and the torn ends that `recover` kept."""
+    yield from (f"{path}.head", f"{path}.head.sig", f"{path}.torn")
+    number = 2
+    while os.path.lexists(f"{path}.torn.{number}"):
+        yield f"{path}.torn.{number}"
+        number += 1
+
+
+def _tombstone(file: str, past: Past, findings: Findings) -> dict[str, JsonValue]:
+    found = findings.found
+    return {
+        "tombstone": True,
+        "file": file,
+        "session": found.sessions[0] if found.sessions else "",
+        "sessions": list(found.sessions),
+        "records": found.records,
+        "head": found.head,
+        "bytes": past.size,
+        "reason": past.reason,
+        "time": timestamp(time.time()),
+        "by": _user(),
+    }
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
+def _remove_empty(folder: str, top: str) -> None:
+    """Remove a folder below `top`, and those above it, while they are empty."""
+    top = os.path.abspath(top)
+    while folder.startswith(f"{top}/"):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return
+        folder = os.path.dirname(folder)
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # what lies beside a log is nothing without it
+
+
+def _tell(one: Pruned, *, as_json: bool) -> None:
+    if as_json:
+        told: dict[str, JsonValue] = {
+            "file": one.past.path,
+            "fate": one.fate.value,
+            "why": one.why,
+            "bytes": one.past.size,
+        }
+        told |= {"records": one.records, "head": one.head or None, "broken": one.broken}
+        sys.stdout.write(json.dumps(told, sort_keys=True) + "\n")
+        return
+    sys.stdout.write(f"{one.fate.value}: {visible_line(one.past.path, 5_000)}: {visible_line(one.why, 1_000)}\n")
+
+
+_COLUMNS = Column(name="", toned=True), Column(name="log", folds=True), Column(name="why", folds=True)
+_TONES = {PruneResult.KEPT: Tone.WARNING, PruneResult.REMOVED: Tone.PLAIN, PruneResult.WOULD_BE: Tone.PLAIN}
+
+
+def _table(done: Sequence[Pruned], state: State) -> Table:
+    cells = ((one.fate.value, one.past.path.removeprefix(f"{state.sessions}/"), one.why) for one in done)
+    tones = (_TONES[one.fate] for one in done)
+    rows = (TableRow(cells=row, tone=tone) for row, tone in zip(cells, tones, strict=True))
+    return Table(columns=_COLUMNS, rows=tuple(rows))
+
+
+def _tell_summary(
+    done: Sequence[Pruned], images: tuple[int, int], note: str, console: Console, arguments: Namespace
+) -> None:
+    gone = [one for one in done if one.fate is not PruneResult.KEPT]
+    size = sum(one.past.size for one in gone)
+    if arguments.json:
+        summary: dict[str, JsonValue] = {"dry_run": bool(arguments.dry_run), "logs": len(gone), "bytes": size}
+        summary |= {
+            "kept": len(done) - len(gone),
+            "images": images[0],
+            "image_bytes": images[1],
+            "images_note": note or None,
+        }
+        sys.stdout.write(json.dumps({"summary": summary}, sort_keys=True) + "\n")
+        return
+    verb = PruneResult.WOULD_BE.value if arguments.dry_run else PruneResult.REMOVED.value
+    about_images = note or f"{images[0]} before-images ({images[1]} bytes) that no log names were removed"
+    kept = f"{len(done) - len(gone)} kept although past"
+    console.line(f"{len(gone)} logs ({size} bytes) {verb}, {kept}; {visible_line(about_images, 500)}")
+
+
+YOUNG_SECONDS = 86_400.0
+"""What was kept within the last day stays: a log may be about to name it."""
+_CHUNK = 1 << 20
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+_IMAGE = re.compile(r"[0-9a-f]{62}")
+_UNFINISHED = re.compile(r"[0-9a-f]{62}\.[0-9a-f]+\.tmp")
+
+
+def remove_unnamed(state: State, now: float) -> tuple[tuple[int, int], str]:
+    """Remove the before-images that no log names; return how many, their bytes, and why none was looked at, or nothing.
+
+    They all stay where some log that may name them cannot be read: one in use (an image is kept before its log names it),
+    one that was noted elsewhere and is not there.
+    """
+    images = {digest: path for digest, path in _images(state.before_images) if _age(path, now) > YOUNG_SECONDS}
+    if not images:
+        return (0, 0), ""
+    try:
+        doubt = _drop_named(images, state)
+    except (OSError, LogError) as error:
+        doubt = str(error)
+    if doubt:
+        return (0, 0), f"before-images stay: {visible_line(doubt, 300)}"
+    count = size = 0
+    for path in images.values():
+        try:
+            status = os.stat(path, follow_symlinks=False)
+            if now - status.st_mtime <= YOUNG_SECONDS:
+                continue  # a run that began meanwhile has kept the same content: see BeforeImages.keep
+            os.unlink(path)
+        except OSError:
+            continue
+        count, size = count + 1, size + status.st_size
+    return (count, size), ""
+
+
+def _drop_named(images: dict[str, str], state: State) -> str:
+    """Take out of `images` what some log names; return why that cannot be said, or nothing. Raises OSError, LogError."""
+    read: set[str] = set()
+    while unread := [path for path in _every_log(state) if path not in read]:  # again: reading all of them takes time
+        for path in unread:
+            if not os.path.isfile(path):
+                return f"the log {path} may name some, and is not there"
+            if is_in_use(path):
+                return f"the log {path} is in use"
+            for digest in _digests_in(path):
+                images.pop(digest, None)
+            read.add(path)
+    return ""
+
+
+def _every_log(state: State) -> dict[str, None]:
+    """Return the paths of all logs, those among them that were noted and lie elsewhere. Raises UsageError."""
+    paths = dict.fromkeys(os.path.abspath(path) for path in state.log_paths())
+    noted = (known.file for known in HeadsFile(state.heads).every() if not known.removed)
+    return paths | dict.fromkeys(noted)
+
+
+def _digests_in(path: str) -> Iterator[str]:
+    """Yield what looks like a digest in a log, whatever else is in it: a log that is broken still names images."""
+    with open(path, "rb") as file:
+        rest = b""
+        while chunk := file.read(_CHUNK):
+            data = rest + chunk
+            for found in _DIGEST.finditer(data):
+                yield found[0].decode()
+            rest = data[-63:]
+
+
+def _images(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield digest and path of every image, and of what a crash left unfinished (under a name that is no digest)."""
+    for first in _names(folder):
+        if not re.fullmatch(r"[0-9a-f]{2}", first):
+            continue
+        for name in _names(os.path.join(folder, first)):
+            if _IMAGE.fullmatch(name) or _UNFINISHED.fullmatch(name):
+                yield first + name, os.path.join(folder, first, name)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _age(path: str, now: float) -> float:
+    try:
+        return now - os.stat(path, follow_symlinks=False).st_mtime
+    except OSError:
+        return 0.0

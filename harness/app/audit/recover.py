@@ -1,0 +1,214 @@
+"""`harness audit recover`: make a log whose last line is torn one that can be continued. No whole record is touched.
+
+Each step is on disk before the next: the torn bytes are kept beside the log, the log is cut back to its last whole line, a
+session says what was done. A crash in between is made good by recovering again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import stat
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+
+from harness import __version__
+from harness.actions import JsonValue
+from harness.app.audit.logs import Filled
+from harness.errors import LogError, UsageError
+from harness.log.clocks import timestamp
+from harness.log.findings import Findings, judge_log
+from harness.log.heads_file import HeadsFile, append_note
+from harness.log.reader import read_log
+from harness.log.verify import Verification
+from harness.record import Record
+from harness.safe_files import sync_path
+from harness.session.exits import Exit
+from harness.session.state import State
+from harness.text.visible import visible_line
+
+MODE = "recover"
+"""Of the session that says what was done."""
+_CHUNK = 1 << 20
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Torn(Record):
+    """The bytes of a line without an end."""
+
+    size: int
+    sha256: str
+    kept_in: str
+    """The file that holds them."""
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit recover`."""
+    parser.description = "Bring a log whose last line is torn into a state in which it can be continued."
+    parser.add_argument("file", type=filled, metavar="FILE")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Recover one log and return the exit code. Raises LogError if it cannot be read or written, or is in use."""
+    state = State.of(environment)
+    path = os.path.abspath(arguments.file)
+    state.make_folder_of_heads()
+    torn, findings = keep_and_cut(path, state.heads)
+    name = visible_line(path, 5_000)
+    if findings.unfit:
+        sys.stdout.write(f"{name}: NOT recovered, since it is more than torn: {visible_line(findings.unfit, 1_000)}\n")
+        return findings.soundness.value
+    found = findings.found
+    if torn is None:
+        sys.stdout.write(f"{name}: nothing to recover: its last line is whole\n")
+    else:
+        note(path, torn, found, state, environment)
+        sys.stdout.write(f"{name}: recovered; {torn.size} torn bytes are kept in {visible_line(torn.kept_in, 5_000)}\n")
+    for line in findings.lines:
+        if not found.torn or "torn" not in line:
+            sys.stdout.write(f"{visible_line(line, 1_000)}\n")
+    return Exit.DONE
+
+
+def keep_and_cut(path: str, heads: str) -> tuple[Torn | None, Findings]:
+    """Keep the torn bytes of a log beside it, and cut it back to its last whole line; nothing is done to an unfit one.
+
+    Returns what was torn (also what an earlier recovery that did not end kept; None: nothing) and what was found before.
+    What is about to be cut off is noted in the heads file first: nothing else tells a recovery that did not end from a
+    file that somebody left beside the log. Raises LogError.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise LogError(f"the action log cannot be opened: {path}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        known = HeadsFile(heads)
+        findings = judge_log(path, known)
+        found = findings.found
+        if findings.unfit:
+            return None, findings
+        if not found.torn:
+            noted = known.of_path(path)
+            return _kept_before(path, noted.torn if noted is not None else frozenset()), findings
+        torn = _keep(path, descriptor, found.bytes)
+        append_note(heads, _intent(path, torn, found))
+        os.ftruncate(descriptor, found.bytes)
+        os.fsync(descriptor)
+    except BlockingIOError:
+        raise LogError(f"the action log is in use by another process: {path}") from None
+    except OSError as error:
+        raise LogError(f"the action log cannot be recovered: {path}: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+    return torn, findings
+
+
+def _intent(path: str, torn: Torn, found: Verification) -> dict[str, JsonValue]:
+    """Return the note that says what is about to be cut off."""
+    return {
+        "file": path,
+        "session": "",
+        "records": found.records,
+        "head": found.head,
+        "closed": False,
+        "time": timestamp(time.time()),
+        "size": found.bytes,
+        "torn_sha256": torn.sha256,
+    }
+
+
+def _keep(path: str, descriptor: int, start: int) -> Torn:
+    """Copy the bytes of the log from `start` on to a file of their own, on disk when this returns. Raises OSError."""
+    made = f"{path}.torn.tmp"  # always the same: what a crash leaves of it is removed
+    digest, size = hashlib.sha256(), 0
+    try:
+        os.unlink(made)  # and never written to: it may be another name of any file, or a pipe
+    except FileNotFoundError:
+        pass
+    with open(os.open(made, _NEW, 0o600), "wb") as file:
+        while chunk := os.pread(descriptor, _CHUNK, start + size):
+            file.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    for name in _names(path):
+        try:
+            os.link(made, name)  # and never over a file that is there
+        except FileExistsError:
+            if _digest_of(name) != (size, digest.hexdigest()):
+                continue
+        os.unlink(made)
+        sync_path(os.path.dirname(path))
+        return Torn(size=size, sha256=digest.hexdigest(), kept_in=name)
+    raise UsageError(f"there are too many files {path}.torn.*")
+
+
+def _kept_before(path: str, noted: frozenset[str]) -> Torn | None:
+    """Return what a recovery that was stopped has kept, and no record tells of; None: nothing. Raises LogError.
+
+    `noted` are the digests of what was about to be cut off: another file beside the log was never a part of it.
+    """
+    if not noted:
+        return None
+    told = None
+    for name in _names(path):
+        kept = _digest_of(name)
+        if kept is None:
+            break
+        if told is None:
+            told = {str(record.get("torn_sha256")) for record in read_log(path) if record["kind"] == "recovered"}
+        if kept[1] in noted - told:
+            return Torn(size=kept[0], sha256=kept[1], kept_in=name)
+    return None
+
+
+def _names(path: str) -> Iterator[str]:
+    """Yield the names under which torn ends of a log are kept, the first of them first."""
+    yield f"{path}.torn"
+    yield from (f"{path}.torn.{number}" for number in range(2, 1_000))
+
+
+def _digest_of(path: str) -> tuple[int, str] | None:
+    """Return size and SHA-256 of a regular file, or None."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+    except OSError:
+        return None
+    return size, digest.hexdigest()
+
+
+def note(path: str, torn: Torn, found: Verification, state: State, environment: Mapping[str, str]) -> None:
+    """Append a session that says what was done, and note the head. Raises LogError; recovering again then goes on here.
+
+    What was open stays open: nobody knows the end of a call that was running.
+    """
+    from harness.session.environment_secrets import redactor_for, secrets_of
+    from harness.session.session_log import opened_log, who_and_where
+
+    redactor = redactor_for(state, environment, secrets_of(environment), unless=(path, environment.get("HOME", "")))
+    log = opened_log(state, redactor, path=path, workspace="")
+    try:
+        started: dict[str, JsonValue] = {
+            "mode": MODE,
+            "harness": __version__,
+            "argv": list(sys.argv),
+            **who_and_where(),
+        }
+        log.append("session_started", started, sync=True)
+        fields: dict[str, JsonValue] = {"torn_bytes": torn.size, "torn_sha256": torn.sha256, "kept_in": torn.kept_in}
+        log.append("recovered", {**fields, "open": list(found.unknown_calls)}, sync=True)
+        log.append("session_ended", {"stop": "completed", "detail": f"{torn.size} torn bytes were cut off"}, sync=True)
+        state.record_head(log)
+    finally:
+        log.close()

@@ -1,0 +1,562 @@
+"""`harness audit show`: a readable timeline of logs, or those calls of them that fit."""
+
+from __future__ import annotations
+
+import re
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.app.audit.answer_writer import AnswerWriter, json_text, short_digest
+from harness.app.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
+from harness.audit.calls import (
+    Fate,
+    Joiner,
+    LoggedCall,
+    edited_from,
+    edited_to,
+    hosts_of,
+    is_typed,
+    objects_in,
+    text,
+    word,
+)
+from harness.audit.helper_tree import HelperTree
+from harness.errors import UsageError
+from harness.log.clocks import Clocks
+from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, LogRecord
+from harness.paths import short_place
+from harness.record import Record
+from harness.session.state import State
+from harness.terminal.local_time import local_time, zone
+from harness.terminal.row_text import toned_rows
+from harness.terminal.styles import Line, Tone
+from harness.terminal.tables import LEAST_WIDTH
+from harness.terminal.trace import ended_line, event_line, helper_took, hook_words, how_decided
+from harness.text.amounts import counted
+from harness.text.visible import visible, visible_line
+
+UNANSWERED = "unanswered"
+"""The answer to ask for where a question has none in the log."""
+_BESIDE_THE_TIME = " " * 10
+_WIDTH = 500
+_UNKNOWN = "UNKNOWN: it was begun and its end is not known; it may have run, wholly or in part"
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit show`."""
+    parser.description = (
+        "Write a readable timeline (UTC, at a terminal your time); of the latest log where none is named."
+    )
+    parser.epilog = (
+        "With a filter only the calls that fit are shown; of several, all must. --path looks for its text anywhere in a\n"
+        "path that the call named or changed (no pattern; the log has the first 20 paths and 50 parts of a call).\n"
+        "TIME: 2026-01-31 (the whole day, UTC), 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d.\n"
+        "Exit code: 0, 1 a log does not verify, 2 usage."
+    )
+    log_flags(parser, filled, unnamed="the latest log")
+    parser.add_argument("--full", action="store_true", help="all that is cut: arguments, results, the system prompt")
+    parser.add_argument("--tool", type=filled, metavar="NAME", help="calls of this tool")
+    parser.add_argument("--decision", choices=(*DECISIONS, "none"), help="decided so")
+    parser.add_argument(
+        "--answer",
+        choices=(*ANSWERS, UNANSWERED),
+        help="asked about and answered so (unanswered: the log has no answer)",
+    )
+    parser.add_argument("--rule", type=filled, metavar="ID", help="a rule's id, or a part of what decided")
+    parser.add_argument("--path", type=filled, metavar="TEXT", help="a part of a path that was named or changed")
+    parser.add_argument("--since", type=filled, metavar="TIME", help="asked for at that time or later")
+    parser.add_argument("--until", type=filled, metavar="TIME", help="asked for at that time or before")
+    parser.add_argument("--call", type=filled, metavar="N", help="the call of this number")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write a timeline and return the exit code. Raises HarnessError."""
+    wanted = call_filter(arguments, time.time())
+    named = arguments.logs or arguments.all or arguments.session or arguments.cwd
+    logs = chosen_logs(arguments, environment) if named else latest_log(State.of(environment))
+    logs.tell_standing()
+    output = AnswerWriter(environment, as_json=arguments.json)
+    if wanted.is_set:
+        _show_calls(logs, wanted, output, full=arguments.full)
+    elif arguments.json:
+        for _, record in logs.records():
+            output.row(record)
+    else:
+        for path in logs.paths:
+            if len(logs.paths) > 1:
+                output.line(f"log {path}", Tone.QUIET, width=5_000)
+            _Timeline(output, full=arguments.full).show(path, logs.records_of(path))
+    return logs.code
+
+
+class _Timeline:
+    """Writes lines behind the time of day; the date stands on a line of its own where it changes."""
+
+    def __init__(self, output: AnswerWriter, *, full: bool) -> None:
+        self._output = output
+        self._full = full
+        self._date = ""
+        self._session = ""
+        self._helpers = HelperTree()
+
+    def show(self, path: str, records: Iterable[LogRecord]) -> None:
+        """Write what happened, each call where it ended; calls without an end where their session, or the log, ends."""
+        joiner, clocks = Joiner(path), Clocks()
+        for record in records:
+            self._helpers.record(record)
+            if jump := clocks.jump(record):
+                line = Line(tone=Tone.WARNING, text=f"~ {jump.words}")
+                self._lines(text(record, "session"), text(record, "time"), [line], record)
+            ended = joiner.take(record)
+            if ended is not None:
+                self.call(ended)
+            elif record["kind"] == "session_ended":
+                for call in joiner.rest(text(record, "session")):
+                    self.call(call)
+            self._lines(text(record, "session"), text(record, "time"), _record_lines(record, full=self._full), record)
+        for call in joiner.rest():
+            self.call(call)
+
+    def call(self, call: LoggedCall) -> None:
+        """Write what is said of a call, at the time of the last record about it."""
+        moment = text(call.records[-1], "time") if call.records else ""
+        self._lines(call.session, moment, _call_lines(call, full=self._full))
+
+    def _lines(self, session: str, moment: str, lines: Iterable[Line], record: LogRecord | None = None) -> None:
+        moment = local_time(moment, seconds=True) if self._output.at_terminal else moment
+        helper = self._helpers.get(session)
+        under = "" if helper is None else f"  {helper.title} | "
+        session = session if helper is None else helper.parent
+        beside = f"{visible_line(moment[11:19], 8):8}  {under}"
+        if helper is not None and record is not None and record["kind"] == "session_ended":
+            lines = [*lines, Line(tone=Tone.QUIET, text=f"it took {helper_took(helper)}")]
+        for line in lines:
+            if moment[:10] != self._date:
+                self._date = moment[:10]
+                self._output.line(f"{self._date} ({zone() if self._output.at_terminal else 'UTC'})", Tone.QUIET)
+            if session != self._session:
+                if self._session and (record is None or record["kind"] != "session_started"):
+                    self._output.line(f"{_BESIDE_THE_TIME}session {session} goes on", Tone.QUIET)
+                self._session = session
+            # Cut and made safe where it was made. What does not fit hangs: no text begins where our own lines do.
+            room = self._output.width - len(beside)
+            for row in toned_rows(line.text, Tone.PLAIN, room) if room >= LEAST_WIDTH else (line.text,):
+                self._output.line(beside + row, line.tone, width=len(beside) + len(row))
+                beside = f"{_BESIDE_THE_TIME}{under}"
+
+
+def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, full: bool) -> None:
+    """Write the calls that fit, and nothing else; as JSON their records, call by call."""
+    session, shown = ("", ""), 0
+    timeline = _Timeline(output, full=full)
+    for call in logs.calls():
+        if not wanted.takes(call):
+            continue
+        shown += 1
+        if (call.log, call.session) != session:
+            session = call.log, call.session
+            output.line(_heading(call, output), Tone.QUIET, width=5_000)
+            timeline = _Timeline(output, full=full)
+        timeline.call(call)
+        for record in call.records if output.as_json else ():
+            output.row(record)
+    if not shown:
+        output.line(f"no call fits in {counted(logs.sessions, 'session')}")
+
+
+def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
+    """Yield what is said of a call: the line that `run` shows, and below it what the log knows besides."""
+    first = _first_line(call)
+    yield Line(tone=first.tone, text=f"#{visible_line(call.number, 20)} {first.text}")
+    for tone, said in (*_edits(call), *_facets(call, full=full), *_changes(call), *_connections(call, full=full)):
+        yield Line(tone=tone, text=visible_line(said, 5_000 if full else _WIDTH))
+    if full:
+        yield from _whole_call(call)
+
+
+def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
+    """Yield what is said of a record that is about no call; nothing where another record says the same."""
+    event = event_line(record)
+    if record["kind"] == "hook_answered":
+        yield Line(tone=Tone.QUIET if event is None else event.tone, text=visible_line(_hook(record), _WIDTH))
+    elif event is not None:
+        yield event
+        yield from _places(record, full=full)
+    elif change := _change_words(record):
+        yield Line(tone=Tone.WARNING, text=visible_line(change, _WIDTH))
+    elif said := _record_words(record):
+        title, body = said
+        yield Line(tone=Tone.QUIET, text=visible_line(f"{title}{'' if full else body}", _WIDTH))
+        if record["kind"] == "session_started" and (settings := _model_settings(record)):
+            yield Line(tone=Tone.QUIET, text=visible_line(f"model settings: {settings}", _WIDTH))
+        if full and body:
+            yield from _block(body)
+    if full and record["kind"] == "session_started":
+        yield from _begun(record)
+    if full and record["kind"] == "policy_changed":
+        yield from _policy_files(record)
+
+
+def _hook(record: LogRecord) -> str:
+    """Return what a hook answered, and by which program."""
+    said = {name: word(value) for name, value in record.items()}
+    reason = f": {said['reason']}" if said.get("reason") else ""
+    ignored = f"; its {said['ignored']} means nothing" if said.get("ignored") else ""
+    digest = short_digest(said["program_sha256"]) if record.get("program_sha256") else "no program"
+    return f"~ {hook_words(record)}{reason}{ignored}  [{digest}, {said.get('duration_ms')} ms]"
+
+
+def _heading(call: LoggedCall, output: AnswerWriter) -> str:
+    """Return what is said of the session of a call, where nothing else of the session is shown."""
+    about = [text(call.started, name) for name in ("mode", "model")]
+    about = [one for one in about if one]
+    begun = output.moment(call.started)
+    return f"session {call.session} in {text(call.started, 'workspace')} ({', '.join([*about, begun])}), {call.log}"
+
+
+def _first_line(call: LoggedCall) -> Line:
+    match call.fate:
+        case Fate.UNKNOWN:
+            how = how_decided(call.decision, call.answered)
+            said = f"? {call.tool}  {visible_line(call.summary, 100)}  {how}  {_UNKNOWN}"
+            return Line(tone=Tone.BAD, text=visible_line(said, 400))
+        case Fate.OPEN:
+            asked = "asked, no answer recorded; " if call.asked and not call.answered else ""
+            open_yet = "the log ends before it was begun"
+            if (
+                asked and text(call.started, "mode") == "hook"
+            ):  # such an agent says nothing of a no, and the session goes on
+                asked, open_yet = "asked at the agent, which told of no answer yet", ""
+            said = f". {call.tool}  {visible_line(call.summary, 100)}  {asked}{open_yet}"
+            return Line(tone=Tone.WARNING, text=visible_line(said, 400))
+        case Fate.RAN | Fate.REFUSED | Fate.INVALID | Fate.NOT_RUN:
+            return ended_line(
+                call.outcome, call.decision, call.answered, wanted=call.proposed, typed=is_typed(call.proposed)
+            )
+
+
+def _edits(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
+    if (origin := edited_from(call)) is not None:
+        yield Tone.WARNING, f"made of call {word(origin)} by who was asked about that one"
+    if (place := edited_to(call)) is not None:
+        yield Tone.WARNING, f"call {word(place)} was put in its place"
+
+
+def _facets(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
+    """Yield the parts of a call with what decided each, where that is more than its first line says."""
+    facets = call.decision.get("facets")
+    parts = [facet for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
+    if call.decided == "auto" and not full:
+        return
+    if len(parts) == 1 and not call.asked and text(parts[0], "by") == call.by and not full:
+        return
+    for part in parts if parts or not call.asked else [_whole_decision(call)]:
+        decision = text(part, "decision")
+        tone = Tone.QUIET if decision == "auto" else Tone.WARNING
+        yield tone, f"{decision:8} {text(part, 'facet')}  [{short_place(text(part, 'by'))}]"
+    total = call.decision.get("facet_count")
+    if len(parts) >= MOST_FACETS and isinstance(total, int) and total > len(parts):
+        yield Tone.WARNING, f"the log names {len(parts)} of {word(total)} parts"
+
+
+def _whole_decision(call: LoggedCall) -> dict[str, JsonValue]:
+    return {"decision": call.decided, "facet": text(call.decision, "reason"), "by": call.by}
+
+
+def _changes(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
+    changed = text(call.outcome, "changed_path")
+    change = call.intent.get("change")
+    if changed:
+        before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
+        did = "made" if before is None else "changed"
+        yield Tone.PLAIN, f"{did} {changed}  {short_digest(before)} -> {short_digest(after)}"
+    elif isinstance(change, dict) and call.fate is Fate.UNKNOWN:
+        before, after = (text(change, name) or None for name in ("before_sha256", "after_sha256"))
+        yield Tone.BAD, f"was to change {text(change, 'path')}  {short_digest(before)} -> {short_digest(after)}"
+
+
+MOST_HOSTS_SHOWN = 5
+"""Of those that were reached, and of those that were refused."""
+
+
+def _connections(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
+    """Yield where a command with network by host connected to, and what was refused."""
+    said, tone = [], Tone.QUIET
+    for verb, allowed in (("reached", True), ("was refused", False)):
+        hosts = hosts_of(call.outcome, allowed=allowed)
+        shown = hosts if full else hosts[:MOST_HOSTS_SHOWN]
+        if hosts:
+            more = f" and {len(hosts) - len(shown)} more" if len(hosts) > len(shown) else ""
+            said.append(f"{verb} {', '.join(shown)}{more}")
+            tone = tone if allowed else Tone.WARNING
+    if said:
+        yield tone, "; ".join(said)
+
+
+def _whole_call(call: LoggedCall) -> Iterator[Line]:
+    arguments, most = text(call.proposed, "arguments"), call.proposed.get("arguments_characters")
+    cut = f" (the log has the first {len(arguments)} of {most} characters)" if isinstance(most, int) else ""
+    yield Line(tone=Tone.QUIET, text=f"arguments{cut}:")
+    yield from _block(arguments)
+    for record, name in ((call.decision, "reason"), (call.answered, "words"), (call.intent, "confinement")):
+        if text(record, name):
+            yield Line(tone=Tone.QUIET, text=visible_line(f"{name}: {text(record, name)}", 5_000))
+    if call.outcome:
+        yield Line(tone=Tone.QUIET, text="what the model read:")
+        yield from _block(text(call.outcome, "content"))
+
+
+def _begun(record: LogRecord) -> Iterator[Line]:
+    common = ("v", "seq", "time", "mono_ns", "session", "kind", "prev", "system", "policy_files")
+    more = {name: value for name, value in record.items() if name not in common}
+    for name in sorted(more):
+        yield Line(tone=Tone.QUIET, text=visible_line(json_text({name: more[name]})[1:-1], 5_000))
+    yield from _policy_files(record)
+    yield Line(tone=Tone.QUIET, text="system prompt:")
+    yield from _block(text(record, "system"))
+
+
+MOST_PLACES_SHOWN = 20
+
+
+def _places(record: LogRecord, *, full: bool) -> Iterator[Line]:
+    """Yield the protected places that a record names, each with its digests before and after."""
+    listed = objects_in(record.get("places"))
+    shown = listed if full else listed[:MOST_PLACES_SHOWN]
+    for one in shown:
+        digests = " -> ".join(_state_words(one.get(name)) for name in ("before", "after"))
+        said = f"  {word(one.get('how'))}  {word(one.get('path'))}  {digests}"
+        yield Line(tone=Tone.BAD, text=visible_line(said, 5_000 if full else _WIDTH))
+    if len(shown) < len(listed):
+        yield Line(tone=Tone.QUIET, text=f"  {len(listed) - len(shown)} more; --full names them")
+
+
+def _state_words(state: JsonValue) -> str:
+    if not isinstance(state, dict):
+        return "nothing"
+    digest = state.get("sha256")
+    return (
+        short_digest(digest)
+        if isinstance(digest, str)
+        else f"{word(state.get('kind'))} of {word(state.get('size'))} bytes"
+    )
+
+
+def _policy_files(record: LogRecord) -> Iterator[Line]:
+    files = record.get("policy_files")
+    for one in files if isinstance(files, list) else ():
+        if isinstance(one, dict):
+            about = "  ".join(word(one.get(name)) for name in ("layer", "path", "sha256"))
+            yield Line(tone=Tone.QUIET, text=visible_line(f"policy file: {about}", 5_000))
+
+
+def _block(body: str) -> Iterator[Line]:
+    """Yield a text whole, each of its lines behind a bar: none of them can pass for a line of the timeline."""
+    for one in body.split("\n"):
+        yield Line(tone=Tone.QUIET, text=f"| {visible(one.expandtabs())}")
+
+
+def _change_words(record: LogRecord) -> str:
+    """Return what is in force from a record on: another policy, another model, a grant; empty for any other record."""
+    said = {name: word(value) for name, value in record.items()}
+
+    def get(name: str) -> str:
+        return said.get(name, "")
+
+    match record["kind"]:
+        case "policy_changed":
+            return f"~ policy {get('policy')} ({get('policy_sha256')[:16]}) holds from here on: {get('why')}{_answer(record)}"
+        case "hook_answered":
+            reason = f": {get('reason')}" if get("reason") else ""
+            ignored = f"; its {get('ignored')} means nothing" if get("ignored") else ""
+            digest = short_digest(get("program_sha256")) if get("program_sha256") else "no program"
+            return f"~ {hook_words(record)}{reason}{ignored}  [{digest}, {get('duration_ms')} ms]"
+        case "model_changed":
+            settings = _model_settings(record)
+            return f"~ model {get('model')} is asked from here on{f': {settings}' if settings else ''}"
+        case "grant":
+            where = f"[{get('file')}:{get('line')}]"
+            return f"~ {get('change')} {get('grant')} for the {get('scope')}: {get('text')}  {where}"
+        case _:
+            return ""
+
+
+def _model_settings(record: LogRecord) -> str:
+    """Return how a model is asked, besides its name: its profile, and what was set; or nothing."""
+    profile, form, settings = (record.get(name) for name in ("profile", "call_form", "model_settings"))
+    told = [f"profile {word(profile)}"] if profile else []
+    told += [f"calls by {word(form)}"] if form else []
+    told += [json_text(settings)] if isinstance(settings, dict) else []
+    return ", ".join(told)
+
+
+def _answer(record: LogRecord) -> str:
+    """Return what the person answered where that led to a record, or nothing."""
+    asked = record.get("asked")
+    if not isinstance(asked, dict):
+        return ""
+    words = f', "{word(asked.get("words"))}"' if asked.get("words") else ""
+    return f"; asked: {word(asked.get('question'))}? {word(asked.get('answer'))} by {word(asked.get('by'))}{words}"
+
+
+def _record_words(record: LogRecord) -> tuple[str, str] | None:
+    """Return the line for what the trace of a running session leaves out: its beginning, and a text that may be long."""
+    said = {name: word(value) for name, value in record.items()}
+
+    def get(name: str) -> str:
+        return said.get(name, "")
+
+    match record["kind"]:
+        case "session_started" if record.get("mode") == "undo":
+            return f"undo {get('session')} in {get('workspace')}: harness {get('harness')}", ""
+        case "restored":
+            of = f"call {get('call')} {get('tool')} of session {get('of_session')}"
+            return f"{get('result')}  {get('path') or get('command')}  [{of}]  {get('detail')}", ""
+        case "session_started":
+            place = f" in {get('workspace')}" if get("workspace") else ""
+            who = f"of session {get('parent')}, call {get('parent_call')}: " if record.get("parent") else ""
+            title = f"{who}session {get('session')}{place}: harness {get('harness')}, "
+            title += f"model {get('model')}, " if get("model") else ""
+            return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""
+        case "user_message":
+            named = record.get("pictures")
+            seen = f" [{counted(len(named), 'picture')}]" if isinstance(named, list) and named else ""
+            return "> ", get("text") + seen
+        case "history_changed":
+            messages = record.get("messages")
+            new = len(messages) if isinstance(messages, list) else 0
+            first, stop = record.get("start"), record.get("stop")
+            gone = stop - first if isinstance(first, int) and isinstance(stop, int) else 0
+            where = f"{counted(new, 'message')} in place of {gone}, from number {get('start')} on"
+            return f"~ the conversation was changed ({get('why')}): {where}", ""
+        case "recovered":
+            kept = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"
+            calls = record.get("open")
+            names = ", ".join(map(word, calls)) if isinstance(calls, list) and calls else "none"
+            return f"~ the log was mended after a crash: {kept}; calls without an end: {names}", ""
+        case "model_response" if record.get("text"):
+            return "< ", get("text")
+        case "session_ended":
+            return f"session ended: {get('stop')} {get('detail')}", ""
+        case _:
+            return None
+
+
+class CallFilter(Record):
+    """Conditions on a call; an empty one holds for every call."""
+
+    tool: str = ""
+    decision: str = ""
+    answer: str = ""
+    rule: str = ""
+    """The id of a rule, or a part of what decided the call or a part of it: `rule x (file:line)`, a default, a built-in."""
+    path: str = ""
+    """A part of a path that the call named or changed, as far as the log has it."""
+    since: str = ""
+    """RFC 3339 in UTC, as the log writes it; the call was asked for at that time or later."""
+    until: str = ""
+    call: str = ""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is any condition."""
+        return any(getattr(self, name) for name in type(self)._fields)
+
+    def takes(self, call: LoggedCall) -> bool:
+        """Say whether every condition holds for `call`."""
+        return (
+            self.tool in ("", call.tool)
+            and self.decision in ("", call.decided)
+            and (not self.answer or self._has_answer(call))
+            and self.call in ("", call.number)
+            and (not self.since or call.time >= self.since)
+            and (not self.until or call.time <= self.until)
+            and (not self.rule or self._has_rule(call))
+            and (not self.path or any(self.path in path for path in _named_paths(call)))
+        )
+
+    def _has_answer(self, call: LoggedCall) -> bool:
+        return bool(call.asked) and (text(call.answered, "answer") or UNANSWERED) == self.answer
+
+    def _has_rule(self, call: LoggedCall) -> bool:
+        every = [
+            text(call.decision, "rule"),
+            call.by,
+            *(text(facet, "by") for facet in objects_in(call.decision.get("facets"))),
+        ]
+        return any(self.rule in one for one in every)
+
+
+def _named_paths(call: LoggedCall) -> Iterator[str]:
+    """Yield the paths that the log names for a call: those of its effects and parts, and the one that it changed.
+
+    The log keeps the first 20 paths and the first 50 parts of a call.
+    """
+    yield text(call.outcome, "changed_path")
+    for record in (call.decision, call.intent):
+        effects = record.get("effects")
+        for name in ("read", "write", "named"):
+            paths = effects.get(name) if isinstance(effects, dict) else None
+            yield from (path for path in paths if isinstance(path, str)) if isinstance(paths, list) else ()
+    change = call.intent.get("change")
+    if isinstance(change, dict):
+        yield text(change, "path")
+    for facet in objects_in(call.decision.get("facets")):
+        if text(facet, "kind") == "PathAccess":
+            yield text(facet, "facet").partition(" ")[2]
+
+
+_AGO = re.compile(r"([0-9]{1,6})([smhdw])", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_LEAP_SECOND = re.compile(r"([0-9-]{10}[Tt][0-9]{2}:[0-9]{2}:)60(?:\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})", re.ASCII)
+_CALL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
+
+
+def call_filter(arguments: Namespace, now: float) -> CallFilter:
+    """Return the conditions that the flags set; `now` is in seconds since 1970.
+
+    Raises UsageError for what is no time, or no number of a call.
+    """
+    if arguments.call and not _CALL.fullmatch(arguments.call):
+        raise UsageError(f"--call: {visible_line(arguments.call)!r} is no number of a call: 1, 2, 3 ...")
+    since = _moment("--since", arguments.since, now, "T00:00:00.000000Z") if arguments.since else ""
+    until = _moment("--until", arguments.until, now, "T23:59:59.999999Z") if arguments.until else ""
+    if since and until and since > until:
+        raise UsageError(f"--since {since} is after --until {until}")
+    return CallFilter(
+        tool=arguments.tool or "",
+        decision=arguments.decision or "",
+        answer=arguments.answer or "",
+        rule=arguments.rule or "",
+        path=arguments.path or "",
+        since=since,
+        until=until,
+        call=arguments.call or "",
+    )
+
+
+def _moment(flag: str, given: str, now: float, of_a_day: str) -> str:
+    """Return a time in the log's form: of RFC 3339, of a date (`of_a_day` completes it, in UTC), or of how long ago."""
+    import datetime as dt
+
+    ago = _AGO.fullmatch(given)
+    try:
+        if ago:
+            moment = dt.datetime.fromtimestamp(now - int(ago[1]) * _SECONDS[ago[2]], dt.UTC)
+        elif _DATE.fullmatch(given):
+            dt.date.fromisoformat(given)
+            return given + of_a_day
+        else:
+            # RFC 3339 has the second 60, which datetime does not: it lies behind all others of its minute.
+            moment = dt.datetime.fromisoformat(_LEAP_SECOND.sub(r"\g<1>59.999999\g<2>", given))
+        if moment.tzinfo is not None:  # RFC 3339 wants an offset: without one, nobody knows whose clock is meant
+            # As the log writes times, so that they can be compared as texts; strftime would not fill up a year.
+            return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise UsageError(
+        f"{flag}: {visible_line(given)!r} is no time: 2026-01-31, 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d"
+    )

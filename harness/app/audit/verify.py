@@ -1,0 +1,320 @@
+"""`harness audit verify`: say in words what reading whole logs proved, and what it did not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.app.audit.logs import Filled, gone, named_logs, size_of, worst
+from harness.errors import LogError, UsageError
+from harness.log.findings import NEVER_PROVED, Findings, Soundness, judge_log
+from harness.log.heads_file import HeadsFile, KnownHead
+from harness.record import Record
+from harness.session.state import State, logs_in
+from harness.terminal.console import FinishedOutput, Look, look_here
+from harness.terminal.long_work import counted_off
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column, Table, TableRow
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from harness.app.policy.replay import JudgedAgain, LoggedSetting
+    from harness.log.heads_file import Signature
+    from harness.policy.policy import Policy
+
+MAX_LISTED = 1_000
+"""Of many sessions or calls so many stand in an object of `--json`, beside how many there are."""
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit verify`."""
+    parser.description = "Say what reading whole logs proves, and what it does not."
+    parser.epilog = "Exit code: 0 whole, 1 broken, 2 usage, 3 open, 4 no head to compare with, 8 a log cannot be read."
+    parser.add_argument("files", nargs="*", metavar="FILE", help="logs or folders (else the latest log of this folder)")
+    parser.add_argument("--all", action="store_true", help="every log in the state folder, and those that are gone")
+    parser.add_argument("--head", type=filled, metavar="HASH", help="the head hash that was kept elsewhere")
+    parser.add_argument("--heads", type=filled, metavar="FILE", help="the heads file (else that of the state folder)")
+    parser.add_argument(
+        "--signers", type=filled, metavar="FILE", help="who may sign heads: ALLOWED SIGNERS of ssh-keygen(1)"
+    )
+    parser.add_argument(
+        "--signer", type=filled, metavar="NAME", help="who must have signed (else anybody in --signers)"
+    )
+    parser.add_argument(
+        "--redecide", action="store_true", help="also judge the calls again, by the policies in the log"
+    )
+    parser.add_argument("--json", action="store_true", help="one object a log")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Verify logs and return the exit code, that of the worst. Raises HarnessError."""
+    state = State.of(environment)
+    given = _checked(arguments)
+    heads = HeadsFile(arguments.heads or state.heads)
+    named = [state.sessions] if arguments.all else named_logs(arguments, state)
+    logs = [path for path in _logs_of(named, except_for=heads.path) if os.path.lexists(path) or not heads.of_path(path)]
+    answer = _Answer(state, arguments, environment, several=len(logs) > 1)
+    moved = set[str]()
+    for path in counted_off(logs, len(logs), "logs verified", answer.look, size_of):
+        try:
+            signature = _signature(path, arguments, environment)
+            findings = judge_log(path, heads, given=given, signature=signature)
+        except LogError as error:
+            if [path] == named:
+                raise
+            answer.unreadable(path, str(error))
+            continue
+        answer.judged(findings)
+        noted = findings.evidence.noted
+        if noted is not None and noted.elsewhere:
+            moved.add(noted.known.file)
+    for known in gone(["/"] if arguments.all else named, heads, moved):
+        answer.gone(known)
+    if not answer.came_to:
+        raise UsageError(f"there is no action log (*.jsonl) in {', '.join(named)}")
+    return answer.end()
+
+
+MAX_WHOLE = 20
+"""Of more logs that are whole, a table has none: what is wrong with others is to be seen."""
+_COLUMNS = (
+    Column(name="log", folds=True),
+    Column(name="standing", toned=True),
+    Column(name="records", right=True),
+    Column(name="what is wrong, open or odd", folds=True, leaves=True),
+)
+_TONES = {
+    Soundness.WHOLE: Tone.GOOD,
+    Soundness.OPEN: Tone.WARNING,
+    Soundness.NO_HEAD: Tone.WARNING,
+    Soundness.BROKEN: Tone.BAD,
+    Soundness.UNREADABLE: Tone.BAD,
+}
+
+
+class _Answer:
+    """What is said of the logs: a text or an object each, of several at a terminal one table."""
+
+    def __init__(self, state: State, arguments: Namespace, environment: Mapping[str, str], *, several: bool) -> None:
+        self.came_to: list[Soundness] = []
+        self._state = state
+        self._arguments = arguments
+        self._environment = environment
+        self._as_json: bool = arguments.json
+        self._console = FinishedOutput(environment)
+        self._in_table = several and self._console.width > 0 and not arguments.json and not arguments.redecide
+        self._rows: list[TableRow] = []
+        at_work = self._in_table or not self._console.width
+        self.look = look_here(sys.stderr, environment) if at_work else Look()
+        """How it is shown that the work goes on: not where each log is told of at the terminal meanwhile."""
+
+    def judged(self, findings: Findings) -> None:
+        """Say what judging one log showed, and what judging its calls again came to, where that was asked for."""
+        told = _as_json(findings) if self._as_json else _as_text(findings)
+        again = _judged_again(findings.path, self._state, self._arguments, self._environment)
+        self._tell(told + again, findings.path, findings.soundness, findings.found.records, "; ".join(findings.lines))
+
+    def unreadable(self, path: str, why: str) -> None:
+        """Say that a log cannot be read."""
+        told = _unreadable(path, why, as_json=self._as_json)
+        self._tell(told, path, Soundness.UNREADABLE, 0, why)
+
+    def gone(self, known: KnownHead) -> None:
+        """Say that a log that was noted is gone."""
+        why = f"a log that was noted is gone: {known.words}"
+        self._tell(_gone_line(known, as_json=self._as_json), known.file, Soundness.BROKEN, known.records, why)
+
+    def _tell(self, text: str, path: str, soundness: Soundness, records: int, why: str) -> None:
+        self.came_to.append(soundness)
+        if self._in_table:
+            log = path.removeprefix(f"{self._state.sessions}/")
+            word = soundness.name.replace("_", " ")
+            cells = log, word if soundness is Soundness.BROKEN else word.lower(), str(records), why
+            self._rows.append(TableRow(cells=cells, tone=_TONES[soundness]))
+        elif self._console.width and not self._as_json:
+            self._console.line(text.rstrip("\n"))
+        else:
+            sys.stdout.write(text)
+
+    def end(self) -> int:
+        """Write the table, where there is one, and return the exit code: that of the worst."""
+        if self._rows:
+            whole = sum(one is Soundness.WHOLE for one in self.came_to)
+            rows = self._rows if whole <= MAX_WHOLE else [row for row in self._rows if row.tone is not Tone.GOOD]
+            if rows:
+                self._console.table(Table(columns=_COLUMNS, rows=tuple(rows)))
+            self._console.line(f"{whole:,} of {counted(len(self.came_to), 'log')} whole")
+            self._console.line(
+                f"Not proved: {NEVER_PROVED}. `harness audit verify FILE` says of one log what is.", Tone.QUIET
+            )
+        return worst(self.came_to)
+
+
+def _checked(arguments: Namespace) -> str | None:
+    """Return the head that is given, as the harness writes it. Raises UsageError for flags that make no sense."""
+    if arguments.heads and not os.path.isfile(arguments.heads):
+        raise UsageError(f"--heads: there is no file {arguments.heads}")
+    if arguments.signer and not arguments.signers:
+        raise UsageError("--signer needs --signers FILE: who may sign, and with which keys (ssh-keygen(1))")
+    if arguments.head is None:
+        return None
+    head = str(arguments.head).lower()
+    if not re.fullmatch(r"[0-9a-f]{64}", head):
+        raise UsageError(
+            f"--head: {visible_line(arguments.head, 200)!r} is not a head: 64 hexadecimal digits, not fewer"
+        )
+    return head
+
+
+def _judged_again(path: str, state: State, arguments: Namespace, environment: Mapping[str, str]) -> str:
+    """Return what judging the calls again came to, where that was asked for; it takes much longer than all the rest."""
+    if not arguments.redecide:
+        return ""
+    return redecided(path, state, environment).text(path, as_json=arguments.json)
+
+
+def _signature(path: str, arguments: Namespace, environment: Mapping[str, str]) -> Signature | None:
+    if not arguments.signers:
+        return None
+    from harness.app.audit.sign import check_signature
+
+    return check_signature(path, arguments.signers, arguments.signer, environment)
+
+
+def _as_text(findings: Findings) -> str:
+    lines = [
+        *findings.lines,
+        f"Proved: {findings.proved}.",
+        f"Not proved: {findings.not_proved}.",
+    ]
+    told = "".join(f"{visible_line(line, 1_500)}\n" for line in lines)
+    found = findings.found
+    return f"{told}{visible_line(findings.path, 5_000)}: {found.records} records, head {found.head}\n"
+
+
+def _as_json(findings: Findings) -> str:
+    found, evidence = findings.found, findings.evidence
+    known = evidence.known
+    broken: JsonValue = None
+    if found.broken_line is not None:
+        broken = {"line": found.broken_line, "offset": found.broken_offset, "problem": found.problem}
+    told: dict[str, JsonValue] = {
+        "file": findings.path,
+        "verdict": findings.soundness.name.lower(),
+        "exit_code": findings.soundness.value,
+        "records": found.records,
+        "bytes": found.bytes,
+        "head": found.head,
+        "sessions": list(found.sessions[:MAX_LISTED]),
+        "session_count": len(found.sessions),
+        "broken": broken,
+        "missed_head_at": found.missed,
+        "torn_bytes": found.torn_bytes,
+        "unknown_calls": list(found.unknown_calls[:MAX_LISTED]),
+        "unknown_call_count": len(found.unknown_calls),
+        "open_sessions": list(found.open_sessions[:MAX_LISTED]),
+        "open_session_count": len(found.open_sessions),
+        "compared_with": evidence.source,
+        "noted_as": known.file if known is not None else None,
+        "signer": evidence.signature.signer or None if evidence.signature is not None else None,
+        "findings": list(findings.lines),
+        "proved": findings.proved,
+        "not_proved": findings.not_proved,
+    }
+    return json.dumps(told, sort_keys=True) + "\n"
+
+
+def _unreadable(path: str, why: str, *, as_json: bool) -> str:
+    if as_json:
+        code = Soundness.UNREADABLE.value
+        return json.dumps({"file": path, "verdict": "unreadable", "exit_code": code, "findings": [why]}) + "\n"
+    return f"UNREADABLE: {visible_line(why, 5_000)}\n"
+
+
+def _logs_of(named: Sequence[str], *, except_for: str) -> Iterator[str]:
+    """Yield the logs that are named, and all logs in the folders that are; the heads file is none."""
+    heads = os.path.realpath(except_for)
+    for path in named:
+        if not os.path.isdir(path):
+            yield path
+            continue
+        yield from (log for log in logs_in(path) if os.path.realpath(log) != heads)
+
+
+def _gone_line(known: KnownHead, *, as_json: bool) -> str:
+    why = f"a log that was noted is gone: {known.words}"
+    if as_json:
+        code = Soundness.BROKEN.value
+        return json.dumps({"file": known.file, "verdict": "gone", "exit_code": code, "findings": [why]}) + "\n"
+    return f"BROKEN: {visible_line(why, 500)}\n{visible_line(known.file, 5_000)}: gone\n"
+
+
+MAX_TOLD = 20
+"""Of many calls with another outcome, so many are named, and the others counted."""
+
+
+class Redecided(Record):
+    """What judging the calls of one log again came to."""
+
+    same: int
+    otherwise: int
+    unjudged: int
+    """Calls that could not be judged again: arguments or policies that the log does not hold."""
+    lines: tuple[str, ...]
+    """The first of the calls with another outcome, and why others could not be judged."""
+
+    def text(self, path: str, *, as_json: bool) -> str:
+        """Return this as text, or as one object on a line."""
+        if as_json:
+            counts: dict[str, JsonValue] = {"same": self.same, "otherwise": self.otherwise, "unjudged": self.unjudged}
+            return json.dumps({"file": path, "redecided": counts, "findings": list(self.lines)}, sort_keys=True) + "\n"
+        summary = (
+            f"Judged again, by the policies in the log: {self.same} calls come out the same, {self.otherwise} otherwise"
+        )
+        told = "".join(f"{visible_line(line, 500)}\n" for line in self.lines)
+        return f"{told}{summary}, {self.unjudged} cannot be judged.\n"
+
+
+def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redecided:
+    """Judge every decided call of a log again. Raises LogError if it cannot be read, UsageError if the heads file cannot."""
+    from harness.app.policy.replay import Replay, recorded_policy
+
+    policies: dict[tuple[str, str], Policy | str] = {}
+
+    def policy_of(_log: str, session: LoggedSetting) -> Policy | str:
+        key = (session.name, str(session.started.get("policy_sha256")))  # which may change within a session
+        if key not in policies:
+            policies[key] = recorded_policy(session.started, state)
+        return policies[key]
+
+    same = otherwise = unjudged = 0
+    lines: list[str] = []
+    problems: dict[str, None] = {}
+    replay = Replay(policy_of, environment)
+    for again in replay.calls(path):
+        if again.verdict is None:
+            unjudged += 1
+            if len(problems) < MAX_TOLD:
+                problems[f"NOT JUDGED: {again.problem}"] = None
+        elif again.verdict.decision.word == again.decision.get("decision"):
+            same += 1
+        else:
+            otherwise += 1
+            if otherwise <= MAX_TOLD:
+                lines.append(_otherwise_line(again, again.verdict.decision.word))
+    left = [f"OTHERWISE: and {otherwise - MAX_TOLD} more like it"] if otherwise > MAX_TOLD else []
+    return Redecided(same=same, otherwise=otherwise, unjudged=unjudged, lines=(*lines, *left, *problems, *replay.notes))
+
+
+def _otherwise_line(again: JudgedAgain, word: str) -> str:
+    was, summary = again.decision.get("decision"), visible_line(str(again.decision.get("summary")), 100)
+    return f"OTHERWISE: call {again.call} of session {again.session} was {was}, and would be {word}: {summary}"

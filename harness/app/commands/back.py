@@ -1,0 +1,86 @@
+"""/back: go back to before one of the person's own messages, which then stands in the line again. Two Esc open its menu."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.notes_to_model import INTERRUPTED, UNANSWERED, own_words
+from harness.app.commands.sessions import held_now, switch
+from harness.app.commands.slash_command import HelpGroup, SlashCommand
+from harness.errors import UsageError
+from harness.loop.compaction import split_summary, without_turn
+from harness.messages import Role
+from harness.record import Record, replace
+from harness.terminal.completion import Offered
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+
+
+class Said(Record):
+    """A message of the person in the conversation as it is."""
+
+    place: int
+    """Among the messages behind the system's."""
+    words: str
+
+
+def said_by_person(conversation: Conversation) -> Iterator[Said]:
+    """Yield what the person said and the conversation still holds, the oldest first."""
+    for place, message in enumerate(conversation.session.messages[1:]):
+        words = _typed(split_summary(message.content)[1]) if message.role is Role.USER else ""
+        if words:
+            yield Said(place=place, words=words)
+
+
+def _typed(text: str) -> str:
+    """Return what the person typed of a message: of several that got no answer one by one, all of them."""
+    for between in (INTERRUPTED, UNANSWERED):
+        text = text.replace(f"{between}\n\n", "")
+    return own_words(text).strip()
+
+
+def back(conversation: Conversation, rest: str) -> None:
+    """Begin a session with what this one held before a message, and put that into the line. Raises UsageError, LogError."""
+    said = tuple(said_by_person(conversation))
+    if not said:
+        conversation.say("there is no message of yours to go back to", Tone.QUIET)
+        return
+    if not rest and conversation.open_menu("/back"):
+        return
+    if not (rest.isascii() and rest.isdigit() and len(rest) < 7 and 0 < int(rest) <= len(said)):
+        raise UsageError(f"usage: /back N, the number of one of your messages: 1 to {len(said)}")
+    found = said[int(rest) - 1]
+    carried = held_now(conversation)
+    messages = carried.rebuilt.messages
+    if len(messages) <= found.place or messages[found.place].role is not Role.USER:
+        raise UsageError("the log holds the conversation otherwise than it is; /fork goes on from what it holds")
+    kept = (*messages[: found.place], *without_turn(messages[found.place]))
+    switch(
+        conversation,
+        replace(carried, rebuilt=replace(carried.rebuilt, messages=kept, unknown_calls=())),
+        in_words=False,
+    )
+    conversation.begun = found.words
+    conversation.say(f"back to before your message {rest}; files stay as they are", Tone.QUIET)
+
+
+def messages_to_choose(conversation: Conversation) -> Sequence[Offered]:
+    """Return the person's messages, the newest first."""
+    numbered = list(enumerate(said_by_person(conversation), 1))
+    return [
+        Offered(text=str(number), shown=f"{number:>2}  {visible_line(' '.join(said.words.split()), 60)}")
+        for number, said in reversed(numbered)
+    ]
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/back",
+        arguments="[N]",
+        summary="go back to before one of your messages; also Esc Esc",
+        group=HelpGroup.TALK,
+        does=back,
+        offers=messages_to_choose,
+    ),
+)

@@ -1,0 +1,158 @@
+"""/cost, /context, /compact, /clear: what the session took, how long the conversation is, and how it is made shorter."""
+
+from __future__ import annotations
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand
+from harness.loop.compaction import characters
+from harness.messages import Message, Role, Usage
+from harness.record import field_names
+from harness.terminal.styles import Tone
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+MOST_TURNS = 50
+"""Turns that are listed; of more, the newest."""
+MOST_RESULTS = 5
+"""Results that are named, the longest."""
+CHARACTERS_A_TOKEN = 4
+"""A rough guess for English and code; other texts have two to three."""
+
+
+def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Say what each turn and the session took."""
+    spent, usage = conversation.spent, conversation.session.whole_usage
+    if len(spent) > MOST_TURNS:
+        conversation.say(f"  ... {len(spent) - MOST_TURNS} earlier turns", Tone.QUIET)
+    for number, one in list(enumerate(spent, 1))[-MOST_TURNS:]:
+        conversation.say_line(
+            f"  turn {number}: {usage_in_words(one.usage, one.cost)}  {counted(one.requests, 'request')}  {one.model}"
+        )
+    total: Usage = sum((one.usage for one in spent), Usage())
+    if total != usage:
+        others = Usage(**{name: getattr(usage, name) - getattr(total, name) for name in field_names(Usage)})
+        conversation.say_line(
+            f"  other requests, such as summaries: {usage_in_words(others, conversation.cost_of(others))}"
+        )
+    for helper in conversation.helpers.of(conversation.session.identity):
+        conversation.say_line(f"  of these {helper.name}: {usage_in_words(helper.usage, helper.cost)}")
+    conversation.say_line(f"session: {usage_in_words(usage, conversation.cost)}")
+    if conversation.prices is None:
+        name = conversation.agent.model.name
+        conversation.say_line(
+            f"the price of {name} is not configured: [prices] in the configuration says it", Tone.QUIET
+        )
+
+
+def usage_in_words(usage: Usage, dollars: float | None, *, unknown: str = ", cost unknown") -> str:
+    """Return in words what was taken; `unknown` stands where nobody said what it costs."""
+    share = 100 * usage.cached_tokens // max(usage.input_tokens, 1)
+    cached = f" ({usage.cached_tokens:,} of them cached, {share}%)" if usage.cached_tokens else ""
+    missing = f", {usage.unreported} replies not counted by the provider" if usage.unreported else ""
+    price = unknown if dollars is None else f", {dollars:.4f} dollars"
+    return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out{missing}{price}"
+
+
+def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Say how long the conversation is, and what fills it."""
+    messages = conversation.session.messages
+    long = characters(messages)
+    conversation.say_line(
+        f"{len(messages)} messages, {long:,} characters, some {long // CHARACTERS_A_TOKEN:,} tokens (estimated)"
+    )
+    pictures = [picture for message in messages for picture in message.pictures]
+    if pictures:
+        tokens = sum(picture.tokens for picture in pictures)
+        said = "1 picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
+        conversation.say_line(f"  of these {said}: some {tokens:,} tokens, by their pixels (estimated)")
+    system = characters(messages[:1])
+    conversation.say_line(f"  of these the system prompt and instructions: {system:,} characters")
+    last = conversation.session.last_usage
+    counted = last.input_tokens + last.output_tokens
+    conversation.say_line(
+        f"  as the provider counted the last reply: {counted:,} tokens"
+        if counted
+        else "  the provider has not counted it yet"
+    )
+    for helper in conversation.helpers.of(conversation.session.identity):
+        own = helper.last_usage.input_tokens + helper.last_usage.output_tokens
+        conversation.say_line(f"  {helper.name} had a conversation of its own: {own:,} tokens at its last reply")
+    most = conversation.parts.context_tokens
+    if most is None:
+        conversation.say("  how much the model takes is not configured (context_tokens)", Tone.QUIET)
+    else:
+        used = counted or long // CHARACTERS_A_TOKEN
+        about = "" if counted else "about "
+        conversation.say_line(
+            f"  {about}{100 * used / most:.0f} percent of {most:,} tokens; from 80 on it is summarized"
+        )
+    biggest = sorted(_results(messages), key=lambda row: row[0], reverse=True)[:MOST_RESULTS]
+    if biggest:
+        conversation.say("biggest results:", Tone.QUIET)
+    for size, what in biggest:
+        conversation.say_line(f"  {size:>9,}  {what}", most=200)
+
+
+def _results(messages: list[Message]) -> list[tuple[int, str]]:
+    """Return the length of each tool result, and of which call it is."""
+    calls = {call.id: call for message in messages for call in message.tool_calls}
+    rows = []
+    for message in messages:
+        if message.role is Role.TOOL:
+            call = calls.get(message.tool_call_id or "")
+            rows.append(
+                (len(message.content), visible_line(f"{call.name} {call.arguments}", 120) if call else "a result")
+            )
+    return rows
+
+
+def compact(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Let the model summarize the conversation. Raises LogError."""
+    session = conversation.session
+    before = characters(session.messages[1:])
+    conversation.say("asking the model for a summary", Tone.QUIET)
+    problem = conversation.agent.compact(session)
+    if problem:
+        conversation.say_line(f"nothing was summarized: {problem}", Tone.WARNING, most=1_000)
+        return
+    after = characters(session.messages[1:])
+    conversation.say(f"summarized: {before} characters before, {after} now; the log keeps all of it", Tone.QUIET)
+
+
+def clear(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Forget the conversation. Raises LogError."""
+    session = conversation.session
+    conversation.agent.change_history(session, "cleared", 0, len(session.messages) - 1)
+    conversation.turns.forget()
+    conversation.forget_notes()
+    conversation.say("the conversation is forgotten; the log keeps it", Tone.QUIET)
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/cost",
+        summary="tokens and cost, turn by turn",
+        group=HelpGroup.WORK,
+        does=cost,
+        effect=Effect.SHOWS,
+    ),
+    SlashCommand(
+        name="/context",
+        summary="how long the conversation is, what fills it",
+        group=HelpGroup.WORK,
+        does=context,
+        effect=Effect.SHOWS,
+    ),
+    SlashCommand(
+        name="/compact",
+        summary="let the model summarize the conversation, to make room",
+        group=HelpGroup.TALK,
+        does=compact,
+    ),
+    SlashCommand(
+        name="/clear",
+        summary="forget the conversation (the log keeps it)",
+        group=HelpGroup.TALK,
+        does=clear,
+    ),
+)

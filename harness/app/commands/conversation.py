@@ -1,0 +1,242 @@
+"""What slash commands act on: the session, its parts, and what is shown of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from harness.actions import Action, JsonValue
+from harness.app.commands.notes_to_model import NotesToModel, is_unanswered
+from harness.audit.helper_tree import HelperTree
+from harness.gate.approval import Approver
+from harness.log.order import LogRecord
+from harness.loop.agent import Agent
+from harness.loop.run import Session
+from harness.messages import RunResult, StopReason, Usage
+from harness.model import Prices
+from harness.policy.grant_offers import Offer
+from harness.policy.policy import Policy
+from harness.policy.verdict import Verdict
+from harness.record import Record
+from harness.session.parts import SessionParts
+from harness.session.session_log import pinned
+from harness.terminal.screen import Screen
+from harness.terminal.styles import Tone
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.app.commands.slash_command import SlashCommand
+    from harness.process.lent_terminal import LentTerminal
+    from harness.session.config.settings import Settings
+
+
+class Spent(Record):
+    """What one turn took."""
+
+    model: str
+    requests: int
+    usage: Usage
+    cost: float | None
+    """In dollars; None where it is not known."""
+
+
+class Turns:
+    """The turns of one session, the newest last, by the numbers of their calls."""
+
+    def __init__(self, origin: str = "") -> None:
+        """`origin` is the session that this one goes on from, if there is one."""
+        self.origin = origin
+        self._calls: list[list[int]] = []
+
+    def begin_session(self, origin: str) -> None:
+        """Forget every turn: a session begins that goes on from the one named `origin`."""
+        self.origin = origin
+        self._calls.clear()
+
+    def begin(self, session: Session) -> None:
+        """Note that the person is about to say something; it is part of the turn before where that got no answer."""
+        if not (is_unanswered(session.messages) and self._calls):
+            self._calls.append([])
+
+    def record(self, record: LogRecord) -> None:
+        """Note a call of the turn that goes on, not one of the person's own; an observer of the log."""
+        number, whose = record.get("call"), record.get("by")
+        if record["kind"] == "call_proposed" and isinstance(number, int) and self._calls and whose is None:
+            self._calls[-1].append(number)
+
+    def forget(self) -> None:
+        """Forget every turn."""
+        self._calls.clear()
+
+    def pop(self) -> list[int] | None:
+        """Forget the last turn, and return its calls; None for one of the session that this one goes on from."""
+        return self._calls.pop() if self._calls else None
+
+
+class Conversation:
+    """One conversation at the prompt, with everything that a command may need."""
+
+    def __init__(
+        self,
+        *,
+        parts: SessionParts,
+        screen: Screen,
+        approver: Approver,
+        agent: Agent,
+        session: Session,
+        turns: Turns,
+        about: Mapping[str, JsonValue],
+        lend: Callable[[], AbstractContextManager[LentTerminal]],
+        policy_named: str | Sequence[str] | None,
+        policy_sha256: str | None,
+    ) -> None:
+        """Take the parts; `lend` lends the terminal to a command, the last two are what --policy and --policy-sha256 say."""
+        self.parts = parts
+        self.screen = screen
+        self.approver = approver
+        self.agent = agent
+        self.session = session
+        self.turns = turns
+        self.about = about
+        self.lend = lend
+        self.policy_named = policy_named
+        self.policy_sha256 = policy_sha256
+        self.held: Policy | None = None
+        """In plan mode, the policy that holds again when it is left."""
+        self.offers_plans = True
+        """Whether an answer in plan mode is put to the person as a plan: until they said no to one, without words."""
+        self.spent: list[Spent] = []
+        self.prompt = ""
+        """What is to be said to the model next, in the person's place and with their consent."""
+        self.prompt_by_command = False
+        """Whether that is what a command of the user or the team says."""
+        self.own: Sequence[SlashCommand] = ()
+        """The commands of the user and the team."""
+        self.settings_after: Settings | None = None
+        """Those of the model that answers again after the next turn; None: the one that answers now."""
+        self.begun = ""
+        """What stands in the next line already: a command whose menu opens, or words that the person sends or changes."""
+        self.leaving = False
+        self.decision: LogRecord | None = None
+        """The last one that was recorded."""
+        self.answer: LogRecord | None = None
+        """The person's answer to it, if it was asked about."""
+        self.stop: StopReason | None = None
+        """How the last turn of this session ended."""
+        self.error = ""
+        """The message of the last error that was recorded in it."""
+        self.notes = NotesToModel()
+        self.helpers = HelperTree()
+        """What the helpers of its sessions did."""
+
+    @property
+    def plans(self) -> bool:
+        """Whether plan mode is on."""
+        return self.held is not None
+
+    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """Show text that may hold anything, line by line as it is."""
+        self.screen.line(text, tone)
+
+    def say_line(self, text: str, tone: Tone = Tone.PLAIN, *, most: int = 2_000) -> None:
+        """Show text that may hold anything on one line."""
+        self.screen.line(visible_line(text, most), tone)
+
+    def tell_log(self, tone: Tone = Tone.PLAIN) -> None:
+        """Show what pins the log, each part on a line of its own that can be copied."""
+        for line in pinned(self.agent.log, self.parts.environment.get("HOME", "")):
+            self.screen.unbroken(line, tone)
+
+    @property
+    def prices(self) -> Prices | None:
+        """What the model's tokens cost; None where nobody said."""
+        return self.parts.prices
+
+    def cost_of(self, usage: Usage) -> float | None:
+        """Return what `usage` of the model cost in dollars, or None where that is not known."""
+        return None if self.prices is None else self.prices.cost(usage)
+
+    @property
+    def cost(self) -> float | None:
+        """What the session has cost in dollars; None where that is not known of all of it."""
+        usage = self.session.whole_usage
+        others = usage.input_tokens - sum(one.usage.input_tokens for one in self.spent)
+        models = {one.model for one in self.spent} | {self.agent.model.name}
+        if len(models) == 1:
+            return self.cost_of(usage)
+        known = [one.cost for one in self.spent if one.cost is not None]
+        return sum(known) if len(known) == len(self.spent) and not others else None
+
+    def offer(self, action: Action, verdict: Verdict) -> Offer | str:
+        """Return what can be granted at a question, or why nothing can."""
+        return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)
+
+    def advice(self, action: Action, verdict: Verdict) -> str:
+        """Return the rule that would answer a question from now on, and where it belongs, or why there is none."""
+        if self.plans:
+            return "/plan off leaves it"
+        from harness.plugins.insight.suggestions.advice import advice_on
+        from harness.session.policies import home_of_rules
+
+        found = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")
+        if not found.toml:
+            return f"no rule lifts the question: {found.why}"
+        return f"a rule would allow it unasked, in {home_of_rules(self.parts.policy, self.parts.state)}:\n{found.toml.rstrip()}"
+
+    def record(self, record: LogRecord) -> None:
+        """Keep what /why tells of; an observer of the log."""
+        if self.helpers.record(record) is not None:
+            return
+        self.turns.record(record)
+        match record["kind"]:
+            case "decision" if record.get("decision") != "none":
+                self.decision, self.answer = record, None
+            case "approval_answered":
+                self.answer = record
+            case "error" if "retry_seconds" not in record:
+                self.error = str(record.get("message"))
+            case _:
+                pass
+
+    def begin(self, session: Session, origin: str) -> None:
+        """Go on with `session`, which continues the one named `origin`; what was to be told is not told there."""
+        self.session = session
+        self.turns.begin_session(origin)
+        self.spent.clear()
+        self.decision = self.answer = self.stop = None
+        self.forget_notes()
+
+    def open_menu(self, command: str) -> bool:
+        """Let the next line begin with a command, its menu open; False where nothing can be drawn below the line."""
+        repaints = self.screen.look.repaints
+        self.begun = f"{command} " if repaints else self.begun
+        return repaints
+
+    def forget_notes(self) -> None:
+        """Forget what the model was to be told with the next message, and say so."""
+        if count := self.notes.forget():
+            self.say(f"the model is not told of {counted(count, 'command')} that you ran before", Tone.QUIET)
+
+    def message(self, line: str) -> str:
+        """Return what the person says with what the model is to be told before it."""
+        return self.notes.message(
+            line, self.session.messages, plans=self.plans, interrupted=self.stop is StopReason.INTERRUPTED
+        )
+
+    def masked(self, text: str) -> str:
+        """Return text with the secrets that are known taken out, as the log has it."""
+        return self.parts.redactor.redact(text)
+
+    def count(self, result: RunResult) -> None:
+        """Keep what a turn took, and how it ended."""
+        self.stop = result.stop
+        self.spent.append(
+            Spent(
+                model=self.agent.model.name,
+                requests=result.turns,
+                usage=result.usage,
+                cost=self.cost_of(result.usage),
+            )
+        )

@@ -1,0 +1,136 @@
+"""/copy: the last answer, or the last block of code in it, to the clipboard."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.slash_command import HelpGroup, SlashCommand
+from harness.errors import UsageError
+from harness.messages import Message, Role
+from harness.process.environment import child_environment, program_outside
+from harness.regex import regex
+from harness.terminal.styles import Tone
+from harness.text.amounts import counted, size_of_bytes
+
+MOST_BYTES = 1_000_000
+"""Of what is handed to a program."""
+MOST_SENT_BYTES = 50_000
+"""Of what is handed to the terminal: several take no more at once."""
+SECONDS = 5.0
+"""How long a program may take."""
+_BLANKS = regex("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_FENCE = regex(r"(?P<indent>[ >]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
+
+
+def copy(conversation: Conversation, rest: str) -> None:
+    """Copy the last answer; `code`: the last block of code in it. Raises UsageError."""
+    if rest not in ("", "code"):
+        raise UsageError("usage: /copy, or /copy code")
+    answer = last_answer(conversation.session.messages)
+    if not answer:
+        raise UsageError("the model has said nothing yet")
+    if rest:
+        blocks = list(code_blocks(answer))
+        if not blocks:
+            raise UsageError("there is no block of code in the last answer")
+        answer = blocks[-1]
+    text, dropped = pasted_safely(conversation.masked(answer))
+    way = _hand_over(conversation, text.encode())
+    conversation.say_line(f"copied {counted(len(text), 'character')} {way}", Tone.GOOD)
+    if dropped:
+        conversation.say(f"{counted(dropped, 'hidden or control character')} left out", Tone.WARNING)
+
+
+def last_answer(messages: Sequence[Message]) -> str:
+    """Return what the model said last; empty where it said nothing yet. Pure."""
+    said = (one.content for one in reversed(messages) if one.role is Role.ASSISTANT)
+    return next((text for text in said if text.strip()), "")
+
+
+def code_blocks(text: str) -> Iterator[str]:
+    """Yield what stands in fences (CommonMark 0.31, section 4.5), without what they are indented or quoted by. Pure."""
+    block: list[str] | None = None
+    indent = fence = ""
+    for line in text.split("\n"):
+        if block is None:
+            if found := _FENCE.fullmatch(line):
+                block, indent, fence = [], found["indent"], found["fence"]
+        elif (bare := line.strip(" >")) and not bare.strip(fence[0]) and len(bare) >= len(fence):
+            yield "\n".join(block)
+            block = None
+        else:
+            block.append(line.removeprefix(indent) if line.startswith(indent) else line.lstrip(" "))
+    if block:
+        yield "\n".join(block)
+
+
+def pasted_safely(text: str) -> tuple[str, int]:
+    """Return a text that does nothing but stand where it is pasted, and how many characters were left out. Pure.
+
+    What controls a terminal, turns the order of reading or hides goes; a blank of another kind becomes a plain one.
+    """
+    kept = "".join(char for char in _BLANKS.sub(" ", text) if char.isprintable() or char in "\n\t")
+    return kept, len(text) - len(kept)
+
+
+def clipboard_program(environment: Mapping[str, str], root: str) -> Sequence[str]:
+    """Return the command that takes a text for the clipboard at which the person sits; empty where there is none.
+
+    Over SSH the clipboards of this machine are another one's. No program of the workspace `root` is one.
+    """
+    ways = (
+        ("TMUX", ("tmux", "load-buffer", "-w", "-")),
+        ("", ("pbcopy",)),
+        ("WAYLAND_DISPLAY", ("wl-copy",)),
+        ("DISPLAY", ("xclip", "-selection", "clipboard")),
+        ("DISPLAY", ("xsel", "--clipboard", "--input")),
+    )
+    is_remote = "SSH_CONNECTION" in environment
+    given = child_environment(environment)
+    for variable, words in ways:
+        if (variable and not environment.get(variable)) or (is_remote and variable != "TMUX"):
+            continue
+        if found := program_outside(root, words[0], given):
+            return (found, *words[1:])
+    return ()
+
+
+def _hand_over(conversation: Conversation, data: bytes) -> str:
+    """Copy, and return in words by what. Raises UsageError where it cannot be."""
+    environment = conversation.parts.environment
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"it is {size_of_bytes(len(data))} long, too much for a clipboard; /export writes a file")
+    words = clipboard_program(environment, conversation.parts.workspace.root)
+    if words and _is_taken(words, data, environment):
+        return f"by {os.path.basename(words[0])}"
+    if len(data) > MOST_SENT_BYTES:
+        raise UsageError(f"it is {size_of_bytes(len(data))} long, too much for a terminal; /export writes a file")
+    if not conversation.screen.to_clipboard(data):
+        raise UsageError("there is no way to a clipboard from here; /export writes a file")
+    return "by the terminal (OSC 52), if it lets programs copy"
+
+
+def _is_taken(words: Sequence[str], data: bytes, environment: Mapping[str, str]) -> bool:
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            words, input=data, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=SECONDS, check=False,
+            env=dict(environment),
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/copy",
+        arguments="[code]",
+        summary="the last answer to the clipboard; code: its last block of code",
+        group=HelpGroup.TALK,
+        does=copy,
+    ),
+)

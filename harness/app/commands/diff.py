@@ -1,0 +1,124 @@
+"""/diff: what this session changed in files, each from what it first was to what it is now."""
+
+from __future__ import annotations
+
+import os
+
+from harness.actions import Access
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand
+from harness.errors import ToolError, UsageError
+from harness.files.before_images import BeforeImages
+from harness.files.diffs import Diff, compare
+from harness.files.judged_files import read_whole
+from harness.files.undo import Undoable, Unrestorable, changes_to_undo
+from harness.log.order import LogRecord
+from harness.log.reader import read_log
+from harness.record import Record
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+from harness.tool_kinds import Does, shipped_that
+
+MOST_LINES = 500
+"""Of one file's difference at the prompt; of more, the rest is counted."""
+_KINDS = ("decision", "intent", "outcome")
+
+
+class Changed(Record):
+    """A file that the session changed, or may have."""
+
+    path: str
+    before_sha256: str | None
+    """Of its content before the session's first change of it; None: there was no file."""
+    calls: tuple[int, ...]
+
+
+def diff(conversation: Conversation, rest: str) -> None:
+    """Show it; `--stat` only counts lines. Raises UsageError and LogError."""
+    if rest not in ("", "--stat"):
+        raise UsageError("usage: /diff, or /diff --stat")
+    steps = changes_to_undo(_records(conversation), conversation.session.identity)
+    files = changed_files([step for step in steps if isinstance(step, Undoable)])
+    images = BeforeImages(conversation.parts.state.before_images)
+    for file in files:
+        _show(conversation, file, images, stat=rest == "--stat")
+    if not files:
+        conversation.say(f"this session changed no file by {' or '.join(shipped_that(Does.WRITES))}", Tone.QUIET)
+    if origin := conversation.turns.origin:
+        conversation.say_line(
+            f"not shown: what session {origin} changed, from which this one goes on; `harness audit files --session {origin}`",
+            Tone.QUIET,
+        )
+    for step in reversed(steps):
+        if isinstance(step, Unrestorable):
+            _tell_unknown(conversation, step)
+
+
+def _records(conversation: Conversation) -> list[LogRecord]:
+    session = conversation.session.identity
+    found = (one for one in read_log(conversation.agent.log.path) if one["session"] == session)
+    return [one for one in found if one["kind"] in _KINDS]
+
+
+def changed_files(steps: list[Undoable]) -> list[Changed]:
+    """Return the files of `steps` (the newest first) in the order in which they were first changed. Pure."""
+    files: dict[str, Changed] = {}
+    for step in reversed(steps):
+        known = files.get(step.path)
+        calls = (*known.calls, step.call) if known else (step.call,)
+        before = known.before_sha256 if known else step.before_sha256
+        files[step.path] = Changed(path=step.path, before_sha256=before, calls=calls)
+    return list(files.values())
+
+
+def _tell_unknown(conversation: Conversation, step: Unrestorable) -> None:
+    what = "not known" if step.is_command else "not shown"
+    conversation.say_line(f"{what}: {visible_line(step.what, 300)}  [call {step.call}]: {step.why}", Tone.WARNING)
+
+
+def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, stat: bool) -> None:
+    root = conversation.parts.workspace.root
+    name = file.path.removeprefix(f"{root.rstrip('/')}/")
+    calls = f"[call {', '.join(map(str, file.calls))}]"
+    before = b"" if file.before_sha256 is None else images.get(file.before_sha256)
+    if before is None:
+        conversation.say_line(f"{name}  {calls}: what it was before is not kept", Tone.WARNING)
+        return
+    try:
+        now = _content(conversation, file.path)
+    except (OSError, ToolError) as error:
+        problem = error.strerror if isinstance(error, OSError) else str(error)
+        conversation.say_line(f"{name}  {calls}: cannot be read now: {problem}", Tone.WARNING)
+        return
+    if now == before and (now is not None) is (file.before_sha256 is not None):
+        conversation.say_line(f"{name}  {calls}: it is again what it was", Tone.QUIET)
+        return
+    state = "removed" if now is None else "new" if file.before_sha256 is None else "changed"
+    if b"\0" in before or (now is not None and b"\0" in now):
+        conversation.say_line(f"{name}  {calls}: {state}, binary: {len(before):,} bytes then, {len(now or b''):,} now")
+        return
+    found: Diff = compare(before, now or b"")
+    conversation.say_line(f"{name}  {calls}: {state}, +{found.added} -{found.removed} lines")
+    if not stat:
+        conversation.screen.diff(conversation.masked(found.text(MOST_LINES)), name)
+
+
+def _content(conversation: Conversation, path: str) -> bytes | None:
+    """Return what the file holds now, None where there is none. Raises OSError and ToolError, also for a link or a device."""
+    resolved = conversation.parts.workspace.resolve(path, Access.READ)
+    if resolved.real != os.path.normpath(path):
+        raise ToolError("a link leads elsewhere now")
+    present = read_whole(resolved)
+    return None if present is None else present.data
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/diff",
+        arguments="[--stat]",
+        summary="what this session changed in files",
+        group=HelpGroup.WORK,
+        does=diff,
+        effect=Effect.SHOWS,
+    ),
+)

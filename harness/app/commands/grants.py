@@ -1,0 +1,98 @@
+"""/grants: what the person granted beyond the policy, and how it is revoked."""
+
+from __future__ import annotations
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.slash_command import HelpGroup, SlashCommand
+from harness.errors import UsageError, nearest
+from harness.policy.session_grants import Grant, GrantScope
+from harness.terminal.styles import Tone
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+
+def grants(conversation: Conversation, rest: str) -> None:
+    """List the grants in force, narrow one, or revoke one or all. Raises UsageError and LogError."""
+    action, _, name = rest.partition(" ")
+    held = conversation.agent.gate.grants
+    match action, name.strip():
+        case "", _:
+            _list(conversation, held)
+        case "revoke", "all":
+            for grant in held:
+                _revoke(conversation, grant)
+            if not held:
+                conversation.say("there is nothing to revoke", Tone.QUIET)
+        case "revoke", identity if identity:
+            _revoke(conversation, _found(held, identity))
+        case "answer", identity if identity:
+            _answer(conversation, _found(held, identity))
+        case "narrow", said if len(words := said.split()) > 1:
+            _narrow(conversation, _found(held, words[0]), words[1:])
+        case _:
+            raise UsageError(
+                "usage: /grants, /grants revoke ID|all, /grants answer ID, or /grants narrow ID offline|host HOSTS|WORDS|"
+                "PATH (a folder ends in /), as in: /grants narrow grant-1 -m unittest"
+            )
+
+
+def _found(held: tuple[Grant, ...], identity: str) -> Grant:
+    found = next((grant for grant in held if identity in (grant.id, *grant.id.split("-")[1:2])), None)
+    if found is None:
+        known = nearest(identity, [grant.id for grant in held]) if held else "; there is none"
+        raise UsageError(f"there is no grant {visible_line(identity, 50)!r}{known}")
+    return found
+
+
+def _list(conversation: Conversation, held: tuple[Grant, ...]) -> None:
+    for grant in held:
+        kept = f"until {grant.until}" if grant.until else "always in this workspace"
+        scope = "this session" if grant.scope is GrantScope.SESSION else kept
+        when = f"call {grant.origin.line}" if grant.scope is GrantScope.SESSION else str(grant.origin)
+        conversation.say_line(f"  {grant.id}  {scope}  {grant.pattern.text}  [{when}]", most=2_000)
+        if asleep := asleep_words(grant):
+            conversation.say_line(f"    {asleep}", Tone.WARNING)
+    if not held:
+        conversation.say("nothing is granted beyond the policy", Tone.QUIET)
+    if conversation.plans and held:
+        conversation.say("in plan mode only those to read count", Tone.QUIET)
+
+
+def asleep_words(grant: Grant) -> str:
+    """Return why a grant sleeps, and what wakes it; nothing of one that is awake."""
+    places = counted(len(grant.changed), "protected place")
+    return f"{grant.id} sleeps: a command changed {places}; /grants answer {grant.id}" if grant.changed else ""
+
+
+def _answer(conversation: Conversation, grant: Grant) -> None:
+    """Ask about the protected places for which a grant sleeps."""
+    if not grant.changed:
+        raise UsageError(f"{grant.id} does not sleep")
+    conversation.agent.log.session = conversation.session.identity
+    conversation.agent.gate.ask_places(grant)
+
+
+def _revoke(conversation: Conversation, grant: Grant) -> None:
+    conversation.agent.log.session = conversation.session.identity
+    if not conversation.agent.gate.revoke(grant):  # else the trace says what is left of it
+        conversation.say_line(f"revoked: {grant.id}  {grant.pattern.text}", Tone.GOOD)
+
+
+def _narrow(conversation: Conversation, grant: Grant, words: list[str]) -> None:
+    conversation.agent.log.session = conversation.session.identity
+    less = conversation.agent.gate.narrow(grant, words)
+    if isinstance(less, str):
+        raise UsageError(f"{grant.id} is not narrowed: {visible_line(less, 2_000)}")
+    conversation.say_line(f"narrowed: {less.id}  {less.pattern.text}", Tone.GOOD)
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/grants",
+        arguments="[revoke ID|all, narrow ID ..., answer ID]",
+        summary="what you granted beyond the policy",
+        group=HelpGroup.RULES,
+        does=grants,
+        most=None,
+    ),
+)

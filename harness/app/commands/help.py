@@ -1,0 +1,82 @@
+"""/help: what can be typed at the prompt, and which keys do what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand, slash_commands
+from harness.errors import UsageError
+from harness.terminal.key_panel import KeyWords
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Table, labelled
+
+KEYS = (
+    KeyWords(key="/", does="commands", more="a command; the menu says what each does"),
+    KeyWords(key="@", does="a file's name", more="the name of a file; the model reads files itself"),
+    KeyWords(key="!", does="run a command as you", more="runs what follows as you; the model hears of it, of !! not"),
+    KeyWords(key="Shift-Tab", does="ask, edits or plan", more="what you are asked about: the next of ask, edits, plan"),
+    KeyWords(key="Esc Esc", does="back to a message", more="go back to before one of your messages, and change it"),
+    KeyWords(key="Ctrl-C, Esc", does="stop; twice: leave", more="stop the turn; Ctrl-C twice at the prompt leaves"),
+    KeyWords(
+        key="Alt-Enter", does="a new line", more="a new line; also Shift-Enter (if sent), Ctrl-J, or a \\ at the end"
+    ),
+    KeyWords(
+        key="Up, Ctrl-R", does="earlier lines; search", more="what you typed before, or choose in a menu; search it"
+    ),
+    KeyWords(key="Ctrl-X Ctrl-E", does="write in your editor"),
+    KeyWords(key="Ctrl-L, Ctrl-Z", does="clear; suspend", more="clear the screen; suspend the program, and fg goes on"),
+    KeyWords(key="/help", does="all commands and keys"),
+)
+QUESTION_KEYS = (
+    ("y", "yes, once"),
+    ("n, Esc", "no"),
+    ("r", "no, because ...: your words reach the model"),
+    ("Tab", "words of yours that go to the model with your answer, also with a yes"),
+    ("s, p", "yes, and for this session, or in this project: what that covers is shown first"),
+    ("e", "edit the call; it is judged again"),
+    ("space", "the next page of what does not fit; the last must be seen for a yes"),
+    ("v, ?", "view all of it; why it is asked"),
+    ("h", "halt: no, and the turn ends; nothing else of it runs"),
+    ("Ctrl-C", "no, and the turn ends"),
+    ("Ctrl-Z", "suspend the program; fg shows the question again"),
+    ("Enter", "nothing"),
+)
+
+
+def listed(rows: Sequence[tuple[str, str]]) -> Table:
+    """Return what can be typed, each with what it does."""
+    return labelled((f"  {name}", text, Tone.PLAIN) for name, text in rows)
+
+
+def show_help(conversation: Conversation, rest: str) -> None:
+    """Show all of it, or the keys alone. Raises UsageError."""
+    keys = [(one.key, one.more or one.does) for one in KEYS]
+    if rest == "keys":
+        conversation.screen.table(listed(keys))
+        return
+    if rest:
+        raise UsageError("usage: /help, or /help keys")
+    for group in HelpGroup:
+        rows = [(one.usage, one.summary) for one in (*slash_commands(), *conversation.own) if one.group is group]
+        if rows:
+            conversation.say(group.value, Tone.QUIET)
+            conversation.screen.table(listed(rows))
+    for title, rows in (("keys", keys), ("at a question", list(QUESTION_KEYS))):
+        conversation.say(title, Tone.QUIET)
+        conversation.screen.table(listed(rows))
+    conversation.say(
+        "What you type while a turn runs is kept and run after it; it never answers a question.", Tone.QUIET
+    )
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/help",
+        arguments="[keys]",
+        summary="this text",
+        group=HelpGroup.PROGRAM,
+        does=show_help,
+        effect=Effect.SHOWS,
+    ),
+)

@@ -1,0 +1,95 @@
+"""/mode: what a person is asked about: what the policy says, all but edits, or nothing, as nothing is changed; Shift-Tab."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.plan import enter, leave
+from harness.app.commands.slash_command import HelpGroup, SlashCommand
+from harness.errors import UsageError, nearest
+from harness.terminal.completion import Offered
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+
+
+class Mode(Enum):
+    """What a person is asked about. INVARIANT: there is none in which everything runs."""
+
+    ASK = "ask"
+    EDITS = "edits"
+    PLAN = "plan"
+
+
+SAID = {
+    Mode.ASK: "you are asked as the policy says",
+    Mode.EDITS: "edits in the workspace run unasked; protected files and commands still ask",
+    Mode.PLAN: "nothing is changed until a plan is approved",
+}
+NEXT = "next"
+"""The word for the mode behind the one that holds: Shift-Tab, while a turn runs."""
+
+
+def mode_of(conversation: Conversation) -> Mode:
+    """Return the mode that holds."""
+    if conversation.plans:
+        return Mode.PLAN
+    return Mode.EDITS if conversation.agent.gate.allows_edits else Mode.ASK
+
+
+def mode(conversation: Conversation, rest: str) -> None:
+    """Say which mode holds, or let another one hold. Raises UsageError, PolicyError and LogError."""
+    now = mode_of(conversation)
+    if not rest:
+        conversation.say_line(f"mode {now.value}: {SAID[now]}")
+        if not conversation.open_menu("/mode"):
+            conversation.say("/mode NAME takes another; Tab lists them", Tone.QUIET)
+        return
+    if rest == NEXT:
+        next_mode(conversation)
+    else:
+        words = [one.value for one in Mode]
+        if rest.lower() not in words:
+            raise UsageError(f"/mode: there is no {visible_line(rest, 50)!r}{nearest(rest.lower(), words)}")
+        _switch(conversation, Mode(rest.lower()))
+    held = mode_of(conversation)
+    conversation.say_line(f"mode {held.value}: {SAID[held]}", Tone.QUIET)
+
+
+def next_mode(conversation: Conversation) -> None:
+    """Let the mode behind the one that holds hold, and say nothing. Raises PolicyError and LogError."""
+    modes = list(Mode)
+    _switch(conversation, modes[(modes.index(mode_of(conversation)) + 1) % len(modes)])
+
+
+def _switch(conversation: Conversation, wanted: Mode) -> None:
+    if wanted is mode_of(conversation):
+        return
+    leave(conversation)
+    if wanted is Mode.PLAN:
+        enter(conversation)
+        return
+    conversation.agent.log.session = conversation.session.identity
+    conversation.agent.gate.allow_edits(on=wanted is Mode.EDITS)
+
+
+def modes_to_choose(conversation: Conversation) -> Sequence[Offered]:
+    """Return the modes, with what each does."""
+    now = mode_of(conversation)
+    return [
+        Offered(text=one.value, shown=one.value, about=f"{'holds now; ' if one is now else ''}{SAID[one]}")
+        for one in Mode
+    ]
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/mode",
+        arguments="[ask|edits|plan]",
+        summary="what you are asked about; Shift-Tab: the next",
+        group=HelpGroup.RULES,
+        does=mode,
+        offers=modes_to_choose,
+    ),
+)

@@ -1,0 +1,163 @@
+"""A command of a team or a user: its words, with what follows its name, are said in the person's place."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.slash_command import HelpGroup, SlashCommand, slash_commands, why_no_command
+from harness.errors import UsageError
+from harness.record import Record
+from harness.regex import regex
+from harness.session.words.word_files import OwnCommand, OwnWords, named
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.session.config.settings import Settings
+
+_PLACES = regex(r"\$(?:ARGUMENTS\b|([1-9])(?![0-9]))")
+_OTHERS_MODELS = regex(r"sonnet|opus|haiku|opusplan|best|claude-.*")
+"""Models as another agent names them (code.claude.com/docs/en/model-config); the last are names at one provider."""
+
+
+def expanded(body: str, rest: str) -> str:
+    """Return `body` with `$ARGUMENTS` replaced by `rest`, and `$1` to `$9` by its words: quoted as a shell's, or, where a
+    quote does not end, as they stand between blanks.
+
+    What is put in is not read again. Where the body places none of it, it follows as a paragraph of its own.
+    """
+    if not _PLACES.search(body):
+        return f"{body}\n\n{rest}" if rest else body
+    try:
+        words = shlex.split(rest)
+    except ValueError:
+        words = rest.split()
+
+    def value(match: re.Match[str]) -> str:
+        if not match[1]:
+            return rest
+        place = int(match[1]) - 1
+        return words[place] if place < len(words) else ""
+
+    return _PLACES.sub(value, body)
+
+
+class SaidInRun(Record):
+    """What a run says in the person's place."""
+
+    words: str
+    notes: tuple[str, ...] = ()
+
+
+def called(prompt: str, own: OwnWords) -> OwnCommand | None:
+    """Return the command that a prompt calls by its first word, or None."""
+    name = _first_word(prompt).removeprefix("/").lower()
+    return None if f"/{name}" in _built_in() else named(own.commands).get(name)
+
+
+def _first_word(prompt: str) -> str:
+    """Return the word of a prompt that could be a command's name with its slash, or nothing."""
+    word = prompt.split(maxsplit=1)[0] if prompt.startswith("/") else ""
+    return word if word.strip("/") and "/" not in word[1:] else ""
+
+
+def said_in_run(prompt: str, own: OwnWords, settings: Settings, *, plans: bool) -> SaidInRun | None:
+    """Return the words of the command that a prompt calls, `/name arguments`; None for one that is text: its first word has
+    a further slash, as a path does, or it begins otherwise.
+
+    Raises UsageError for a command that there is not, or not here, and where it is meant for another model, or for plan
+    mode, than the run has.
+    """
+    word = _first_word(prompt)
+    if not word:
+        return None
+    command = called(prompt, own)
+    if command is None:
+        known = [f"/{one}" for one in named(own.commands)]
+        why = (
+            f"{word} is a command of the prompt, `harness`, and there is none here"
+            if word.lower() in _built_in()
+            else why_no_command(word, known, own.left_out)
+        )
+        raise UsageError(f"{why} (a prompt that begins with a blank is text)")
+    model, note = model_of(command, settings)
+    if model:
+        raise UsageError(f"{word} is for another model: give --model {visible_line(model, 100)}")
+    if command.plans and not plans:
+        raise UsageError(f"{word} is for plan mode: give --plan")
+    words = expanded(command.body, prompt[len(word) :].strip())
+    return SaidInRun(words=words, notes=tuple(filter(None, (note, not_run_in(command)))))
+
+
+def not_run_in(command: OwnCommand) -> str:
+    """Return what is told of commands in the words, which another agent would run first: nothing here does."""
+    return visible_line(f"/{command.name}: !`...` is not run, and stays text", 200) if "!`" in command.body else ""
+
+
+def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
+    """Return the model that a command is for, nothing where that is the one that answers now, and what is told of one that
+    cannot be had here: another agent's word for a model, which is no profile and not otherwise known.
+    """
+    name = command.model
+    if name in ("", settings.profile, settings.model.value):
+        return "", ""
+    known = name in settings.file.profiles or name in settings.file.prices or name in settings.table.models
+    of_provider = name.startswith("claude-") and settings.preset is not None and settings.preset.name == "anthropic"
+    if known or of_provider or not _OTHERS_MODELS.fullmatch(name):
+        return name, ""
+    said = f"/{command.name} names the model {name}, which is no profile here: {settings.model.value} answers"
+    return "", visible_line(said, 500)
+
+
+def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
+    """Return the commands as the prompt knows them, and what is told of those that have the name of one that ships."""
+    if not commands:
+        return (), ()  # looks up none of those that ship
+    known, names = _built_in(), named(commands)
+    slashes, notes = [], []
+    for one in commands.values():
+        if f"/{one.name}" in known:
+            notes.append(visible_line(f"{one.path} is left out: /{one.name} is a command of the program", 1_000))
+            continue
+        short = f"/{one.short_name}"
+        has_short = one.short_name != one.name and names[one.short_name] is one and short not in known
+        slashes.append(
+            SlashCommand(
+                name=f"/{one.name}",
+                arguments=visible_line(one.arguments, 60) or "[...]",
+                summary=visible_line(one.description, 200),
+                group=HelpGroup.OWN,
+                does=partial(_say, one),
+                most=None,
+                aliases=(short,) if has_short else (),
+            )
+        )
+    return tuple(slashes), tuple(notes)
+
+
+def _built_in() -> set[str]:
+    return {name for command in slash_commands() for name in command.names}
+
+
+def _say(command: OwnCommand, conversation: Conversation, rest: str) -> None:
+    """Say the command's words to the model, by the model and in the mode that it names. Raises UsageError, PolicyError and
+    LogError."""
+    from harness.app.commands.model import change_model
+    from harness.app.commands.plan import enter
+
+    now = conversation.parts.settings
+    model, note = model_of(command, now)
+    for told in filter(None, (note, not_run_in(command))):
+        conversation.say_line(told, Tone.WARNING)
+    if model:
+        change_model(conversation, model)
+        conversation.settings_after = now
+    if command.plans and not conversation.plans:
+        enter(conversation)
+    conversation.prompt = expanded(command.body, rest)
+    conversation.prompt_by_command = True

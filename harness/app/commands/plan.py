@@ -1,0 +1,114 @@
+"""/plan: plan mode on and off. It puts a read-only policy over the one that holds; the person alone ends it."""
+
+from __future__ import annotations
+
+import time
+
+from harness.actions import JsonValue
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.slash_command import HelpGroup, SlashCommand
+from harness.errors import UsageError
+from harness.gate.approval import Answer, Approval
+from harness.messages import RunResult, StopReason
+from harness.session.policies import with_plan_mode
+from harness.session.trust import consent
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+
+APPROVED = "The plan is approved: carry it out."
+QUESTION = "leave plan mode and carry the plan out"
+
+
+def plan(conversation: Conversation, rest: str) -> None:
+    """Switch plan mode on, or leave it, also to carry a plan out. Raises UsageError, PolicyError and LogError."""
+    if rest.lower() not in ("", "on", "off", "go"):
+        raise UsageError(f"usage: /plan, /plan go, or /plan off; not {visible_line(rest, 50)!r}")
+    wanted = not conversation.plans if not rest else rest.lower() == "on"
+    if wanted == conversation.plans:
+        conversation.say(f"plan mode is {'on' if wanted else 'off'} already", Tone.QUIET)
+    elif wanted:
+        enter(conversation)
+        conversation.say(
+            "plan mode: nothing is changed and only what reads runs, until you leave it by /plan off", Tone.WARNING
+        )
+        conversation.say("the model is told with your next message; its plan is put to you for y or n", Tone.QUIET)
+    else:
+        leave(conversation)
+        conversation.say("plan mode is left: the policy decides again", Tone.QUIET)
+        conversation.prompt = APPROVED if rest.lower() == "go" else ""
+
+
+def enter(conversation: Conversation) -> None:
+    """Put plan mode's policy over the one that holds; the mode that was there ends. Raises PolicyError and LogError."""
+    agent, held = conversation.agent, conversation.parts.policy
+    if agent.gate.allows_edits:
+        agent.log.session = conversation.session.identity
+        agent.gate.allow_edits(on=False)
+    agent.change_policy(conversation.session, with_plan_mode(held), "plan")
+    conversation.held, conversation.offers_plans = held, True
+
+
+def leave(conversation: Conversation, asked: dict[str, JsonValue] | None = None) -> None:
+    """Put the policy back that holds below plan mode; `asked` is the question that led to it. Raises LogError."""
+    if conversation.held is not None:
+        conversation.agent.change_policy(conversation.session, conversation.held, "plan left", asked=asked)
+        conversation.held = None
+
+
+def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
+    """Ask, when a turn in plan mode ended with an answer that is no question, whether it is a plan that is carried out;
+    return the answer.
+
+    Words with a no are what the person says next: they go to the model as their message, and what it answers is asked about
+    again. After a no without words nothing is, until plan mode is entered again. Question and answer are in the log, with
+    the policy that holds from there on. False where nothing was asked. Raises LogError and PolicyError.
+    """
+    text, held = result.text.strip(), conversation.held
+    if held is None or result.stop is not StopReason.COMPLETED or not text:
+        return False
+    if not conversation.offers_plans or text.endswith("?"):
+        return False
+    from harness.terminal.question import PLAN_TOOL
+
+    began = time.monotonic()
+    approval = consent(
+        conversation.approver,
+        tool=PLAN_TOOL,
+        summary=QUESTION,
+        preview="the plan is the answer above",
+        why="yes leaves plan mode and tells the model to carry it out; the policy then decides on every call, as before",
+        by="/plan",
+    )
+    asked = _asked(approval, time.monotonic() - began)
+    if approval.answer is Answer.YES:
+        leave(conversation, asked)
+        conversation.prompt = APPROVED
+        return True
+    conversation.agent.change_policy(conversation.session, with_plan_mode(held), "plan kept", asked=asked)
+    conversation.prompt = approval.words
+    if not approval.words:
+        conversation.offers_plans = False
+        said = "plan mode stays on, and no plan is put to you any more: /plan go carries one out, /plan off leaves the mode"
+        conversation.say(said, Tone.QUIET)
+    return False
+
+
+def _asked(approval: Approval, seconds: float) -> dict[str, JsonValue]:
+    return {
+        "question": QUESTION,
+        "answer": approval.answer.value,
+        "by": approval.by,
+        "words": approval.words,
+        "seconds": round(seconds, 3),
+    }
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/plan",
+        arguments="[go|off]",
+        summary="only read, until a plan is approved; again to leave",
+        group=HelpGroup.TALK,
+        does=plan,
+    ),
+)

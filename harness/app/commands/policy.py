@@ -1,0 +1,246 @@
+"""/policy and /tools: what holds, why, and how it is read again from its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand
+from harness.app.policy.explain import TONES, explanation, hooks_about, parts_table
+from harness.app.policy.judged_call import tool_use, typed_action
+from harness.errors import HarnessError, ToolError, UsageError, nearest
+from harness.limits import strictest
+from harness.messages import ToolCall
+from harness.paths import short_place
+from harness.policy.loader import SHIPPED, load_policy, shipped_policy_path
+from harness.policy.policy import Policy
+from harness.policy.rules import Layer
+from harness.policy.verdict import evaluate
+from harness.process.own_code import own_code
+from harness.session.own_folders import keep_own_folders
+from harness.session.parts import check_confinement, check_prices
+from harness.session.policies import assemble, describe, source_name, with_plan_mode, without_shipped_folder
+from harness.session.state import PROJECT_POLICY
+from harness.session.trust import CHANGED, ask_trust, is_as_shown
+from harness.terminal.completion import Offered
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column, Table, TableRow
+from harness.text.visible import visible_line
+from harness.tool_kinds import BASH, OPTIONAL_TOOLS, READ_FILE, WRITE_FILE, is_from_outside
+
+ACTIONS = ("show", "explain", "use", "reload", "trust")
+
+SAID = {
+    "default": "asks before what changes something",
+    "ci": "asks nobody: what is not allowed is refused",
+    "readonly": "nothing is changed",
+    "demo": "that of the demonstration",
+}
+"""The shipped policies, in a few words."""
+
+
+_TOOLS = (
+    Column(name="tool"),
+    Column(name="verdict", toned=True),
+    Column(name="decided by", folds=True),
+    Column(name="what it does", folds=True),
+)
+_RULES = (
+    Column(name="verdict", toned=True),
+    Column(name="of what", folds=True),
+    Column(name="at", folds=True),
+    Column(name="why", folds=True, leaves=True),
+)
+
+
+def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Name the tools, each with what the policy says of it by default."""
+    rows = []
+    for spec in conversation.agent.registry.specs:
+        verdict = evaluate(conversation.agent.gate.policy, tool_use(spec.name))
+        word = verdict.decision.word
+        cells = spec.name, word, short_place(verdict.deciding.by), spec.description.partition(". ")[0]
+        rows.append(TableRow(cells=cells, tone=TONES[word]))
+    conversation.screen.table(Table(columns=_TOOLS, rows=tuple(rows)))
+    if skills := conversation.parts.words.skills:
+        conversation.say_line(f"  skills that the model may read: {', '.join(skills)}", most=1_000)
+
+
+def policy(conversation: Conversation, rest: str) -> None:
+    """Show the policy, explain a decision, take another one, read the files again, or trust the project's.
+
+    Raises HarnessError.
+    """
+    action, _, what = rest.partition(" ")
+    if what.strip() and action in ("show", "reload", "trust"):
+        raise UsageError(f"usage: /policy {action}; nothing follows it")
+    match action:
+        case "" if conversation.open_menu("/policy"):
+            conversation.say_line(f"policy: {describe(conversation.agent.gate.policy)}", Tone.QUIET)
+        case "" | "show":
+            _show(conversation)
+        case "use":
+            _use(conversation, what.strip())
+        case "explain":
+            _explain(conversation, what.strip())
+        case "reload":
+            _reload(conversation, "reloaded")
+        case "trust":
+            _trust(conversation)
+        case _:
+            raise UsageError(f"/policy: there is no {visible_line(action, 50)!r}{nearest(action, ACTIONS)}")
+
+
+def _show(conversation: Conversation) -> None:
+    """Write the policy in force: its files, defaults and rules; long lines wrap, nothing is left out."""
+    held = conversation.agent.gate.policy
+
+    for source in held.sources:
+        note = "" if source.trusted else "  (not trusted: only what tightens counts)"
+        conversation.say_line(f"{source_name(source)}  sha256 {source.sha256[:16]}{note}", Tone.QUIET)
+    rows = [(one.decision.word, f"{one.what} by default", str(one.origin), "") for one in held.defaults]
+    rows += [("auto" if one.on else "no", "readers", str(one.origin), "") for one in held.readers]
+    rows += [(one.decision.word, f"rule {one.id}", str(one.origin), one.reason) for one in held.rules]
+    told = (TableRow(cells=tuple(map(without_shipped_folder, row)), tone=TONES.get(row[0], Tone.QUIET)) for row in rows)
+    conversation.screen.table(Table(columns=_RULES, rows=tuple(told)))
+    sandbox = held.sandbox
+    places = ", ".join(sandbox.write) or "nothing"
+    if sandbox.caches:
+        places += f" (a package manager its own cache: {', '.join(sandbox.caches)})"
+    network = "may" if sandbox.network else "may not"
+    reached = "the network" if not sandbox.hosts else f"any host but {', '.join(sandbox.hosts)}"
+    conversation.say_line(f"  a command that you approve may write {places}, and {network} reach {reached}")
+    conversation.say_line(f"  confinement: {conversation.parts.level}")
+
+
+def _explain(conversation: Conversation, what: str) -> None:
+    """Say what would be decided on a command, on reading and writing a path, or on a call of a tool from outside, by the
+    policy in force.
+    """
+    if not what:
+        raise UsageError("usage: /policy explain COMMAND, PATH, or [--tool] TOOL and its arguments as JSON")
+    workspace, held = conversation.parts.workspace, conversation.agent.gate.policy
+    is_path = os.path.lexists(os.path.join(workspace.root, os.path.expanduser(what)))
+    flag, _, call = what.partition(" ")
+    named, _, arguments = (call if flag == "--tool" else what).strip().partition(" ")
+    tools = (READ_FILE.name, WRITE_FILE.name) if is_path else (BASH.name,)
+    if is_from_outside(named):
+        tools, what = (named,), arguments.strip() or "{}"
+    elif flag == "--tool":
+        tools, what = (named,), arguments.strip()
+    for tool in tools:
+        try:
+            if is_from_outside(tool):
+                action = conversation.agent.registry.prepare(ToolCall(id="explain", name=tool, arguments=what))
+            else:
+                action, _ = typed_action(tool, what, workspace, conversation.parts.environment)
+        except ToolError as error:
+            raise UsageError(str(error)) from None
+        verdict = conversation.agent.gate.judge(action)
+        hooks = hooks_about(conversation.parts.extensions.hooks.values(), action, verdict)
+        for line in explanation(tool, what, action, verdict, hooks):
+            conversation.say(line.text, line.tone)
+        conversation.say("")
+        conversation.screen.table(parts_table(action, verdict, held))
+
+
+def assembled(conversation: Conversation) -> Policy:
+    """Return the policy as its files say it now. Raises HarnessError, where the policy that holds goes on to hold."""
+    parts = conversation.parts
+    named, pinned = conversation.policy_named, conversation.policy_sha256
+    for name in SHIPPED:
+        own_code().check(shipped_policy_path(name))
+    found = assemble(parts.state, parts.workspace.root, named=named, fallback="default", pinned=pinned)
+    keep_own_folders(parts.workspace, parts.state)
+    check_confinement(found, parts.tools)
+    check_prices(parts.settings, strictest((parts.limits, found.limits)))
+    return found.guarding(*parts.policy.guarded)
+
+
+def _use(conversation: Conversation, name: str) -> None:
+    """Let another policy hold from now on, as `--policy NAME` would. Raises HarnessError, and then none is changed."""
+    if not name:
+        raise UsageError(f"usage: /policy use NAME or FILE; shipped are {', '.join(SHIPPED)}")
+    before = conversation.policy_named, conversation.policy_sha256
+    conversation.policy_named, conversation.policy_sha256 = name, None
+    try:
+        _reload(conversation, "another")
+    except HarnessError:
+        conversation.policy_named, conversation.policy_sha256 = before
+        raise
+
+
+def what_to_do(conversation: Conversation) -> Sequence[Offered]:
+    """Return what may follow /policy, with the policies that are there."""
+    held = {source.path for source in conversation.parts.policy.sources}
+    own = conversation.parts.state.user_policy
+    there = [(name, shipped_policy_path(name), SAID[name]) for name in SHIPPED]
+    there += [(own, own, "yours")] if os.path.lexists(own) else []
+    uses = [(f"use {name}", f"{'holds now; ' if path in held else ''}{what}") for name, path, what in there]
+    actions = (("show", "all of it, rule by rule"), ("explain ", "what it says of a command or a file"), *uses)
+    rest = (("reload", "read its files again"), ("trust", f"trust {PROJECT_POLICY} as it is now"))
+    return [Offered(text=text, shown=text.strip(), about=about) for text, about in (*actions, *rest)]
+
+
+def _reload(conversation: Conversation, why: str) -> None:
+    before, found = conversation.parts.policy, assembled(conversation)
+    if found.sha256 == before.sha256:
+        conversation.say("the policy's files say what they said before", Tone.QUIET)
+        return
+    # INVARIANT: in plan mode the new policy holds below the plan's, never instead of it.
+    put = with_plan_mode(found) if conversation.plans else found
+    conversation.agent.change_policy(conversation.session, put, why)
+    conversation.parts.policy = found
+    if conversation.plans:
+        conversation.held = found
+    conversation.say_line(f"policy: {describe(found)}", Tone.QUIET)
+    rules = {(rule.layer, rule.id): rule for rule in before.rules}
+    for rule in found.rules:
+        old = rules.pop((rule.layer, rule.id), None)
+        if old is None or old.decision is not rule.decision:
+            was = "new" if old is None else f"was {old.decision.word}"
+            conversation.say_line(without_shipped_folder(f"  {rule.decision.word:8} {rule.label}  ({was})"))
+    for rule in rules.values():
+        said = f"  gone     {rule.label}  (was {rule.decision.word})"
+        conversation.say_line(without_shipped_folder(said), Tone.WARNING)
+    chosen, offered = conversation.parts.chosen, conversation.agent.registry.names
+    if later := [name for name in chosen.optional(found) if name in OPTIONAL_TOOLS and name not in offered]:
+        conversation.say_line(f"  {', '.join(later)}: offered when harness is started again", Tone.WARNING)
+
+
+def _trust(conversation: Conversation) -> None:
+    """Ask whether exactly this content of the project's policy is trusted; what loosens is shown first."""
+    state, path = conversation.parts.state, os.path.join(conversation.parts.workspace.root, PROJECT_POLICY)
+    if not os.path.lexists(path):
+        raise UsageError(f"there is no {PROJECT_POLICY} here")
+    project = load_policy(path, layer=Layer.PROJECT)
+    if state.is_trusted(project.sha256):
+        conversation.say("its content is trusted already", Tone.QUIET)
+    elif not ask_trust(state, path, project, conversation.approver):
+        conversation.say("it is not trusted: only what tightens counts", Tone.QUIET)
+        return
+    elif not is_as_shown(path, project):
+        conversation.say(f"{PROJECT_POLICY} {CHANGED}", Tone.WARNING)
+    # It is read again: what was written there since it was shown has another digest, and is not trusted.
+    _reload(conversation, "trusted")
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/policy",
+        arguments="[show|explain WHAT|use NAME|reload|trust]",
+        summary="the policy in force; take another one",
+        group=HelpGroup.RULES,
+        does=policy,
+        offers=what_to_do,
+        most=None,
+    ),
+    SlashCommand(
+        name="/tools",
+        summary="the tools that the model has, and what the policy says of each",
+        group=HelpGroup.RULES,
+        does=tools,
+        effect=Effect.SHOWS,
+    ),
+)

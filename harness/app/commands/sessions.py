@@ -1,0 +1,158 @@
+"""/resume, /fork and /quit: another session of this program, in the same log, that begins with what one held."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.slash_command import HelpGroup, SlashCommand
+from harness.app.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, first_of, until_turn
+from harness.app.sessions import LoggedSession, SessionOutline, logged_sessions, session_named, talks
+from harness.errors import LogError, UsageError
+from harness.history import pairing_problem
+from harness.log.reader import read_log
+from harness.log.transcript import rebuilt
+from harness.messages import RunResult, StopReason
+from harness.policy.session_grants import GrantScope
+from harness.terminal.completion import Offered
+from harness.terminal.styles import Tone
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+MOST_LISTED = 20
+"""Sessions that are listed, the newest: they fit a window."""
+
+
+def resume(conversation: Conversation, rest: str) -> None:
+    """Go on with another session, or list those of this folder. Raises UsageError and LogError."""
+    if not rest:
+        if next(other_sessions(conversation), None) is None or not conversation.open_menu("/resume"):
+            _list(conversation)
+        return
+    state, own = conversation.parts.state, conversation.agent.log.path
+    paths = dict.fromkeys((*state.log_paths(), own))
+    found = session_named(logged_sessions(paths), rest, "/resume")
+    if found.session == conversation.session.identity:
+        raise UsageError("that is this session")
+    mine = found.path == own
+    switch(conversation, _own(conversation, found, RESUMED, None) if mine else carried_from(state, found, RESUMED))
+
+
+def fork(conversation: Conversation, rest: str) -> None:
+    """Begin a session with what this one held after a turn, or now. Raises UsageError and LogError."""
+    if rest and not (rest.isascii() and rest.isdigit() and len(rest) < 7):
+        raise UsageError("usage: /fork [TURN], the number of one of your messages; 0 is before the first")
+    switch(conversation, held_now(conversation, int(rest) if rest else None))
+
+
+def held_now(conversation: Conversation, turn: int | None = None) -> Carried:
+    """Return what this session held after a turn, or holds now, for one that is forked from it. Raises UsageError, LogError."""
+    own, identity = conversation.agent.log.path, conversation.session.identity
+    found = next((one for one in logged_sessions((own,)) if one.session == identity), None)
+    if found is None:
+        raise UsageError("the log does not tell of this session")
+    return _own(conversation, found, FORKED, turn)
+
+
+def switch(conversation: Conversation, carried: Carried, *, in_words: bool = True) -> None:
+    """End this session, and begin the one that goes on with `carried`, which is said. Raises UsageError and LogError.
+
+    INVARIANT: what was granted for a session ends with it.
+    """
+    agent, parts = conversation.agent, conversation.parts
+    about = {**conversation.about, "model": agent.model.name, "policy": parts.policy.name}
+    about["policy_sha256"] = parts.policy.sha256
+    messages = carried.messages(about)
+    problem = pairing_problem(messages)
+    if problem:
+        raise UsageError(f"the conversation cannot be gone on with: {visible_line(problem)}")
+    parts.redactor.note(" ".join(carried.rebuilt.marks))
+    agent.log.session = conversation.session.identity
+    for grant in agent.gate.grants:
+        if grant.scope is GrantScope.SESSION:
+            agent.gate.revoke(grant)
+            conversation.say_line(f"this grant ended with that session: {grant.pattern.text}", Tone.WARNING)
+    agent.end(conversation.session, RunResult(stop=StopReason.COMPLETED, text=""))
+    conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.found.session)
+    for line in carried_lines(carried, about) if in_words else ():
+        conversation.say(line.text, line.tone)
+
+
+def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int | None) -> Carried:
+    """Return what a session of this very log held: it is open, and what this process wrote needs no verifying."""
+    log = conversation.agent.log
+    records = [one for one in read_log(log.path) if one["session"] == found.session]
+    kept = records if turn is None else until_turn(records, turn)
+    try:
+        held = rebuilt(kept)
+    except ValueError as error:
+        raise UsageError(f"the conversation cannot be rebuilt: {visible_line(str(error))}") from None
+    return Carried(
+        found=found, how=how, rebuilt=held, first=first_of(kept), torn=False, records=log.count, head=log.head
+    )
+
+
+def other_sessions(conversation: Conversation) -> Iterator[SessionOutline]:
+    """Yield what can be gone on with from here: the other sessions of this folder, the newest first. Raises LogError."""
+    parts, own = conversation.parts, conversation.agent.log.path
+    paths = dict.fromkeys((*parts.state.log_paths(parts.workspace.root), own))
+    found = talks(paths, parts.workspace.root, own)
+    return (one for one in found if one.found.session != conversation.session.identity and not one.running)
+
+
+def sessions_to_choose(conversation: Conversation) -> Sequence[Offered]:
+    """Return them for the menu: by what the person typed first, with age and length."""
+    now = time.time()
+    try:
+        return [
+            Offered(text=one.found.session, shown=one.title, about=f"{one.age(now)}, {counted(one.turns, 'turn')}")
+            for one in other_sessions(conversation)
+        ]
+    except LogError:
+        return ()  # the command says it
+
+
+def _list(conversation: Conversation) -> None:
+    others = tuple(islice(other_sessions(conversation), MOST_LISTED + 1))
+    if len(others) > MOST_LISTED:
+        conversation.say("... earlier sessions; `harness sessions list` names all", Tone.QUIET)
+    now = time.time()
+    for one in reversed(others[:MOST_LISTED]):
+        conversation.say_line("  ".join(one.cells(now)).rstrip(), most=300)
+    if not others:
+        conversation.say("there is no other session in this folder", Tone.QUIET)
+    else:
+        conversation.say("/resume ID goes on with one: the beginning of its name is enough", Tone.QUIET)
+
+
+def leave(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Leave after this command."""
+    conversation.leaving = True
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/resume",
+        arguments="[ID]",
+        summary="go on with another session",
+        group=HelpGroup.TALK,
+        does=resume,
+        offers=sessions_to_choose,
+    ),
+    SlashCommand(
+        name="/fork",
+        arguments="[TURN]",
+        summary="a new session with what this one held after a turn",
+        group=HelpGroup.TALK,
+        does=fork,
+    ),
+    SlashCommand(
+        name="/quit",
+        summary="leave (also /exit, Ctrl-D, or Ctrl-C twice)",
+        group=HelpGroup.PROGRAM,
+        does=leave,
+        aliases=("/exit",),
+    ),
+)

@@ -1,0 +1,105 @@
+"""`!command`: a command that the person runs, through the same gate and into the same log."""
+
+from __future__ import annotations
+
+import json
+
+from harness.actions import Command, JsonValue
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.notes_to_model import RAN_BY_PERSON
+from harness.errors import ToolError
+from harness.gate.ruling import NO_DETOUR
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.programs.interactive import asks_for_keys
+from harness.terminal.styles import Tone
+from harness.text.cut import without_middle
+from harness.text.visible import visible
+from harness.tool_kinds import BASH
+
+MOST_LINES = 2_000
+"""Of a command's output at the prompt."""
+WITH_TERMINAL = "tty"
+"""The word in front of a command that is to have the terminal; tty(1) itself takes none."""
+MOST_TOLD = 6_000
+"""Characters of one command's output that the model is told; of more, beginning and end."""
+
+
+def run_as_person(conversation: Conversation, text: str, *, model_hears: bool) -> bool:
+    """Run `text` in the workspace, show what it prints, and keep it for the person's next message where `model_hears`.
+
+    Returns whether it ran and succeeded.
+
+    Raises LogError and GateError.
+    """
+    parts = conversation.parts
+    text, lends = _wish(conversation, text)
+    arguments: dict[str, JsonValue] = {BASH.subject: text}
+    shown = _Shown(conversation)
+    before, parts.on_output = parts.on_output, shown
+    parts.lend = conversation.lend if lends else None
+    try:
+        result = conversation.agent.do(conversation.session, BASH.name, arguments)
+    finally:
+        parts.on_output, parts.lend = before, None
+        shown.finish()
+    if result.status in (ResultStatus.DENIED, ResultStatus.BLOCKED, ResultStatus.INVALID):
+        if conversation.answer is not None:
+            conversation.say("not run", Tone.QUIET)  # they said so themselves a moment ago
+        else:
+            conversation.say_line(result.content.removesuffix(NO_DETOUR).rstrip(), Tone.BAD)  # that is for the model
+        return False
+    if model_hears and conversation.notes.add(_attachment(text, result)):
+        conversation.say("the model is told with your next message", Tone.QUIET)
+    elif model_hears:
+        conversation.say("there is no more room: the model is not told of this one", Tone.WARNING)
+    return result.status is ResultStatus.OK
+
+
+def _wish(conversation: Conversation, text: str) -> tuple[str, bool]:
+    """Return the command that is to run, and whether the person wants to sit at it: a program in it asks for keys, or they
+    say so with `tty` in front."""
+    word, _, rest = text.partition(" ")
+    if word == WITH_TERMINAL and rest.strip():
+        return rest.strip(), True
+    call = ToolCall(id="", name=BASH.name, arguments=json.dumps({BASH.subject: text}))
+    try:
+        facets = conversation.agent.registry.prepare(call).facets
+    except ToolError:
+        return text, False
+    return text, any(isinstance(one, Command) and asks_for_keys(one.argv, fed=one.fed) for one in facets)
+
+
+def _attachment(text: str, result: ToolResult) -> str:
+    content = result.content if result.printed is None else result.printed
+    ended = f"exit code {result.exit_code}" if result.exit_code is not None else result.status.value
+    return f"{RAN_BY_PERSON}\n$ {text}\n{without_middle(content, MOST_TOLD).rstrip()}\n[{ended}]"
+
+
+class _Shown:
+    """Shows what a command prints, line by line as they come; bounded, and what is left out is counted."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        from harness.redaction.stream import RedactedStream
+
+        self._say = conversation.say
+        self._stream = RedactedStream(conversation.parts.redactor)
+        self._rest = ""
+        self._lines = 0
+
+    def __call__(self, printed: str) -> None:
+        *lines, self._rest = (self._rest + self._stream.feed(printed)).split("\n")
+        for line in lines:
+            self._show(line)
+
+    def finish(self) -> None:
+        """Show what is left, and count what was not shown."""
+        rest = self._rest + self._stream.finish()
+        for line in rest.split("\n") if rest else ():
+            self._show(line)
+        if self._lines > MOST_LINES:
+            self._say(f"  | ... {self._lines - MOST_LINES} more lines", Tone.QUIET)
+
+    def _show(self, line: str) -> None:
+        self._lines += 1
+        if self._lines <= MOST_LINES:
+            self._say(f"  | {visible(line.removesuffix(chr(13)))[:2_000]}", Tone.QUIET)

@@ -1,0 +1,168 @@
+"""What a typed line means: text for the model, a slash command, or a command of the shell.
+
+A line is a slash command only where its first word is one, or looks like one: `/etc/hosts says ...` is text for the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import harness.app.commands
+from harness.errors import nearest
+from harness.record import Record
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.app.commands.conversation import Conversation
+    from harness.terminal.completion import Offered
+
+Does: TypeAlias = "Callable[[Conversation, str], None]"
+"""Does a command; the text is what follows its name, without blanks around it. Raises HarnessError for what is wrong."""
+
+Offers: TypeAlias = "Callable[[Conversation], Sequence[Offered]]"
+"""Says what may follow a command, for its menu; it may take its time, and is called in any thread. Raises nothing."""
+
+
+class HelpGroup(Enum):
+    """Under which heading /help names a command."""
+
+    TALK = "the conversation"
+    WORK = "what was done"
+    RULES = "what holds"
+    PROGRAM = "the program"
+    OWN = "your own and your team's"
+
+
+class Effect(Enum):
+    """What a command may do."""
+
+    SHOWS = "shows"
+    """Nothing but showing: it writes no record and no file, so that Ctrl-C may stop it anywhere."""
+    CHANGES = "changes"
+
+
+class SlashCommand(Record):
+    """One slash command: how it is written, what /help says of it, and the function that does it."""
+
+    name: str
+    """With the slash."""
+    arguments: str = ""
+    """As /help writes them; empty: none may follow."""
+    summary: str
+    group: HelpGroup
+    does: Does
+    effect: Effect = Effect.CHANGES
+    most: int | None = 1
+    """How many words may follow, where any may; None: as many as there are."""
+    aliases: tuple[str, ...] = ()
+    offers: Offers | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that it goes by."""
+        return (self.name, *self.aliases)
+
+    @property
+    def usage(self) -> str:
+        """How the command is written."""
+        return f"{self.name} {self.arguments}".rstrip()
+
+
+@cache
+def slash_commands() -> tuple[SlashCommand, ...]:
+    """Return all there are, in the order of /help: those in a tuple `COMMANDS` of any module of this package."""
+    import pkgutil
+    from importlib import import_module
+
+    names = [module.name for module in pkgutil.iter_modules(harness.app.commands.__path__)]
+    modules = [import_module(f"{harness.app.commands.__name__}.{name}") for name in names]
+    commands = [command for module in modules for command in getattr(module, "COMMANDS", ())]
+    groups = list(HelpGroup)
+    return tuple(sorted(commands, key=lambda command: (groups.index(command.group), command.name)))
+
+
+class Ask(Record):
+    """A line for the model."""
+
+    text: str
+    by_command: bool = False
+    """Whether a command of the user or the team says it, and not the person who typed its name."""
+
+
+class Do(Record):
+    """A line that is a command."""
+
+    command: SlashCommand
+    rest: str
+    """What follows the name."""
+
+
+class RunAsPerson(Record):
+    """A line that runs a command of the shell as the person: `!command`, or `!!command` of which the model hears nothing."""
+
+    text: str
+    model_hears: bool
+    """Whether the model is told of it with the person's next message."""
+
+
+class Wrong(Record):
+    """A line that means none of these, and goes nowhere."""
+
+    problem: str
+
+
+Meaning: TypeAlias = Ask | Do | RunAsPerson | Wrong
+
+
+_BARE = {"?": "/help keys", "exit": "/quit", "quit": "/quit"}
+"""Lines that are commands without the slash."""
+NOTHING_LEFT_OUT: Mapping[str, str] = {}
+
+
+def why_no_command(word: str, known: Sequence[str], left_out: Mapping[str, str]) -> str:
+    """Return what to say of a word with a slash that is none of the `known` commands; `left_out` says why one is not, by its
+    name without the slash.
+    """
+    shown = visible_line(word, 100)
+    if why := left_out.get(word[1:].lower()):
+        return f"there is no command {shown}: {why}"
+    return f"there is no command {shown}{nearest(word.lower(), known) if known else ''}"
+
+
+def meaning_of(line: str, own: Sequence[SlashCommand] = (), left_out: Mapping[str, str] = NOTHING_LEFT_OUT) -> Meaning:
+    """Return what a line (not empty, no blanks around it) means; `own` are commands besides those that ship, and `left_out`
+    says why others do not count, by their names. Pure.
+
+    `?` alone shows the keys; `exit` and `quit` alone leave, as in any shell.
+
+    `/` and a known word is a command. An unknown word is an error with the nearest name, unless it holds a further `/`, as
+    a path does: then it is text for the model. Nothing but `/` is a slip of the finger.
+    """
+    if line.startswith("!"):
+        text = line.removeprefix("!").removeprefix("!").strip()
+        if not text:
+            return Wrong(problem="! and a command runs it as you, !! tells nobody")
+        return RunAsPerson(text=text, model_hears=not line.startswith("!!"))
+    line = _BARE.get(line.lower(), line)
+    if not line.startswith("/"):
+        return Ask(text=line)
+    if not line.strip("/"):
+        return Wrong(problem="/ begins a command: type on, or Tab, and choose; /help says what each does")
+    word = line.split(maxsplit=1)[0]
+    rest = line[len(word) :].strip()
+    name = word.lower()
+    found = next((command for command in (*slash_commands(), *own) if name in command.names), None)
+    if found is None:
+        if "/" in word[1:]:
+            return Ask(text=line)
+        known = [known for command in (*slash_commands(), *own) for known in command.names]
+        return Wrong(problem=why_no_command(word, known, left_out))
+    most = found.most if found.arguments else 0
+    if most is not None and len(rest.split()) > most:
+        return Wrong(problem=f"usage: {found.usage}")
+    return Do(command=found, rest=rest)

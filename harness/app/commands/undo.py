@@ -1,0 +1,106 @@
+"""/undo: forgets the last turn, and puts its files back if the person says yes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.notes_to_model import own_words
+from harness.app.commands.slash_command import HelpGroup, SlashCommand
+from harness.app.undo import EFFECTS, Ended, put_back, undo_line, undone_calls, unless_forged
+from harness.files.before_images import BeforeImages
+from harness.files.undo import Rehearsal, Step, StepOutcome, changes_to_undo, restore, unwind
+from harness.log.reader import read_log
+from harness.loop.compaction import split_summary, without_turn
+from harness.session.trust import is_wanted
+from harness.terminal.styles import Tone
+
+UNDO_TOOL = "undo"
+"""What asks, in the question whether files are put back; no tool of the model."""
+
+
+def undo(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Forget the last turn, and put back the files that it changed if the person says yes. Raises LogError."""
+    agent, session = conversation.agent, conversation.session
+    start, stop = session.history.last_turn
+    words = split_summary(session.messages[start + 1].content)[1] if start < stop else ""
+    if not words:
+        summarized = "; what was before is summarized, and /clear forgets that" if start < stop else ""
+        conversation.say(f"there is no turn to undo{summarized}", Tone.WARNING)
+        return
+    agent.change_history(session, "undone", start, stop, without_turn(session.messages[start + 1]))
+    calls = conversation.turns.pop()
+    first = next(iter(conversation.masked(own_words(words)).splitlines()), "")
+    conversation.say(f"forgotten: {first[:200]}", Tone.QUIET)
+    if calls is None:
+        conversation.say(
+            f"it is of an earlier session: `harness undo --session {conversation.turns.origin}` puts files back",
+            Tone.WARNING,
+        )
+        return
+    _Files(conversation).offer(calls)
+
+
+class _Files:
+    """The files that the calls of a turn changed."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._log = conversation.agent.log
+        self._identity = conversation.session.identity
+        self._parts = conversation.parts
+        self._images = BeforeImages(conversation.parts.state.before_images)
+
+    def offer(self, calls: list[int]) -> None:
+        """Say what can be put back, ask, and do it. Raises LogError."""
+        steps = self._steps(calls)
+        rehearsal = Rehearsal(self._parts.workspace, self._images)
+        foreseen = list(unwind(steps, rehearsal, all_of_them=True))
+        if not any(isinstance(one, StepOutcome) and one.result in EFFECTS for one in foreseen):
+            self._tell(foreseen, dry_run=True)
+            return
+        if not self._is_wanted(foreseen):
+            self._conversation.say("the files stay as they are", Tone.QUIET)
+            return
+        self._parts.interrupt.clear()
+        undo_one = partial(restore, workspace=self._parts.workspace, images=self._images)
+        doing = unwind(steps, undo_one, all_of_them=True)
+        self._tell(put_back(self._log, self._identity, doing, self._parts.interrupt), dry_run=False)
+
+    def _steps(self, calls: list[int]) -> tuple[Step, ...]:
+        """Return what is to be undone, the newest first."""
+        records = tuple(one for one in read_log(self._log.path) if one["session"] == self._identity)
+        undone = undone_calls([self._log.path], self._identity)
+        guarded = self._parts.state.guarded
+        found = changes_to_undo(records, self._identity, undone)
+        return tuple(unless_forged(step, guarded, None) for step in found if step.call in calls)
+
+    def _is_wanted(self, foreseen: list[Ended]) -> bool:
+        """Ask as about a call: shown first, keys that were pressed before thrown away, y or n."""
+        return is_wanted(
+            self._conversation.approver,
+            tool=UNDO_TOOL,
+            summary="put files back",
+            preview="\n".join(self._lines(foreseen)),
+            why="the turn is forgotten; its changes of files can be put back as well",
+            by="/undo",
+        )
+
+    def _lines(self, foreseen: list[Ended]) -> Iterator[str]:
+        return (undo_line(one, self._parts.workspace.root, dry_run=True).text for one in foreseen)
+
+    def _tell(self, ended: list[Ended], *, dry_run: bool) -> None:
+        for one in ended:
+            line = undo_line(one, self._parts.workspace.root, dry_run=dry_run)
+            self._conversation.say(line.text, line.tone)
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/undo",
+        summary="forget the last turn; asks whether its files are put back",
+        group=HelpGroup.TALK,
+        does=undo,
+    ),
+)

@@ -1,0 +1,105 @@
+"""/why: the last decision as the log has it, and what would have allowed the call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand
+from harness.app.policy.explain import TONES
+from harness.audit.calls import answerer, objects_in, word
+from harness.log.order import LogRecord
+from harness.policy.verdict import Source
+from harness.session.policies import home_of_rules, shipped_name, without_shipped_folder
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column, Table, TableRow
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+
+def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Show it."""
+    record = conversation.decision
+    if record is None:
+        conversation.say("nothing was decided yet in this session", Tone.QUIET)
+        return
+    conversation.say_line(f"{word(record.get('tool'))}  {word(record.get('summary'))}")
+    for name, value in _decided(record, conversation.answer):
+        conversation.say_line(without_shipped_folder(f"  {name + ':':<11} {value}"), most=1_000)
+    shown = objects_in(record.get("facets"))
+    if shown:
+        conversation.say("parts:", Tone.QUIET)
+        conversation.screen.table(Table(columns=_COLUMNS, rows=tuple(map(_row, shown)), headed=False))
+    count = record.get("facet_count")
+    if isinstance(count, int) and count > len(shown):
+        conversation.say(
+            f"  {counted(count - len(shown), 'more part')}: nothing against them, or left out of the log",
+            Tone.QUIET,
+        )
+    parts = conversation.parts
+    way = _way(record, home_of_rules(parts.policy, parts.state))
+    conversation.say_line(f"to allow it: {way}", Tone.QUIET, most=3_000)
+
+
+def _decided(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str, str]]:
+    yield "decision", word(record.get("decision"))
+    yield "decided by", word(record.get("by"))
+    if record.get("file"):
+        yield "at", f"{word(record.get('file'))}:{word(record.get('line'))}"
+    if record.get("layer"):
+        yield "layer", word(record.get("layer"))
+    yield "reason", word(record.get("reason"))
+    if answer is not None:
+        words = f': "{word(answer.get("words"))}"' if answer.get("words") else ""
+        yield "answered", f"{word(answer.get('answer'))} by {answerer(answer)}{words}"
+
+
+_COLUMNS = Column(name="", toned=True), Column(name="", folds=True), Column(name="by", folds=True)
+
+
+def _row(facet: Mapping[str, JsonValue]) -> TableRow:
+    what, by = word(facet.get("facet")) or word(facet.get("kind")), without_shipped_folder(word(facet.get("by")))
+    cells = f"  {word(facet.get('decision'))}", visible_line(what, 300), visible_line(by, 300)
+    return TableRow(cells=cells, tone=TONES.get(word(facet.get("decision")), Tone.PLAIN))
+
+
+def _way(record: LogRecord, home: str) -> str:
+    """Return what would have allowed the call, by what decided on it; `home` is where the person's rules belong."""
+    decision, source = record.get("decision"), record.get("source")
+    file, rule = word(record.get("file")), f"rule {word(record.get('rule'))}"
+    place = home if shipped_name(file) else f"{file}:{word(record.get('line'))}"
+    if decision == "auto":
+        return "nothing more is needed"
+    if decision == "block":
+        return "no rule and no yes does; do it yourself, outside, if it must be"
+    if source == Source.HOOK.value:
+        return (
+            f"{'your yes, each time; or ' if decision == 'confirm' else ''}change the hook at {place}, or its program"
+        )
+    match source:
+        case Source.RULE.value if decision == "confirm":
+            return f"your yes, each time; or change {rule} in {place}; then /policy reload"
+        case Source.RULE.value:
+            return f"change {rule} in {place}; then /policy reload"
+        case Source.DEFAULT.value if decision == "confirm":
+            return f"your yes; s or p at the question, where offered; or an auto rule in {home}; then /policy reload"
+        case Source.DEFAULT.value:
+            return f"an auto rule in {home}, or another default in {place}; then /policy reload"
+        case Source.OPAQUE.value:
+            return "your yes, each time; or the same written plainly, as simple commands without expansions"
+        case Source.SUSPENDED.value:
+            return "your yes, once you have seen what changed in the entry point"
+        case _:
+            return "your yes, each time; no rule lifts what is built in" if decision == "confirm" else "nothing"
+
+
+COMMANDS = (
+    SlashCommand(
+        name="/why",
+        summary="the last decision: by which rule, what would allow it",
+        group=HelpGroup.WORK,
+        does=why,
+        effect=Effect.SHOWS,
+    ),
+)

@@ -1,0 +1,1 @@
+"""`harness config` and `harness models`. The settings themselves are in harness/session/config."""

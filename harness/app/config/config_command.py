@@ -1,0 +1,167 @@
+"""`harness config`: which settings hold and who said them, as TOML fit to be the file. No key is shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.model import Prices
+from harness.models.endpoint import shown_address
+from harness.models.presets import Api
+from harness.record import field_names
+from harness.session.config.config_file import Setting
+from harness.session.config.declared import SETTINGS
+from harness.session.config.model_settings import NOT_SHOWN, shown_value
+from harness.session.config.settings import DEFAULT, Settings, config_path, settings_from
+from harness.session.exits import Exit
+from harness.session.extensions.extensions import extensions_in
+from harness.session.state import here
+from harness.terminal.console import FinishedOutput
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column, Table, TableRow
+from harness.text.visible import visible, visible_line
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do what `harness config ACTION` asks and return the exit code. Raises UsageError for a file that is not understood."""
+    if arguments.action == "path":
+        sys.stdout.write(visible(config_path(environment)) + "\n")
+        return Exit.DONE
+    settings = settings_from(arguments, environment, here(arguments.cwd))
+    extensions_in(settings.file.extensions)  # shown is what `run` would take
+    if arguments.json:
+        sys.stdout.write(json.dumps(_fields(settings), indent=2) + "\n")
+        return Exit.DONE
+    console = FinishedOutput(environment)
+    if arguments.origin and console.width:
+        for line in _about_file(settings):
+            console.line(line)
+        console.table(_table(settings))
+    else:
+        for line in _lines(settings, with_origin=arguments.origin):
+            console.line(visible_line(line, 10_000))
+    return Exit.DONE
+
+
+_COLUMNS = Column(name="setting"), Column(name="value", folds=True, toned=True), Column(name="said by", folds=True)
+
+
+def _table(settings: Settings) -> Table:
+    """Return who said which setting; what nobody said is quiet."""
+    rows = []
+    for table, name, setting in _listed(settings):
+        cells = f"{table}.{name}" if table else name, "-" if setting.value is None else _toml(setting.value)
+        tone = Tone.QUIET if setting.origin == DEFAULT else Tone.PLAIN
+        rows.append(TableRow(cells=(*cells, setting.origin), tone=tone))
+    return Table(columns=_COLUMNS, rows=tuple(rows))
+
+
+def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
+    """Yield table, key and setting, in the order of the file; what nobody said is None."""
+    yield from _plain(settings, [key for key in SETTINGS if "." not in key])
+    yield from _answers("", settings.of_model)
+    yield from _plain(settings, [key for key in SETTINGS if "." in key])
+    for profile in settings.file.profiles.values():
+        table = f"models.{_quoted(profile.name)}"
+        for name, setting in profile.values.items():
+            yield table, name, Setting(value=_shown(name, setting.value), origin=setting.origin)
+        yield from _answers(table, profile.of_model)
+    for model, prices in settings.file.prices.items():
+        for name in field_names(Prices):
+            yield f"prices.{_quoted(model)}", name, Setting(value=getattr(prices.value, name), origin=prices.origin)
+
+
+def _plain(settings: Settings, keys: Iterable[str]) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
+    for key in keys:
+        table, _, name = key.rpartition(".")
+        held = {"": settings, "terminal": settings.terminal}.get(table)
+        by_name: Mapping[str, Setting[object]] = settings.deadlines if table == "deadlines" else settings.bounds
+        setting: Setting[object] = by_name[name] if held is None else getattr(held, name)
+        yield table, name, Setting(value=_shown(name, setting.value), origin=setting.origin)
+
+
+def _answers(table: str, of_model: Mapping[str, Setting[JsonValue]]) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
+    """Yield settings of a model, those of no table of their own first."""
+    for key, setting in sorted(of_model.items(), key=lambda item: "." in item[0]):
+        extra, dot, name = key.partition(".")
+        at = ".".join(filter(None, (table, extra if dot else "")))
+        shown = Setting(value=shown_value(key, setting.value), origin=setting.origin)
+        yield at, _key(name) if dot else key, shown
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def _shown(name: str, value: object) -> JsonValue:
+    """Return a value as it may be shown: no user, password or query of an address."""
+    if isinstance(value, Api):
+        return value.value
+    if name == "base_url" and isinstance(value, str):
+        return shown_address(value) or None
+    if isinstance(value, tuple):
+        return [*value] or None
+    return value if isinstance(value, int | float | str) and value != "" else None
+
+
+def _about_file(settings: Settings) -> Iterator[str]:
+    file = settings.file
+    yield f"# {file.path}{'' if file.found else ' is not there'}"
+    variable = settings.key_variable.value
+    yield f"# key: {_key_told(settings)}" if variable else "# key: none is wanted"
+    for table in file.extensions:
+        yield f"# also in the file: {table.title}  ({table.origin})"
+
+
+def _lines(settings: Settings, *, with_origin: bool) -> Iterator[str]:
+    yield from _about_file(settings)
+    at = ""
+    for table, name, setting in _listed(settings):
+        if table != at:
+            at = table
+            yield ""
+            yield f"[{table}]"
+        origin = f"  # {setting.origin}" if with_origin else ""
+        if setting.value in (None, NOT_SHOWN):  # TOML has no word for nothing
+            yield f"# {name} {'is not set' if setting.value is None else NOT_SHOWN}{origin}"
+        else:
+            yield f"{name} = {_toml(setting.value)}{origin}"
+
+
+def _key_told(settings: Settings) -> str:
+    return f"{settings.key_variable.value} is {'set' if settings.key_set else 'NOT set'}"
+
+
+def _toml(value: JsonValue) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(name)} = {_toml(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(item) for item in value)}]"
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a TOML string: JSON's, in which DEL and what is no character would have to be escaped too."""
+    return re.sub(r"[\x7f\ud800-\udfff]", "?", json.dumps(text, ensure_ascii=False))
+
+
+def _fields(settings: Settings) -> dict[str, JsonValue]:
+    """Return all settings as one object."""
+    listed: dict[str, JsonValue] = {
+        f"{table}.{name}" if table else name: {"value": setting.value, "origin": setting.origin}
+        for table, name, setting in _listed(settings)
+    }
+    return {
+        "file": settings.file.path,
+        "found": settings.file.found,
+        "key": {"variable": settings.key_variable.value or None, "set": settings.key_set},
+        "settings": listed,
+        "extensions": [{"table": table.title, "origin": table.origin} for table in settings.file.extensions],
+    }

@@ -1,0 +1,216 @@
+"""`harness models`: what the provider offers and what is known of it; `harness models update` keeps a table of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.errors import ModelError, UsageError
+from harness.model import Prices
+from harness.models.endpoint import shown_address
+from harness.models.model_facts import ModelFacts
+from harness.models.model_list import listed_facts
+from harness.record import Record, field_names
+from harness.safe_files import replace_file, sync_path
+from harness.session.config.model_table import MOST_BYTES, load_table, parse_table
+from harness.session.config.provider import endpoint_of_any_model
+from harness.session.config.settings import DEFAULT, Settings, settings_from, sight_of
+from harness.session.exits import Exit
+from harness.session.state import State, current_folder, here
+from harness.terminal.console import FinishedOutput, complain
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column, Table, TableRow
+from harness.text.amounts import counted
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_SERVER = "server"
+_PRICES = field_names(Prices)
+_SHOWN = field_names(ModelFacts)
+_NOWHERE = "\0"
+"""A workspace in which no file lies: the person writes the table, and no call does."""
+_LIST_SECONDS = 15.0
+"""How long the provider's list is waited for: somebody asked for nothing else."""
+
+
+class _Figure(Record):
+    """One thing that is known of a model, and who says it."""
+
+    value: JsonValue
+    origin: str
+    date: str = ""
+    source: str = ""
+
+    @property
+    def fields(self) -> dict[str, JsonValue]:
+        """It as JSON."""
+        return {"value": self.value, "origin": self.origin, "date": self.date or None, "source": self.source or None}
+
+
+class _Row(Record):
+    """One model; a figure that nobody said is not in here."""
+
+    name: str
+    figures: Mapping[str, _Figure]
+
+
+def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do what `harness models [ACTION]` asks and return the exit code. Raises UsageError."""
+    if arguments.action == "update":
+        return _update(arguments.file, environment)
+    settings = settings_from(arguments, environment, here(arguments.cwd))
+    offered: Mapping[str, ModelFacts] | None = None
+    problem, code = "", Exit.DONE
+    try:
+        # Nobody is asked for an answer here: that no model is chosen yet is why one looks at the list.
+        offered = listed_facts(endpoint_of_any_model(settings, environment), seconds=_LIST_SECONDS)
+    except UsageError as error:
+        problem, code = str(error), Exit.USAGE
+    except ModelError as error:
+        problem, code = str(error), Exit.MODEL
+    names = (*settings.file.prices, *settings.table.models) if offered is None else tuple(offered)
+    facts = offered or {}
+    named = dict.fromkeys(sorted({*names, *filter(None, (settings.model.value,))}))
+    rows = tuple(_Row(name=name, figures=dict(_known(settings, name, facts.get(name)))) for name in named)
+    if arguments.json:
+        sys.stdout.write(json.dumps(_fields(settings, rows, facts, problem), indent=2) + "\n")
+    else:
+        _show(settings, rows, environment)
+    if problem:
+        complain(f"no list of the provider's models: {problem.splitlines()[0]}")
+    return code
+
+
+def _known(settings: Settings, name: str, offered: ModelFacts | None) -> Iterator[tuple[str, _Figure]]:
+    """Yield what is known of a model, by name: the configuration's word, else the table's, else the server's."""
+    written, kept = settings.file.prices.get(name), settings.table.models.get(name)
+    origin = settings.table.origin(name) if kept is not None else DEFAULT
+    chosen = {"context": settings.context_tokens, "pictures": settings.pictures} if _is_chosen(settings, name) else {}
+    for figure in _SHOWN:
+        said = chosen.get(figure)
+        theirs = getattr(kept.facts, figure) if kept is not None else None
+        served = getattr(offered, figure) if offered is not None else None
+        if said is not None and not said.origin.startswith((DEFAULT, "preset ", origin)):
+            yield figure, _Figure(value=said.value, origin=said.origin)
+        elif written is not None and figure in _PRICES:
+            # Prices of two hands are not mixed: what the configuration leaves out costs what it says of the others.
+            if (mine := getattr(written.value, figure)) is not None:
+                yield figure, _Figure(value=mine, origin=written.origin)
+        elif theirs is not None and kept is not None:
+            yield figure, _Figure(value=theirs, origin=origin, date=kept.date, source=kept.source)
+        elif served is not None:
+            yield figure, _Figure(value=served, origin=_SERVER)
+        elif figure == "pictures" and (sight := sight_of(settings.preset, name)).value:
+            yield figure, _Figure(value=True, origin=sight.origin)
+
+
+def _is_chosen(settings: Settings, name: str) -> bool:
+    return name == settings.model.value
+
+
+_COLUMNS = (
+    Column(name="model", folds=True, toned=True),
+    Column(name="context", right=True, leaves=True),
+    Column(name="output cap", right=True, leaves=True, spare=2),
+    Column(name="$ in", right=True, leaves=True),
+    Column(name="cached", right=True, leaves=True, spare=3),
+    Column(name="written", right=True, leaves=True, spare=5),
+    Column(name="out", right=True, leaves=True),
+    Column(name="pictures", leaves=True, spare=4),
+    Column(name="said by", folds=True, spare=1),
+)
+
+
+def _show(settings: Settings, rows: Iterable[_Row], environment: Mapping[str, str]) -> None:
+    console = FinishedOutput(environment)
+    shown = tuple(_shown(row, is_chosen=_is_chosen(settings, row.name)) for row in rows)
+    console.line(f"# {shown_address(settings.base_url.value) or 'no address'}; prices in dollars per million tokens")
+    if shown:
+        console.table(Table(columns=_COLUMNS, rows=shown))
+    else:
+        console.line("nothing is known of any model")
+
+
+def _shown(row: _Row, *, is_chosen: bool) -> TableRow:
+    cells = [_cell(row.figures.get(name)) for name in _SHOWN]
+    said = dict.fromkeys(_said(figure) for figure in row.figures.values())
+    tone = Tone.PLAIN if is_chosen or said else Tone.QUIET
+    return TableRow(cells=(row.name, *cells, ", ".join(said) or "-"), tone=tone)
+
+
+def _said(figure: _Figure) -> str:
+    return f"{figure.source} {figure.date}" if figure.source else figure.origin
+
+
+def _cell(figure: _Figure | None) -> str:
+    match figure.value if figure is not None else None:
+        case bool() as said:
+            return "yes" if said else "no"
+        case int() as tokens:
+            return f"{tokens:,}"
+        case float() as dollars:
+            return f"{dollars:.6f}".rstrip("0").rstrip(".")
+        case _:
+            return "-"
+
+
+def _fields(
+    settings: Settings, rows: Iterable[_Row], offered: Mapping[str, ModelFacts], problem: str
+) -> dict[str, JsonValue]:
+    """Return it all as one object; what nobody said is null."""
+    listed: list[JsonValue] = []
+    for row in rows:
+        figures: dict[str, JsonValue] = {
+            name: row.figures[name].fields if name in row.figures else None for name in _SHOWN
+        }
+        listed.append({"model": row.name, "offered": row.name in offered, **figures})
+    return {
+        "address": shown_address(settings.base_url.value) or None,
+        "table": settings.table.path,
+        "problem": problem or None,
+        "models": listed,
+    }
+
+
+def _update(file: str, environment: Mapping[str, str]) -> int:
+    """Check a table and keep it in the place of the one before. Raises UsageError, and then the old one stays."""
+    state = State.of(environment)
+    data = _content(file)
+    found = parse_table(data, file)
+    try:
+        before = load_table(state.models, _NOWHERE).models
+    except UsageError as error:
+        complain(f"the table before cannot be read, and is replaced: {error}")
+        before = {}
+    try:
+        os.makedirs(state.config, mode=0o700, exist_ok=True)
+        replace_file(state.models, [data])
+        sync_path(state.config)
+    except OSError as error:
+        raise UsageError(f"{state.models} cannot be written: {error.strerror}") from None
+    new = len(found.models.keys() - before.keys())
+    gone = len(before.keys() - found.models.keys())
+    changed = sum(before.get(name) not in (None, known) for name, known in found.models.items())
+    FinishedOutput(environment).line(
+        f"{state.models} knows {counted(len(found.models), 'model')} now: {new} new, {changed} changed, {gone} gone"
+    )
+    return Exit.DONE
+
+
+def _content(file: str) -> bytes:
+    """Return what a file holds, as far as a table may. Raises UsageError."""
+    path = os.path.join(current_folder(), file)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait
+        with open(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UsageError(f"{file}: is no plain file")
+            return stream.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror if isinstance(error, OSError) else error}") from None

@@ -1,0 +1,279 @@
+"""What was decided on a call and what a run of it may do, part by part: for `policy explain` and for questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from harness.actions import (
+    Act,
+    Action,
+    Command,
+    Enforcement,
+    Facet,
+    JsonValue,
+    Opaque,
+    PathAccess,
+    ToolUse,
+    Unconfined,
+    describe_facet,
+)
+from harness.gate.call_checks import CheckEvent
+from harness.policy.destruction import destroys
+from harness.policy.policy import Policy
+from harness.policy.rules import Decision, Origin, Rule
+from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.programs.runners import name_of
+from harness.session.policies import without_shipped_folder
+from harness.terminal.styles import Line, Tone
+from harness.terminal.tables import Column, Table, TableRow
+from harness.text.visible import visible_line
+from harness.tool_kinds import is_named
+
+if TYPE_CHECKING:
+    from harness.checks.hook_declaration import HookDeclaration
+
+MAX_PATHS = 8
+"""Paths that are named; of more the number is told."""
+WORKSPACE = "the workspace"
+
+
+def effects_lines(verdict: Verdict, *, most: int = MAX_PATHS) -> list[str]:
+    """Say what a run would do to the world, and what the kernel will hold it to; nothing of a call that does not run.
+
+    Of more than `most` paths of one kind the number of the others is told.
+    """
+    if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
+        return []
+    effects = verdict.effects
+    if effects.enforcement is Enforcement.OFF:
+        return ["effects: UNCONFINED: it may do whatever you may do yourself, and reach the network"]
+    uses = [facet.facet for facet in verdict.facets if isinstance(facet.facet, ToolUse)]
+    if any(use.bounds is None for use in uses):
+        return ["effects: nobody here knows what it may do"]
+    network = "may reach the network" if effects.network else "no network"
+    if effects.hosts:
+        from harness.tools.command_network import reach_words
+
+        network = f"may {reach_words(effects.hosts)}"
+    if effects.needed_socket:
+        network = f"{network}, may connect to Unix sockets of other programs"
+    granted = _listed([WORKSPACE if path == "." else path for path in effects.granted], most)
+    names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
+    if effects.read is None or effects.write is None:
+        named = [names.get(path, path) for path in effects.named]
+        writes = f"writes {_listed(named, most)}, " if named else ""
+        return [f"effects: {writes}may write {granted}; {network}"]
+    reads, writes = (
+        _listed([names.get(path, path) for path in paths], most) for paths in (effects.read, effects.write)
+    )
+    besides = f", may write {granted}" if effects.granted else ""
+    if effects.left_out:
+        from harness.tools.command_walls import left_out_in_words
+
+        network = f"{network}; {left_out_in_words(effects)}"
+    return [f"effects: reads {reads}; writes {writes}{besides}; {network}"]
+
+
+def _listed(paths: Sequence[str], most: int) -> str:
+    shown = ", ".join(visible_line(path, 100) for path in paths[:most])
+    return f"{shown} and {len(paths) - most} more" if len(paths) > most else shown or "nothing"
+
+
+EXIT_CODES = {Decision.AUTO: 0, Decision.CONFIRM: 10, Decision.DENY: 20, Decision.BLOCK: 30}
+"""What `harness policy explain` exits with; 2 is a usage error, as everywhere."""
+
+_COLUMNS = (
+    Column(name="part", folds=True),
+    Column(name="verdict", toned=True),
+    Column(name="decided by", folds=True),
+    Column(name="at", folds=True, leaves=True),
+    Column(name="why", folds=True),
+)
+BY_WORD = "a yes is a typed word each time: no key gives it, and no grant covers it"
+TONES = {"auto": Tone.GOOD, "confirm": Tone.WARNING, "deny": Tone.BAD, "block": Tone.BAD}
+"""Of decisions, by their words."""
+_DOES = {Act.WRITES: "it writes files", Act.CHANGES: "it changes more than it names", Act.RUNS: "it runs code"}
+
+
+def hooks_about(hooks: Iterable[HookDeclaration], action: Action, verdict: Verdict) -> tuple[HookDeclaration, ...]:
+    """Return which of `hooks` are asked before this call; about what is refused none is."""
+    if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
+        return ()
+    return tuple(hook for hook in hooks if hook.event is CheckEvent.BEFORE_CALL and hook.is_about(action))
+
+
+def explanation(
+    tool: str, text: str, action: Action, verdict: Verdict, hooks: Sequence[HookDeclaration] = ()
+) -> Iterator[Line]:
+    """Yield the lines that say what was decided, by what and why, what it destroys, what a run may do, and that
+    `hooks` are asked as well."""
+    deciding, destroyed = verdict.deciding, destroys(action)
+    yield Line(tone=Tone.PLAIN, text=f"{tool}: {visible_line(text)}")
+    yield Line(tone=TONES[verdict.decision.word], text=f"decision: {verdict.decision.word}")
+    for name, said in (("decided by", deciding.by), ("reason", deciding.reason), ("hint", deciding.hint)):
+        if said:
+            yield Line(tone=Tone.PLAIN, text=f"{name}: {without_shipped_folder(visible_line(said, 1000))}")
+    for reason in destroyed:
+        yield Line(tone=Tone.BAD, text=f"destroys: {visible_line(reason, 1000)}")
+    if destroyed and verdict.decision is Decision.CONFIRM:
+        yield Line(tone=Tone.BAD, text=BY_WORD)
+    for said in effects_lines(verdict):
+        yield Line(tone=Tone.PLAIN, text=said)
+    if hooks:
+        named = ", ".join(f"{hook.id} ({hook.origin})" for hook in hooks)
+        yield Line(tone=Tone.WARNING, text=f"hooks asked as well: {visible_line(named, 1000)}")
+
+
+def parts_table(action: Action, verdict: Verdict, policy: Policy) -> Table:
+    """Return the table that says of each part which rule, with file and line, decided it."""
+    rows = (TableRow(cells=_row(action, facet, policy), tone=TONES[facet.decision.word]) for facet in verdict.shown)
+    return Table(columns=_COLUMNS, rows=tuple(rows))
+
+
+def _place(facet: FacetVerdict, policy: Policy) -> Origin | None:
+    """Return where the rule or the default stands that decided; None where neither did."""
+    if facet.rules:
+        return facet.rules[0].origin
+    if facet.source not in (Source.DEFAULT, Source.READER):
+        return None
+    stated = (*(default.origin for default in policy.defaults), *(readers.origin for readers in policy.readers))
+    return next((origin for origin in stated if facet.by.endswith(f" ({origin})")), None)
+
+
+def _decided_by(facet: FacetVerdict, policy: Policy) -> str:
+    """Return what decided, without its place: `rule look`, `default for bash`, `built-in outside`."""
+    place = _place(facet, policy)
+    return facet.by if place is None else facet.by.replace(f" ({place})", "", 1)
+
+
+def _row(action: Action, facet: FacetVerdict, policy: Policy) -> tuple[str, ...]:
+    reason = facet.reason
+    if isinstance(facet.facet, Command) and facet.source is Source.DEFAULT and (more := _no_reader(facet.facet)):
+        reason = more  # that no rule matches is said by what decided
+    if nearest := nearest_rule(action, facet, policy):
+        reason = f"{reason}; nearest is {nearest}" if reason else f"nearest is {nearest}"
+    place = _place(facet, policy)
+    return (
+        visible_line(describe_facet(facet.facet), 300),
+        facet.decision.word,
+        visible_line(_decided_by(facet, policy), 300),
+        "" if place is None else without_shipped_folder(str(place)),
+        without_shipped_folder(visible_line(reason, 500)),
+    )
+
+
+def nearest_rule(action: Action, verdict: FacetVerdict, policy: Policy) -> str:
+    """Return the auto rule that comes nearest to covering a part decided by a default, and the word that it does not cover.
+
+    Empty if no rule comes near.
+    """
+    if verdict.source is not Source.DEFAULT:
+        return ""
+    rules = [rule for rule in policy.rules if rule.decision is Decision.AUTO]
+    rule = max(rules, key=lambda each: _nearness(each, verdict.facet), default=None)
+    if rule is None or not _nearness(rule, verdict.facet):
+        return ""
+    words = rule.uncovered_words(action, verdict.facet)
+    return f"rule {rule.label}: {words}" if words else ""
+
+
+def _nearness(rule: Rule, facet: Facet) -> int:
+    """Return how near an auto rule comes to covering a facet; 0 if it is about something else."""
+    match facet:
+        case Command() if rule.argv is not None:
+            place = rule.argv.uncovered_place(facet.argv)
+            if place != 0:
+                return 2 + (len(facet.argv) + 1 if place is None else place)
+            names = {name_of(word) for word in facet.argv}
+            return 1 if any(name_of(word) in names for word in rule.argv.tokens[0]) else 0
+        case PathAccess() if rule.argv is None and rule.path is not None:
+            return 1 if rule.path.covers(facet.names) else 0
+        case ToolUse() if rule.of_tools and is_named(facet.tool, rule.tools):
+            return 1 + sum(each.covers(facet.arguments) for each in rule.where)
+        case _:
+            return 0
+
+
+def _no_reader(command: Command) -> str:
+    """Say why a command is none that only reads, in a few words; nothing of one that is."""
+    if command.gap:
+        return command.gap
+    if command.needs:
+        return f"it needs {command.needs}"
+    does = _DOES.get(command.act, "")
+    return (
+        f"{does}, over the network"
+        if does and command.network
+        else "it reaches the network"
+        if command.network
+        else does
+    )
+
+
+def as_json(
+    tool: str, text: str, action: Action, verdict: Verdict, policy: Policy, hooks: Sequence[HookDeclaration] = ()
+) -> str:
+    """Return the same, and every operand, as one JSON object on one line, in ASCII."""
+    import json
+
+    deciding = verdict.deciding
+    return json.dumps(
+        {
+            "tool": tool,
+            "text": text,
+            "decision": verdict.decision.word,
+            "by": deciding.by,
+            "reason": deciding.reason,
+            "hint": deciding.hint,
+            "facets": [_facet_json(action, facet, policy) for facet in verdict.facets],
+            "effects": _effects_json(verdict),
+            "hooks": [f"{hook.id} ({hook.origin})" for hook in hooks],
+        }
+    )
+
+
+def _effects_json(verdict: Verdict) -> dict[str, JsonValue]:
+    effects = verdict.effects
+    return {
+        "read": None if effects.read is None else list(effects.read),
+        "write": None if effects.write is None else list(effects.write),
+        "named": list(effects.named),
+        "granted": list(effects.granted),
+        "network": effects.network,
+        "hosts": list(effects.hosts),
+        "needed_socket": effects.needed_socket,
+        "hide": list(effects.hide),
+        "left_out": list(effects.left_out),
+        "enforcement": effects.enforcement.value,
+        "unasked": effects.unasked,
+    }
+
+
+def _facet_json(action: Action, verdict: FacetVerdict, policy: Policy) -> dict[str, JsonValue]:
+    facet, place = verdict.facet, _place(verdict, policy)
+    told: dict[str, JsonValue] = {
+        "facet": describe_facet(facet),
+        "kind": type(facet).__name__,
+        "decision": verdict.decision.word,
+        "source": verdict.source.value,
+        "by": verdict.by,
+        "rule": verdict.rules[0].id if verdict.rules else None,
+        "file": None if place is None else place.file,
+        "line": None if place is None else place.line,
+        "reason": verdict.reason,
+        "hint": verdict.hint,
+        "nearest": nearest_rule(action, verdict, policy) or None,
+        **dict.fromkeys(("argv", "act", "network", "model", "gap", "access", "place", "column")),
+    }
+    match facet:
+        case Command():
+            told |= {"argv": list(facet.argv), "act": facet.act.value, "network": facet.network}
+            told |= {"model": facet.model, "gap": facet.gap}
+        case PathAccess():
+            told |= {"access": facet.access.value, "place": facet.place.value}
+        case Opaque():
+            told |= {"gap": facet.reason, "column": facet.column}
+        case Unconfined() | ToolUse():
+            pass
+    return told

@@ -1,0 +1,196 @@
+"""A call that nobody makes, as the action that would be judged: out of words that a person typed, or arguments of a model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, assert_never
+
+from harness.actions import Access, Action, Facet, JsonValue, Place, ToolUse
+from harness.app.policy.declared_tools import DeclaredScripts, server_call
+from harness.errors import ToolError, UsageError, nearest
+from harness.files.workspace import Workspace
+from harness.limits import Limits
+from harness.messages import ToolCall
+from harness.record import replace
+from harness.shell.facets import read_call, syntax_complaint
+from harness.text.fields import kind_of
+from harness.text.strict_json import NotJsonError, read_one
+from harness.text.visible import visible_line
+from harness.tool_kinds import OPTIONAL_TOOLS, READ_FILE, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
+
+if TYPE_CHECKING:
+    from harness.model import ToolSpec
+
+_ARGUMENTS = 'its arguments as a JSON object, such as {"path": "src/a.py"}'
+_ANY_SECONDS = 1e9
+"""How long a command may run is no matter of rules: what was a valid call under other limits is one here."""
+
+
+def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", changes: bool = True) -> Action:
+    """Return the action that would be judged if the model called `tool` with this command or path.
+
+    `cwd` is the folder that a command starts in, inside the workspace. A call that would change nothing (`changes` false)
+    is judged as a read where the file lies in the workspace, as the tools do it.
+
+    Raises UsageError for an unknown tool, ToolError for a path that cannot name a file or a folder outside.
+    """
+    call = ToolCall(id="explain", name=tool, arguments="{}")
+    facets: tuple[Facet, ...]
+    default_of = reads_as = raw = ""
+    kind = tool_kind(tool)
+    match kind.does:
+        case Does.RUNS:
+            facets, raw = _commands(text, workspace, cwd), text
+        case Does.READS:
+            facets = (workspace.resolve(text, Access.READ),)
+        case Does.WRITES:
+            written, read = (workspace.resolve(text, access) for access in (Access.WRITE, Access.READ))
+            new = kind.creates and not os.path.lexists(written.real)
+            facets, reads_as = (written, replace(read, new=new)), READ_FILE.name
+            if not changes and written.place is Place.INSIDE:
+                default_of = reads_as
+        case Does.OTHER if is_from_outside(tool):
+            use = call_from_outside(ToolUse(tool=tool), text, workspace)
+            return replace(use, summary=visible_line(text), preview=text)
+        case Does.OTHER if tool in OPTIONAL_TOOLS:
+            whole = not kind.subject or text.lstrip().startswith("{")
+            return optional_call(tool, text if whole else json.dumps({kind.subject: text}))
+        case Does.OTHER:
+            raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
+        case _:
+            assert_never(kind.does)
+    return Action(
+        call=call,
+        tool=tool,
+        arguments={},
+        facets=facets,
+        summary=visible_line(text),
+        preview=text,
+        request=None,
+        default_of=default_of,
+        reads_as=reads_as,
+        text=raw,
+    )
+
+
+def typed_action(tool: str, text: str, workspace: Workspace, environment: Mapping[str, str]) -> tuple[Action, str]:
+    """Return the action of a call that a person typed, and a sentence about what is not known of its tool.
+
+    `text` is a command, a path, or the arguments of the call as a JSON object. Raises UsageError and ToolError as
+    `action_for` does, and ToolError for arguments that do not fit and for a command that breaks bash's syntax.
+    """
+    if is_from_outside(tool):
+        script = DeclaredScripts(environment).action(tool, text, workspace)
+        known, note = (None, "") if script else server_call(tool, arguments_of(tool, text), workspace, environment)
+        return script or known or action_for(tool, text, workspace), note
+    if tool in SHIPPED_TOOLS and _is_arguments(tool, text):
+        return CallReader(environment).action(tool, text, workspace), ""
+    action = action_for(tool, text, workspace)
+    if tool_kind(tool).does is Does.RUNS and not text.strip():
+        raise ToolError(f"{tool}: the command is blank")
+    if tool_kind(tool).does is Does.RUNS and (complaint := syntax_complaint(text)):
+        raise ToolError(f"bash: {complaint}. A model that sends this reads the error, and nothing runs")
+    return action, ""
+
+
+def _is_arguments(tool: str, text: str) -> bool:
+    """Return whether a text is the arguments of a call: of a command, only a whole JSON object, as `{ ls; }` is bash."""
+    if not text.lstrip().startswith("{"):
+        return False
+    if tool_kind(tool).does is not Does.RUNS:
+        return True
+    try:
+        return isinstance(read_one(text), dict)
+    except NotJsonError:
+        return False
+
+
+def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
+    """Return what the tool would judge: the line, and the folder that it starts in. Raises ToolError for one outside."""
+    start = workspace.resolve(cwd or ".", Access.READ)
+    if start.place not in (Place.INSIDE, Place.ROOT):
+        raise ToolError(f"cwd is outside the workspace: {visible_line(cwd)}")
+    facets, _ = read_call(text, workspace, start)
+    return facets
+
+
+UNSEEN_TOOL = "built-in unseen-tool"
+"""What decided about the first use of a server's tool."""
+
+
+def tool_use(tool: str, unseen: str = "") -> Action:
+    """Return the action of a tool of which no arguments are known; see `ToolUse.unseen`."""
+    call = ToolCall(id="explain", name=tool, arguments="{}")
+    use = ToolUse(tool=tool, unseen=unseen, stays_here=tool_kind(tool).stays_here)
+    return Action(call=call, tool=tool, arguments={}, facets=(use,), summary=tool, preview=tool, request=None)
+
+
+def call_from_outside(use: ToolUse, arguments: str, workspace: Workspace) -> Action:
+    """Return the action of a call of a tool from outside, with these arguments as JSON; nothing at all is none.
+
+    Raises ToolError for what is no JSON object.
+    """
+    from harness.policy.tool_arguments import tool_arguments
+
+    told = arguments_of(use.tool, arguments)
+    facet = replace(use, arguments=tool_arguments(told, workspace))
+    return replace(tool_use(use.tool), arguments=told, facets=(facet,), reads_as=READ_FILE.name)
+
+
+def arguments_of(tool: str, text: str) -> dict[str, JsonValue]:
+    """Return the arguments of a call out of JSON text; empty text is no arguments. Raises ToolError for other text."""
+    try:
+        arguments = read_one(text) if text.strip() else {}
+    except NotJsonError as error:
+        raise ToolError(f"{tool} takes {_ARGUMENTS}: {error}") from None
+    if not isinstance(arguments, dict):
+        raise ToolError(f"{tool} takes {_ARGUMENTS}, not {kind_of(arguments)}")
+    return arguments
+
+
+def optional_call(tool: str, arguments: str) -> Action:
+    """Return the action of a call of an optional tool, as the tool itself prepares it. Raises ToolError."""
+    from harness.gate.registry import ToolRegistry
+    from harness.tools import optional_tools
+
+    return ToolRegistry(optional_tools((tool,))).prepare(ToolCall(id="explain", name=tool, arguments=arguments))
+
+
+class CallReader:
+    """Turns raw arguments, as a model sends them, into actions, by the schemas of the real tools.
+
+    Only what is judged must be there: the command or the path. A case needs no content to be about writing a file.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Find scripts as `environment` says where their declarations are."""
+        from harness.tools import builtin_tools
+
+        self._scripts = DeclaredScripts(environment)
+        limits = Limits(command_seconds=_ANY_SECONDS)
+        tools = builtin_tools(Workspace("/", "/"), limits=limits, environment={})
+        self._specs = {tool.spec.name: _relaxed(tool.spec) for tool in tools}
+
+    def action(self, tool: str, arguments: str, workspace: Workspace, *, changes: bool = True) -> Action:
+        """Return the action that would be judged. Raises ToolError for an unknown tool and for arguments that do not fit."""
+        from harness.gate.arguments import parse_arguments
+
+        if is_from_outside(tool):
+            return self._scripts.action(tool, arguments, workspace) or call_from_outside(
+                ToolUse(tool=tool), arguments, workspace
+            )
+        if tool in OPTIONAL_TOOLS:
+            return optional_call(tool, arguments)
+        if tool not in self._specs:
+            raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
+        parsed = parse_arguments(arguments, self._specs[tool])
+        text = tool_kind(tool).subject_of(parsed) or ""
+        return action_for(tool, text, workspace, cwd=str(parsed.get("cwd", "")), changes=changes)
+
+
+def _relaxed(spec: ToolSpec) -> ToolSpec:
+    kind = tool_kind(spec.name)
+    required: list[JsonValue] = [] if kind.unsaid else [kind.subject]
+    return replace(spec, parameters={**spec.parameters, "required": required})

@@ -1,0 +1,130 @@
+"""`harness policy`: check files, explain a decision, trust a project's policy; the other actions have modules of their own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+
+from harness.errors import PolicyError, ToolError, UsageError
+from harness.files.workspace import Workspace
+from harness.policy.loader import load_policy
+from harness.policy.rules import Decision, Layer
+from harness.policy.verdict import evaluate
+from harness.session.exits import Exit
+from harness.session.policies import assemble
+from harness.session.state import PROJECT_POLICY, State, current_folder
+from harness.terminal.console import Console, FinishedOutput, complain
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+from harness.tool_kinds import Does
+
+WARNED = 1
+"""Exit code of `policy check --strict` where there are warnings and no errors."""
+
+
+def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do what `harness policy ACTION` asks and return the exit code. Raises HarnessError."""
+    match arguments.action:
+        case "check":
+            return _check(arguments.files, FinishedOutput(environment), strict=arguments.strict)
+        case "test":
+            from harness.app.policy.cases import test_command
+
+            return test_command(arguments, environment)
+        case "replay":
+            from harness.app.policy.replay import replay_command
+
+            return replay_command(arguments, environment)
+        case "suggest":
+            from harness.plugins.insight.commands.suggest import suggest_command
+
+            return suggest_command(arguments, environment)
+        case "fatigue":
+            from harness.plugins.insight.commands.fatigue import fatigue_command
+
+            return fatigue_command(arguments, environment)
+        case "trust" | "forget":
+            return _trust(arguments.file, State.of(environment), forget=arguments.action == "forget")
+        case _:
+            return _explain(arguments, environment)
+
+
+def _check(files: Sequence[str], console: Console, *, strict: bool) -> int:
+    from harness.policy.lint import warnings
+
+    failed = warned = False
+    for file in files:
+        try:
+            policy = load_policy(file)
+        except PolicyError as error:
+            failed = True
+            complain(str(error))
+            continue
+        rules, defaults = len(policy.rules), len(policy.defaults)
+        good = f"{file}: good: {rules} rules, {defaults} defaults, sha256 {policy.sha256}"
+        console.line(visible_line(good, 5_000), Tone.GOOD)
+        for warning in warnings(policy):
+            warned = True
+            console.line(visible_line(str(warning), 5_000), Tone.WARNING)
+    if failed:
+        return Exit.USAGE
+    return WARNED if warned and strict else Exit.DONE
+
+
+def _trust(file: str | None, state: State, *, forget: bool) -> int:
+    from harness.session.extensions.project_trust import named_file
+
+    path = file or os.path.join(current_folder(), PROJECT_POLICY)
+    found = named_file(path)
+    if found is None:
+        policy = load_policy(path, layer=Layer.PROJECT)
+        sha256, trust, real = policy.sha256, policy.sha256, os.path.realpath(path)
+    else:
+        sha256, trust, real = found.sha256, found.trust, found.path
+    shown = visible_line(path, 5_000)
+    if forget:
+        said = "not trusted any more" if state.is_trusted(trust) else "was not trusted"
+        if not state.is_declined(trust):
+            state.decline_content(trust, real)
+        sys.stdout.write(f"{said}: {shown} with sha256 {sha256}\n")
+        return Exit.DONE
+    state.trust_content(trust, real)
+    told = "" if found is None else "".join(f"{line}\n" for line in found.lines)
+    sys.stdout.write(f"{told}trusted: {shown} with sha256 {sha256}; any change of the file ends the trust\n")
+    return Exit.DONE
+
+
+def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    from harness.app.policy.explain import EXIT_CODES, as_json, explanation, hooks_about, parts_table
+    from harness.app.policy.judged_call import typed_action
+    from harness.session.extensions.hooks_here import declared_hooks
+
+    workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
+    state = State.of(environment)
+    policy = assemble(state, workspace.root, named=arguments.policy, fallback="default")
+    tool, words = arguments.tool, arguments.what
+    text = words[0] if len(words) == 1 else shlex.join(words)
+    try:
+        action, note = typed_action(tool, text, workspace, environment)
+    except ToolError as error:
+        raise UsageError(str(error)) from None
+    if note:
+        complain(note)
+    verdict = evaluate(policy, action)
+    if verdict.decision > Decision.CONFIRM and action.kind.does is Does.RUNS:
+        from harness.tools.command_walls import CommandWalls
+
+        verdict = evaluate(policy, action, hides=CommandWalls(workspace).here(policy, tool).hides)
+    hooks = hooks_about(declared_hooks(state, workspace.root, environment), action, verdict)
+    if arguments.json:
+        sys.stdout.write(f"{as_json(tool, text, action, verdict, policy, hooks)}\n")
+    else:
+        console = FinishedOutput(environment)
+        for line in explanation(tool, text, action, verdict, hooks):
+            console.line(line.text, line.tone)
+        console.line("")
+        console.table(parts_table(action, verdict, policy))
+    return EXIT_CODES[verdict.decision]

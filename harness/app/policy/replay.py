@@ -1,0 +1,513 @@
+"""The calls of old logs judged again under another policy, in the order of the logs (`policy replay`). Nothing is run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
+
+from harness.actions import Action, JsonValue, written_paths
+from harness.app.audit.answer_writer import AnswerWriter
+from harness.app.policy.judged_call import CallReader
+from harness.errors import LogError, PolicyError, ToolError, UsageError
+from harness.files.workspace import Workspace
+from harness.log.findings import Findings, Soundness, judge_log
+from harness.log.heads_file import HeadsFile
+from harness.log.order import CUT_SHORT, LogRecord
+from harness.log.reader import read_log
+from harness.paths import short_place
+from harness.plugins.insight.commands.logged_use import is_told_whole, logged_facets, logged_use
+from harness.policy.built_in import is_entry_point
+from harness.policy.loader import DECISION_WORDS, combine, parse_policy, tightening_only
+from harness.policy.policy import Policy
+from harness.policy.rules import Decision, Layer, Origin
+from harness.policy.session_grants import Grant, GrantScope, pattern_from, with_grants
+from harness.policy.verdict import Source, Verdict, evaluate
+from harness.record import Record, replace
+from harness.redaction.marks import is_redacted
+from harness.session.exits import Exit
+from harness.session.policies import PolicyInForce
+from harness.session.state import State
+from harness.terminal.console import complain
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS, Does
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from harness.log.findings import Findings
+
+
+_OF_POLICY = ("policy", "policy_sha256", "policy_files")
+"""What a record says of a policy that holds from there on."""
+
+
+class JudgedAgain(Record):
+    """A decided call of a log, as the action that it was, and what would be decided now."""
+
+    log: str
+    session: str
+    call: str
+    """Its number."""
+    decision: LogRecord
+    """The log's record of it."""
+    action: Action | None = None
+    policy: Policy | None = None
+    """The one that it was judged by again."""
+    unseen: tuple[str, ...] = ()
+    """Changes of entry points that no person had seen then."""
+    verdict: Verdict | None = None
+    problem: str = ""
+    """Why it could not be judged again."""
+
+    @property
+    def tool(self) -> str:
+        """The tool that was called."""
+        return str(self.decision.get("tool"))
+
+    @property
+    def summary(self) -> str:
+        """What was called, on one line."""
+        return str(self.decision.get("summary"))
+
+    @property
+    def old(self) -> Decision | None:
+        """What the policy decided then, hooks aside; None where the log's word is not one of ours."""
+        if self.decision.get("source") == Source.HOOK.value:
+            words = (DECISION_WORDS.get(str(facet.get("decision"))) for facet in logged_facets(self.decision))
+            return max((word for word in words if word is not None), default=None)
+        return DECISION_WORDS.get(str(self.decision.get("decision")))
+
+    @property
+    def old_by(self) -> str:
+        """What decided then."""
+        by_hook = self.decision.get("source") == Source.HOOK.value
+        return "the policy, hooks aside" if by_hook else str(self.decision.get("by"))
+
+    @property
+    def new(self) -> Decision | None:
+        """What would be decided now; None where it could not be judged again."""
+        return None if self.verdict is None else self.verdict.decision
+
+    @property
+    def new_by(self) -> str:
+        """What would decide now."""
+        return "" if self.verdict is None else self.verdict.deciding.by
+
+    @property
+    def change(self) -> str:
+        """`laxer`, `stricter`, `same`, or `unknown` where one of the decisions is."""
+        if self.old is None or self.new is None:
+            return "unknown"
+        return "same" if self.new is self.old else "laxer" if self.new < self.old else "stricter"
+
+
+class LoggedSetting:
+    """What must be known of a session to judge its calls as they were judged then."""
+
+    def __init__(self, name: str, started: LogRecord, workspace: Workspace) -> None:
+        self.name = name
+        self.started = started
+        self.workspace = workspace
+        self.proposed: dict[str, LogRecord] = {}
+        self.decided: dict[str, LogRecord] = {}
+        self.actions: dict[str, Action] = {}
+        self.unseen: dict[str, None] = {}
+        """Changes of entry points that no person had seen, as the gate keeps them."""
+        self.grants: dict[str, Grant] = {}
+        """What was granted at the time, by id."""
+        self.asleep: set[str] = set()
+        """Grants of these that decided nothing, until somebody answered for what a command had changed."""
+
+    @property
+    def in_force(self) -> tuple[Grant, ...]:
+        """What was granted, and did not sleep."""
+        return tuple(grant for name, grant in self.grants.items() if name not in self.asleep)
+
+    def take_grant(self, record: LogRecord) -> None:
+        """Take in what was granted or revoked, what sleeps and is awake; what no gate writes counts for nothing."""
+        if record["kind"] == "grant":
+            self._take_grant(record)
+        else:
+            self._take_places(record)
+
+    def _take_places(self, record: LogRecord) -> None:
+        grants = record.get("grants")
+        named = {str(one) for one in grants} if isinstance(grants, list) else set()
+        if record["kind"] == "places_changed":
+            self.asleep |= named
+        elif record.get("answer") != "nobody":
+            self.asleep -= named
+
+    def _take_grant(self, record: LogRecord) -> None:
+        name = str(record.get("grant"))
+        for ended in (name, str(record.get("of"))):
+            self.grants.pop(ended, None)
+            self.asleep.discard(ended)
+        if record.get("asleep"):
+            self.asleep.add(name)
+        if record.get("change") == "revoked":
+            return
+        try:
+            pattern, scope = pattern_from(record), GrantScope(str(record.get("scope")))
+        except ValueError:
+            return
+        line = record.get("line")
+        origin = Origin(file=str(record.get("file")), line=line if isinstance(line, int) else 0)
+        self.grants[name] = Grant(id=name, scope=scope, pattern=pattern, origin=origin)
+
+
+PolicyOf: TypeAlias = Callable[[str, LoggedSetting], Policy | str]
+"""Gives the policy to judge a session of the log at a path by, or says why there is none."""
+
+
+class Replay:
+    """Goes through the records of logs, in order, and judges each decided call again."""
+
+    def __init__(
+        self,
+        policy_of: PolicyOf,
+        environment: Mapping[str, str],
+        *,
+        whole_only: bool = False,
+        granted: bool = True,
+        findings: Iterable[Findings] = (),
+    ) -> None:
+        """Take `findings` of logs that were judged already, and of which that was said.
+
+        `granted`: what a person granted at the time counts.
+        With `whole_only` nothing of a broken log counts, else what stands before the break. The last of that may be what
+        was altered: a record is held by the one behind it.
+        """
+        self.undecided = 0
+        """Calls that had no decision: invalid ones, and those whose turn never came."""
+        self.notes: list[str] = []
+        """What a person should know of the logs: a broken chain, a folder that is gone."""
+        self.broken: list[str] = []
+        """The logs that are not what was written: a broken chain, or a head that was noted and is not theirs."""
+        self.without_head: list[str] = []
+        """The logs of which nothing shows that their end is there: no head was noted, or they went on after it."""
+        self.settings: dict[tuple[str, str], LoggedSetting] = {}
+        """The sessions, by log and name."""
+        self._whole_only = whole_only
+        self._granted = granted
+        self._findings = {one.path: one for one in findings}
+        self._heads = HeadsFile(State.of(environment).heads)
+        self._policy_of = policy_of
+        self._environment = environment
+        self._reader = CallReader(environment)
+
+    def calls(
+        self, log: str, only: str = "", *, later: Callable[[str, LogRecord], None] | None = None
+    ) -> Iterator[JudgedAgain]:
+        """Yield every decided call of a log, judged again.
+
+        `only` is the name of the session that is meant, where it is not all of them. `later` is told of every answer and
+        every intent: the session's name, and the record.
+
+        Raises LogError if the log cannot be read, UsageError if the heads file cannot, PolicyError if the policy cannot.
+        """
+        sessions: dict[str, LoggedSetting] = {}
+        for record in islice(read_log(log), self._good_records(log)):
+            name = str(record["session"])
+            if only and name != only:
+                continue
+            if record["kind"] == "session_started":
+                sessions[name] = self.settings[log, name] = self._begin(record)
+                continue
+            found = self._enter(log, sessions[name], record)
+            if found is not None:
+                yield found
+            if later is not None and record["kind"] in ("approval_answered", "intent"):
+                later(name, record)
+
+    def _good_records(self, log: str) -> int:
+        """Return how many records are gone through, and note where that is not all, or may not be. Raises LogError."""
+        known = self._findings.get(log)
+        standing = known or judge_log(log, self._heads)
+        records = standing.found.records
+        if standing.found.torn and known is None:
+            self.notes.append(f"{log}: the last line is torn; judged again up to there")
+        left_out = self._whole_only and standing.unfit
+        if standing.soundness is not Soundness.BROKEN and not left_out:
+            if not standing.evidence.is_end(standing.found.head):
+                self.without_head.append(log)
+            return records
+        self.broken.append(log)
+        if self._whole_only:
+            counts, records = "nothing in it counts", 0
+        elif standing.found.broken_line is None:
+            counts = "what is left of it was judged again"
+        else:
+            counts = "judged again up to there, and the last record before it may be what was altered"
+        self.notes.append(f"{log}: {_why_broken(standing)}; {counts}")
+        return records
+
+    def _begin(self, record: LogRecord) -> LoggedSetting:
+        folder, name = record.get("workspace"), str(record["session"])
+        if not isinstance(folder, str) or is_redacted(folder) or folder[:1] != "/" or not is_path(folder):
+            folder = os.getcwd()
+            self.notes.append(f"session {name} names no workspace; its paths are taken from {folder}")
+        elif not os.path.isdir(folder):
+            shown = visible_line(folder, 1_000)
+            self.notes.append(f"session {name}: the workspace {shown} is gone; judged as if it were there, and empty")
+        return LoggedSetting(name, record, Workspace.even_if_gone(folder, self._environment.get("HOME")))
+
+    def _enter(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain | None:
+        """Take in one record; return the call that it decides, judged again."""
+        call = str(record.get("call"))
+        match record["kind"]:
+            case "call_proposed":
+                session.proposed[call] = record
+            case "policy_changed":
+                session.started = {**session.started, **{name: record.get(name) for name in _OF_POLICY}}
+            case "grant" | "places_changed" | "places_answered" if self._granted:
+                session.take_grant(record)
+            case "decision" if record.get("decision") == "none":
+                self.undecided += 1
+            case "decision":
+                session.decided[call] = record
+                return self._judge(log, session, record)
+            case "approval_answered" if record.get("answer") == "yes" and _suspended(session.decided[call]):
+                if session.proposed[call].get("by") != "person":  # else nothing was shown
+                    session.unseen.clear()  # the change was part of the question
+            case "outcome" if call in session.decided and session.decided[call].get("decision") == "auto":
+                if any(is_entry_point(path) for path in _changed(record, session.actions.get(call))):
+                    session.unseen[str(session.decided[call].get("summary"))] = None
+        return None
+
+    def _judge(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain:
+        judged = JudgedAgain(
+            log=log,
+            session=session.name,
+            call=str(record.get("call")),
+            decision=record,
+            unseen=tuple(session.unseen),
+        )
+        try:
+            action = self._action(session, record)
+        except ToolError as error:
+            return replace(judged, problem=str(error))
+        session.actions[judged.call] = action
+        policy = self._policy_of(log, session)
+        if isinstance(policy, str):
+            return replace(judged, action=action, problem=policy)
+        policy = with_grants(policy, session.in_force)
+        effects = record.get("effects")
+        hides = isinstance(effects, dict) and bool(effects.get("left_out"))
+        verdict = evaluate(policy, action, judged.unseen, hides=hides)
+        return replace(judged, action=action, policy=policy, verdict=verdict)
+
+    def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
+        """Return the action that was judged. Raises ToolError where the log does not hold all of it."""
+        facets, tool = logged_facets(decision), str(decision.get("tool"))
+        if tool not in SHIPPED_TOOLS and tool not in OPTIONAL_TOOLS and not is_told_whole(facets):
+            raise ToolError(f"{tool} is a tool of another program")
+        proposed = session.proposed[str(decision.get("call"))]
+        arguments = proposed.get("arguments")
+        if "arguments_characters" in proposed or not isinstance(arguments, str):
+            raise ToolError("the log holds its arguments only in part")
+        if is_redacted(arguments):
+            raise ToolError("a secret was masked in its arguments")
+        if tool in OPTIONAL_TOOLS:
+            return self._reader.action(tool, arguments, session.workspace)
+        if tool not in SHIPPED_TOOLS:
+            return logged_use(decision, arguments, session.workspace)
+        # A call that would change nothing was judged as a read; older logs show that by its facets.
+        old_edit = SHIPPED_TOOLS[tool].does is Does.WRITES and not any(
+            str(f.get("facet")).startswith("write ") for f in facets
+        )
+        changes = not (decision.get("default_of") or old_edit)
+        return self._reader.action(tool, arguments, session.workspace, changes=changes)
+
+
+def is_path(text: str) -> bool:
+    """Say whether a text of a log can be a path here: no NUL byte, nothing that has no bytes."""
+    try:
+        return bool(text) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def _why_broken(standing: Findings) -> str:
+    found = standing.found
+    return standing.why if found.broken_line is None else f"broken at line {found.broken_line}: it {found.problem}"
+
+
+def _suspended(decision: LogRecord) -> bool:
+    """Say whether a change of an entry point was shown with the question."""
+    return any(str(facet.get("by")).endswith(", suspended") for facet in logged_facets(decision))
+
+
+def _changed(outcome: LogRecord, action: Action | None) -> Sequence[str]:
+    """Return the files that a call changed, or may have changed: as the gate takes it."""
+    path = outcome.get("changed_path")
+    if isinstance(path, str):
+        return (path,)
+    if action is None or not (action.text or outcome.get("status") in CUT_SHORT):
+        return ()
+    return written_paths(action)
+
+
+def recorded_policy(started: LogRecord, state: State) -> Policy | str:
+    """Return the policy of a session, made of the texts in its first record; or why it cannot be made."""
+    files, tools = started.get("policy_files"), started.get("tools")
+    extra = (
+        [tool for tool in tools if isinstance(tool, str) and tool not in SHIPPED_TOOLS]
+        if isinstance(tools, list)
+        else []
+    )
+    layers = []
+    for file in files if isinstance(files, list) else ():
+        layer = _layer(file, extra) if isinstance(file, dict) else "a policy file is no object"
+        if isinstance(layer, str):
+            return layer
+        layers.append(layer)
+    try:
+        policy = combine(layers)
+    except PolicyError as error:
+        return f"the log holds no policy that could be used: {error}"
+    # Its own files, and those of the harness, were out of reach; the harness's are taken to be where they are now.
+    own = (os.path.realpath(source.path) for source in policy.sources if is_path(source.path))
+    return policy.guarding(*own, *state.guarded)
+
+
+def _layer(file: Mapping[str, JsonValue], extra_tools: list[str]) -> Policy | str:
+    """Return one layer of a policy, or why it cannot be made."""
+    path, text, word = str(file.get("path")), file.get("text"), file.get("layer")
+    if not isinstance(text, str):
+        return f"the log does not hold the text of the policy {path}"
+    data = text.encode("utf-8", "surrogatepass")
+    if hashlib.sha256(data).hexdigest() != file.get("sha256"):
+        masked = "a secret in it was masked" if is_redacted(text) else "it has another digest"
+        return f"the text of the policy {path} is not what it was: {masked}"
+    layers = {layer.value: layer for layer in Layer}
+    if not isinstance(word, str) or word not in layers:
+        return f"the policy {path} is of no known layer"
+    try:
+        policy = parse_policy(data, path, layer=layers[word], extra_tools=extra_tools)
+    except PolicyError as error:
+        return f"the policy of the log does not load here: {error}"
+    return policy if file.get("trusted") is True else tightening_only(policy)
+
+
+CHANGED = 1
+"""Exit code where `--fail-on` names a change that was found."""
+BROKEN = 1
+"""Exit code where a log is not what was written."""
+
+
+def under_policy(
+    policy: str | Sequence[str],
+    environment: Mapping[str, str],
+    logs: Sequence[str],
+    findings: Sequence[Findings] = (),
+    *,
+    granted: bool = True,
+) -> Replay:
+    """Return what judges the calls of `logs` again by `policy`, files or shipped names, with the layers that hold here.
+
+    `findings` are what judging the logs showed, where that was said already. Raises PolicyError.
+    """
+    policies = PolicyInForce(policy, environment, *(os.path.realpath(log) for log in logs))
+    return Replay(lambda _log, one: policies.at(one.workspace), environment, granted=granted, findings=findings)
+
+
+def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Judge the calls of every log again, list what would change, and return the exit code.
+
+    Of a log that is broken nobody can say that it holds no such change: with `--fail-on`, the code is BROKEN.
+
+    Raises UsageError or PolicyError.
+    """
+    replay = under_policy(arguments.policy, environment, arguments.logs)
+    try:
+        with AnswerWriter(environment, as_json=arguments.json) as output:
+            code = list_changes(replay, arguments.logs, "", output, fail_on=arguments.fail_on)
+    except LogError as error:
+        raise UsageError(str(error)) from None  # its logs are named one by one, like a policy
+    return BROKEN if replay.broken and arguments.fail_on else code
+
+
+def list_changes(replay: Replay, logs: Sequence[str], only: str, output: AnswerWriter, *, fail_on: str | None) -> int:
+    """Write what would change, as it is found, and how many calls there were; return the exit code."""
+    count = dict.fromkeys(("calls", "changes", "laxer", "stricter", "unknown", "undecided"), 0)
+    told = 0
+    for log in logs:
+        for call in replay.calls(log, only):
+            count["calls"] += 1
+            if call.change != "same":
+                count[call.change] += 1
+                _tell(call, output)
+        for note in replay.notes[told:]:
+            complain(note)
+        told = len(replay.notes)
+    count |= {"changes": count["laxer"] + count["stricter"], "undecided": replay.undecided}
+    output.line(_summary(count))
+    if output.as_json:
+        sys.stdout.write(f"{json.dumps({'summary': count})}\n")
+    found = {"laxer": count["laxer"], "any": count["changes"]}
+    return CHANGED if fail_on and found[fail_on] else Exit.DONE
+
+
+_COLUMNS = (
+    Column(name="call"),
+    Column(name="tool", spare=1),
+    Column(name="what", folds=True),
+    Column(name="was", folds=True),
+    Column(name="would be", folds=True),
+    Column(name="change", toned=True),
+)
+_TONES = {"laxer": Tone.WARNING, "unknown": Tone.BAD}
+
+
+def _tell(call: JudgedAgain, output: AnswerWriter) -> None:
+    """Write a call that would be decided otherwise."""
+    if output.as_json:
+        sys.stdout.write(f"{json.dumps(_as_json(call))}\n")
+    elif not output.at_terminal:
+        output.line(_line(call))
+    else:
+        was = "" if call.old is None else f"{call.old.word} by {short_place(call.old_by)}"
+        new = call.problem if call.new is None else f"{call.new.word} by {short_place(call.new_by)}"
+        cells = f"{call.session} #{call.call}", call.tool, call.summary, was, new, call.change
+        output.entry(_COLUMNS, cells, _TONES.get(call.change, Tone.PLAIN))
+
+
+def _line(call: JudgedAgain) -> str:
+    about = visible_line(f"{call.session} #{call.call} {call.tool}  {visible_line(call.summary, 100)}", 300)
+    if call.old is None or call.new is None:
+        return f"{about}: cannot be judged: {visible_line(call.problem or 'its decision is not known', 300)}"
+    old = f"{call.old.word} by {visible_line(short_place(call.old_by), 200)}"
+    return f"{about}: {old} -> {call.new.word} by {visible_line(short_place(call.new_by), 200)}: {call.change}"
+
+
+def _summary(count: Mapping[str, int]) -> str:
+    found = f"{counted(count['calls'], 'call')}, {counted(count['changes'], 'change')}"
+    text = f"{found}: {count['laxer']} laxer, {count['stricter']} stricter"
+    if count["unknown"]:
+        text += f"; {count['unknown']} cannot be judged"
+    return f"{text}; {count['undecided']} never decided" if count["undecided"] else text
+
+
+def _as_json(call: JudgedAgain) -> dict[str, JsonValue]:
+    return {
+        "log": call.log,
+        "session": call.session,
+        "call": int(call.call) if call.call.isdecimal() and len(call.call) < 20 else call.call,
+        "tool": call.tool,
+        "summary": call.summary,
+        "change": call.change,
+        "old": None if call.old is None else call.old.word,
+        "old_by": call.old_by,
+        "new": None if call.new is None else call.new.word,
+        "new_by": call.new_by or None,
+        "error": call.problem or None,
+    }

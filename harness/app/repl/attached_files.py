@@ -1,0 +1,120 @@
+"""Files that a prompt names with `@`: read as the person's own call of the tool that reads, and sent with the prompt.
+
+Pictures, `@shot.png`, `@"a b.png"`: every mention that ends as one does. In the words of a command (session/words/) any file:
+whoever wrote it meant it to be read. Of what a person types, any other `@file` stays words, and the model reads it.
+The call goes through the gate and the log as everything does: what a rule forbids to read is not attached.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+
+from harness.app.commands.notes_to_model import FILES_READ
+from harness.digest import digest_of
+from harness.gate.approval import Approver
+from harness.loop.agent import Agent
+from harness.loop.run import Session
+from harness.messages import Picture, ResultStatus
+from harness.record import Record
+from harness.session.system_prompt import between_marks
+from harness.text.visible import visible_line
+from harness.tool_kinds import READ_FILE
+
+MOST_FILES = 10
+"""Of one prompt."""
+_BEFORE = r"""(?:^|(?<=[\s(\[{<'"`=,;:]))@"""
+_ENDINGS = r"\.(?:png|jpe?g|webp|gif)"
+_PICTURE = re.compile(
+    rf"""{_BEFORE}(?:("(?:[^"\\\n]|\\.)*{_ENDINGS}")|([^\s"]*?{_ENDINGS})(?![\w/]))""",
+    re.IGNORECASE,
+)
+"""As completion writes it (terminal/completion.py)."""
+_FILE = re.compile(rf"""{_BEFORE}(?:("(?:[^"\\\n]|\\.)+")|([^\s"]+))""")
+_NOT_OF_A_NAME = ".,;:!?)]}>'`"
+"""What may follow a bare name in a sentence."""
+
+
+class AttachedFiles(Record):
+    """What goes with a prompt."""
+
+    pictures: tuple[Picture, ...] = ()
+    texts: str = ""
+    """Of files, with marks around each."""
+
+    def behind(self, words: str) -> str:
+        """Return `words` with the texts behind them."""
+        return f"{words.rstrip()}\n\n{self.texts}" if self.texts else words
+
+
+def mentioned(words: str) -> tuple[str, ...]:
+    """Return the pictures that `words` mention, each once, as they are written."""
+    return tuple(dict.fromkeys(_written(_PICTURE, words)))
+
+
+def files_in(words: str, is_file: Callable[[str], bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what `words` mention that is a file by `is_file`, and what else looks like a path; each once. Punctuation behind a
+    bare name is none of it.
+    """
+    files, gone = dict[str, None](), dict[str, None]()
+    for name in _written(_FILE, words):
+        bare = name.rstrip(_NOT_OF_A_NAME)
+        if found := next((one for one in (name, bare) if is_file(one)), ""):
+            files[found] = None
+        elif "/" in name:
+            gone[bare] = None
+    return tuple(files), tuple(gone)
+
+
+def _written(mention: re.Pattern[str], words: str) -> Iterator[str]:
+    """Yield the names behind each `@` as they are meant: those in quotes without them."""
+    for quoted, bare in mention.findall(words):
+        try:
+            yield str(json.loads(quoted)) if quoted else bare
+        except ValueError:
+            continue
+
+
+def attached(
+    agent: Agent,
+    session: Session,
+    words: str,
+    *,
+    tell: Callable[[str], None],
+    home: str = "",
+    root: str = "",
+    approver: Approver | None = None,
+) -> AttachedFiles:
+    """Return what goes with `words`; `tell` hears why a file does not.
+
+    `root` is the workspace, where the words are a command's; `home` is what `~/` stands for. `approver` answers for calls that
+    the policy would ask about; without it, that the person typed it is the yes. Raises what `Agent.do` raises.
+
+    INVARIANT: the words of a command permit nothing: with `root` there is an `approver`.
+    """
+
+    def placed(name: str) -> str:
+        return os.path.join(home, name[2:]) if home and name.startswith("~/") else name
+
+    def is_file(name: str) -> bool:
+        return os.path.isfile(os.path.join(root, placed(name)))
+
+    pictures: dict[Picture, None] = {}
+    texts: list[str] = []
+    names, gone = files_in(words, is_file) if root else (mentioned(words), ())
+    for name in gone:
+        tell(f"@{name} is not attached: there is no such file")
+    for name in names[MOST_FILES:]:
+        tell(f"@{name} is not attached: {MOST_FILES} files go with a prompt at the most")
+    for name in names[:MOST_FILES]:
+        result = agent.do(session, READ_FILE.name, {READ_FILE.subject: placed(name)}, approver=approver)
+        pictures |= dict.fromkeys(result.pictures)
+        if root and not result.pictures and result.status is ResultStatus.OK:
+            texts.append(between_marks(visible_line(name, 500), result.content, digest_of(result.content.encode())))
+        elif not result.pictures:
+            is_text = result.status is ResultStatus.OK and not result.content.startswith("[")
+            said = "it is no picture" if is_text else result.content.removeprefix("Error: ")
+            tell(f"@{name} is not attached: {said.splitlines()[0] if said else result.status.value}")
+    return AttachedFiles(pictures=tuple(pictures), texts="\n\n".join((FILES_READ, *texts)) if texts else "")

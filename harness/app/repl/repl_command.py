@@ -1,0 +1,559 @@
+"""`harness`: the prompt. It reads a line, does what it means, and begins again until the person leaves."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from argparse import Namespace
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from harness.actions import Action, JsonValue
+from harness.app.commands.context import usage_in_words
+from harness.app.commands.conversation import Conversation, Turns
+from harness.app.commands.grants import asleep_words
+from harness.app.commands.mode import Mode, mode_of, next_mode
+from harness.app.commands.notes_to_model import is_unanswered
+from harness.app.commands.own_commands import slash_of
+from harness.app.commands.slash_command import (
+    Ask,
+    Do,
+    Effect,
+    Meaning,
+    RunAsPerson,
+    Wrong,
+    meaning_of,
+    slash_commands,
+)
+from harness.app.repl.repl_terminal import DoublePress, Terminal
+from harness.app.repl.status_line import status_of, status_parts, status_text
+from harness.app.repl.todo_list import ShownTodo
+from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
+from harness.gate.approval import Approval, Approver
+from harness.gate.registry import ToolRegistry
+from harness.interrupt import Interrupt
+from harness.messages import Picture, RunResult, StopReason
+from harness.policy.verdict import Verdict
+from harness.record import replace
+from harness.session.config.settings import TerminalSettings, settings_from
+from harness.session.exits import Exit
+from harness.session.kept_grants import KeptGrants
+from harness.session.own_folders import fix_modes
+from harness.session.parts import SessionParts, about_of, agent_of
+from harness.session.policies import describe
+from harness.session.session_log import close_log
+from harness.session.state import PROJECT_CONFIG, PROJECT_SERVERS, State, here, word_folders
+from harness.session.trust import trusted_or_not
+from harness.terminal.console import look_from, terminal_is_there
+from harness.terminal.screen import Notices, Screen
+from harness.terminal.styles import Line, Tone
+from harness.terminal.type_ahead import NEXT_MODE
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.app.repl.attached_files import AttachedFiles
+    from harness.app.resume import Carried
+    from harness.session.approver.standing_question import AskOutside, StandingQuestion
+    from harness.terminal.completion import Menus
+    from harness.terminal.question import Usual
+
+
+def tell_end(conversation: Conversation, result: RunResult) -> None:
+    """Say how the turn of `result` ended."""
+    screen = conversation.screen
+    if result.stop is StopReason.BLOCKED and conversation.answer and conversation.answer.get("answer") == "halt":
+        conversation.say_line("halted, as you said: nothing else of this turn runs", Tone.WARNING)
+    elif ended := how_it_ended(result, conversation.error):
+        conversation.say_line(ended, Tone.WARNING)
+    if is_unanswered(conversation.session.messages):
+        screen.line("what you said has no answer: it is sent again with what you say next; /undo drops it", Tone.QUIET)
+    taken = usage_in_words(result.usage, conversation.cost_of(result.usage), unknown="")
+    screen.line("")
+    screen.line(f"({counted(result.turns, 'request')}, {taken})", Tone.QUIET)
+    if not screen.look.repaints:
+        screen.line(status_text(status_of(conversation), screen.width), Tone.QUIET)
+
+
+def how_it_ended(result: RunResult, error: str) -> str:
+    """Return what is to be said of the end of a turn: nothing where it is done.
+
+    `error` is what was recorded, and shown, of an error that may have ended it: that is not said again.
+    """
+    if result.stop is StopReason.COMPLETED:
+        return ""
+    word, detail = result.stop.value.replace("_", " "), result.detail
+    if error and detail.startswith(error):
+        detail = detail.removeprefix(error).strip()
+        return f"{word}: {detail}" if detail else ""
+    return detail if detail.startswith(word) else f"{word}: {detail}"
+
+
+MARKS = {Mode.ASK: "> ", Mode.EDITS: "edits> ", Mode.PLAN: "plan> "}
+"""What stands before the line that is typed."""
+_MOST_ECHOED = 12
+"""Lines of what is said in the person's place."""
+_FATAL = (StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
+"""Ends of a turn after which nothing can run any more."""
+
+
+def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Talk until the person leaves; return the exit code. Raises HarnessError for what fails before the prompt."""
+    if not terminal_is_there():
+        raise UsageError("the prompt needs a terminal; in scripts and pipes use `harness run`")
+    fix_modes(State.of(environment))
+    carried = carried_over(arguments, environment)
+    if carried is not None and arguments.model is None:
+        arguments.model = carried.model_for(settings_from(arguments, environment, here(arguments.cwd)), environment)
+    parts = parts_of(arguments, environment, carried)
+    return parts if isinstance(parts, int) else Repl(parts, arguments, carried=carried).talk()
+
+
+def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carried | None:
+    """Return the conversation to go on with, if the person named one. Raises UsageError or LogError."""
+    state, action = State.of(environment), arguments.action
+    if not action and not arguments.resume:
+        return None
+    from harness.app.resume import FORKED, RESUMED, carried_from, named, newest, refuse_its_log
+
+    how = FORKED if action == "fork" else RESUMED
+    name = arguments.session if action else None
+    found, note = newest(state, here(arguments.cwd)) if name is None else (named(state, name), "")
+    carried = carried_from(state, found, how, turn=arguments.turn if action == "fork" else None)
+    refuse_its_log(carried, arguments.log)
+    return replace(carried, note=note)
+
+
+def parts_of(
+    arguments: Namespace, environment: Mapping[str, str], carried: Carried | None = None
+) -> SessionParts | int:
+    """Return the parts of the session, or the exit code where there is no model and the person was told the ways to one.
+
+    Before that they are asked, once for each content, whether they trust the policy that came with the folder: drawn, and
+    with keys, as the configuration says. Raises HarnessError.
+    """
+    folder = here(arguments.cwd)
+    terminal = settings_from(arguments, environment, folder).terminal
+    look = look_from(terminal, environment)
+    screen = Screen(sys.stdout, look, notices=Notices(terminal.notify.value))
+
+    def ask(action: Action, verdict: Verdict) -> Approval:
+        return _asked(screen, terminal, environment, action, verdict)
+
+    state = State.of(environment)
+    for note in (trusted_or_not(state, folder, ask), *_trusted_files(state, folder, ask)):
+        if note:
+            screen.line(note)
+    try:
+        return SessionParts(arguments, environment)
+    except UsageError as error:
+        from harness.app.demo.first_run import first_run
+        from harness.session.config.provider import NO_PROVIDER
+
+        if carried is not None and str(error) == NO_PROVIDER:
+            held = visible_line(f"{carried.first.get('model')} at {carried.first.get('server')}", 500)
+            raise UsageError(
+                f"no model is named; the session was held with {held}: name it again, by the same flags"
+            ) from None
+        code = first_run(error, environment, screen, dead_seconds=terminal.dead_seconds.value)
+        if code is None:
+            raise
+        return code
+
+
+def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
+    """Ask whether the files of a folder that add tools, servers, hooks and words are trusted; return what to tell of it."""
+    files = (os.path.join(folder, name) for name in (PROJECT_CONFIG, PROJECT_SERVERS))
+    if not any(map(os.path.lexists, files)) and not any(word_folders(folder)):
+        return ()
+    from harness.session.extensions.project_trust import ask_trust_of_files
+
+    return ask_trust_of_files(state, folder, ask)
+
+
+def _asked(
+    screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], action: Action, verdict: Verdict
+) -> Approval:
+    """Ask before there is a session."""
+    from harness.terminal.approver import TerminalApprover
+
+    ask = TerminalApprover(
+        screen,
+        Interrupt(),
+        ToolRegistry(()).confinement,
+        environment=environment,
+        dead_seconds=terminal.dead_seconds.value,
+    )
+    return ask(action, verdict)
+
+
+def _usual(parts: SessionParts) -> Usual:
+    from harness.terminal.question import usual_here
+
+    return usual_here(parts.workspace.root, parts.level, parts.policy)
+
+
+class Repl:
+    """One conversation at the terminal."""
+
+    def __init__(self, parts: SessionParts, arguments: Namespace, *, carried: Carried | None = None) -> None:
+        self._parts = parts
+        self._first: str | None = arguments.prompt
+        self._terminal = Terminal(
+            parts.settings.terminal,
+            parts.environment,
+            interrupt=parts.interrupt,
+            redactor=parts.redactor,
+            confinement=lambda tool, effects: self._agent.registry.confinement(tool, effects),  # noqa: PLW0108
+            usual=partial(_usual, parts),
+            offer=lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
+            advise=lambda action, verdict: self._conversation.advice(action, verdict),  # noqa: PLW0108
+            outside=self._approver_outside(),
+        )
+        self._screen, self._ahead = self._terminal.screen, self._terminal.ahead
+        parts.log.observers.append(self._screen.record)
+        parts.on_output, parts.on_wait = self._screen.live, self._screen.countdown
+        parts.ask_person = self._terminal.ask_user
+        parts.tell = lambda said: self._screen.line(visible_line(said, 2_000), Tone.WARNING)
+        state, root = parts.state, parts.workspace.root
+        kept = KeptGrants(state.grants, state.name_of(root), root)
+        about = about_of(parts, "repl")
+        self._agent = agent_of(
+            parts,
+            approver=self._terminal.ask,
+            about=about,
+            on_text=self._screen.text,
+            kept=kept,
+            ask_places=self._terminal.ask_places,
+        )
+        self._notes = [Line(tone=Tone.QUIET, text=note) for note in (*parts.system.notes, *parts.notes)]
+        held = kept.read()
+        warnings = [held.problem, *map(asleep_words, held.grants)]
+        self._notes += [Line(tone=Tone.WARNING, text=visible_line(said, 2_000)) for said in warnings if said]
+        self._conversation = self._begun(about, arguments, carried)
+        parts.log.observers.append(self._conversation.record)
+        self._conversation.own, left_out = slash_of(self._parts.words.commands)
+        self._notes += [Line(tone=Tone.WARNING, text=note) for note in left_out]
+        self._lines = self._terminal.prompt_line(
+            state.history,
+            root,
+            parts.redactor,
+            self._toolbar,
+            lambda: (*slash_commands(), *self._conversation.own),
+            self._offers,
+            partial(next_mode, self._conversation),
+        )
+        self._interrupts = DoublePress()
+        self._left: deque[str] = deque()
+        """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or
+        not. INVARIANT: one at a time; joined, `!` and commands would take what follows them for their own."""
+        self._history_told = False
+        self._todo = ShownTodo()
+        self._last: RunResult | None = None
+        self._went_well = True
+        """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
+        self._code = Exit.DONE
+
+    def _approver_outside(self) -> AskOutside:
+        """Return who is asked outside as well. What is configured is looked at now: raises UsageError."""
+        if self._parts.extensions.approver is not None:
+            return self._asked_outside()
+        return self._ask_listed
+
+    def _ask_listed(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
+        """Ask at `harness approve`, if somebody listens there; what that takes is imported with the first question."""
+        return self._asked_outside()(action, verdict)
+
+    def _asked_outside(self) -> AskOutside:
+        from harness.session.approver.session_approver import approver_outside
+
+        return approver_outside(
+            self._parts,
+            lambda: self._agent.gate,
+            lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
+            is_alone=False,
+        )
+
+    def _begun(self, about: Mapping[str, JsonValue], arguments: Namespace, carried: Carried | None) -> Conversation:
+        """Begin the session, with the conversation that it goes on with. Raises LogError."""
+        if carried is None:
+            session = self._agent.start()
+        else:
+            from harness.app.resume import carried_lines
+
+            self._notes += carried_lines(carried, about)
+            self._parts.redactor.note(" ".join(carried.rebuilt.marks))
+            self._parts.pictures.take_over(carried.rebuilt.messages, carried.found.path)
+            session = self._agent.start(carried=carried.messages(about), origin=carried.origin)
+        return Conversation(
+            parts=self._parts,
+            screen=self._screen,
+            approver=self._terminal.ask,
+            agent=self._agent,
+            session=session,
+            turns=Turns(carried.found.session if carried else ""),
+            about=about,
+            lend=self._terminal.lent,
+            policy_named=arguments.policy,
+            policy_sha256=arguments.policy_sha256,
+        )
+
+    def _offers(self) -> Menus:
+        """Return the menus of commands."""
+        return {one.name: partial(one.offers, self._conversation) for one in slash_commands() if one.offers}
+
+    def talk(self) -> int:
+        """Read, run, repeat. Returns the exit code."""
+        parts, screen, conversation = self._parts, self._screen, self._conversation
+        parts.signals.install()
+        parts.collect()
+        screen.line(visible_line(f"harness: model {parts.model.name}, workspace {parts.workspace.root}", 1_000))
+        screen.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
+        for note in self._notes:
+            screen.line(note.text, note.tone)
+        screen.line("/help for help", Tone.QUIET)
+        while self._code is Exit.DONE and not conversation.leaving and (meaning := self._next()) is not None:
+            self._take(meaning)
+        if self._code is not Exit.LOG:
+            self._agent.end(conversation.session, self._ending())
+            close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
+        parts.close()
+        screen.settle()
+        conversation.tell_log(Tone.QUIET)
+        if not self._is_closed:
+            return Exit.TERMINATED if parts.signals.terminated else self._code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what was written and never came out
+        return Exit.TERMINATED
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the person closed the window: its end may be read before the signal of it comes."""
+        return self._parts.signals.hung_up or not terminal_is_there()
+
+    def _toolbar(self, hint: str) -> Sequence[tuple[str, Tone]]:
+        return status_parts(replace(status_of(self._conversation), hint=hint), self._screen.width)
+
+    def _ending(self) -> RunResult:
+        """Return how the session ends: as its last turn did, unless the person simply left."""
+        if self._is_closed:
+            return RunResult(stop=StopReason.TERMINAL_CLOSED, text="", detail="the terminal was closed")
+        if self._parts.signals.terminated:
+            return RunResult(stop=StopReason.INTERRUPTED, text="", detail="the program was told to end")
+        if self._last is not None and self._last.stop in _FATAL:
+            return self._last
+        return RunResult(stop=StopReason.COMPLETED, text="")
+
+    # Reading
+
+    def _next(self) -> Meaning | None:
+        """Return what is to be done next, or None when the person leaves."""
+        if words := self._conversation.prompt:  # words for the model, whatever they begin with
+            self._conversation.prompt = ""
+            by_command, self._conversation.prompt_by_command = self._conversation.prompt_by_command, False
+            first, more = words.split("\n")[:_MOST_ECHOED], words.count("\n") + 1 - _MOST_ECHOED
+            self._echo("\n".join([*first, *([f"[{counted(more, 'further line')}]"] if more > 0 else [])]))
+            return Ask(text=words, by_command=by_command)
+        while (line := self._next_line()) is not None:
+            if line:
+                return meaning_of(line, self._conversation.own, self._parts.words.left_out)
+        return None
+
+    def _next_line(self) -> str | None:
+        """Return the next line, which may be empty, or None when the person leaves."""
+        if self._parts.signals.terminated:
+            return None
+        if self._first is not None:
+            line, self._first = self._first.strip(), None
+            self._echo(line)
+            return line
+        if self._went_well and not self._left and (queued := self._ahead.take()) is not None:
+            self._echo(f"{queued}  (queued)")
+            if queued != NEXT_MODE:
+                self._terminal.remember(queued)
+            return queued.strip()
+        self._left.extend(self._left_over())
+        begun, self._conversation.begun = self._conversation.begun, ""
+        default = self._left.popleft() if self._left else begun
+        if self._left:
+            self._screen.line(f"{counted(len(self._left), 'further line')} that you typed ahead after this", Tone.QUIET)
+        return self._typed(default)
+
+    def _echo(self, line: str) -> None:
+        """Show a line that is not typed now as the prompt shows one: further lines of it cannot be taken for the harness's."""
+        self._screen.line("> " + line.replace("\n", "\n. "))
+
+    def _left_over(self) -> Iterator[str]:
+        """Yield what was typed ahead and is still there, a line that was not finished last."""
+        while (line := self._ahead.take()) is not None:
+            yield line
+        if draft := self._ahead.take_draft():
+            yield draft
+
+    def _typed(self, default: str) -> str | None:
+        """Return what the person types now, or None when they leave."""
+        interrupt = self._parts.interrupt
+        for said in self._todo.news(self._conversation.session.messages):
+            self._screen.line(said, Tone.QUIET)
+        while not self._parts.signals.terminated:
+            interrupt.clear()
+            self._screen.settle()
+            try:
+                with interrupt:
+                    line = self._lines.read(default=default, pre_run=self._warm_up, prompt=self._mark).strip()
+            except (EOFError, OSError):  # Ctrl-D, or the terminal is gone
+                return None
+            except KeyboardInterrupt:
+                if self._interrupts.again(time.monotonic()):
+                    return None
+                default = ""
+                self._screen.line("Ctrl-C again leaves", Tone.QUIET)
+            except LogError as error:
+                self._conversation.say_line(str(error), Tone.BAD)
+                self._code = Exit.LOG
+                return None
+            except HarnessError as error:
+                self._conversation.say_line(str(error), Tone.WARNING)
+            else:
+                self._tell_history()
+                return line
+        return None
+
+    def _mark(self) -> str:
+        return MARKS[mode_of(self._conversation)]
+
+    def _tell_history(self) -> None:
+        """Say once why lines are not kept: the history is read behind the first prompt."""
+        problem = self._terminal.history_problem
+        if problem and not self._history_told:
+            self._history_told = True
+            self._conversation.say_line(f"what you type is not kept beyond this program: {problem}", Tone.WARNING)
+
+    def _warm_up(self) -> None:
+        """Import what the first turn needs while the person types: it takes longer than everything else together."""
+        self._parts.interrupt.tell_by(self._lines.stopper())
+
+        def warm_up() -> None:
+            self._parts.warm_up()
+            slash_commands()
+
+        threading.Thread(target=warm_up, daemon=True).start()
+
+    # Doing
+
+    def _take(self, meaning: Meaning) -> None:
+        """Do what is meant; afterwards the code says whether the program can go on."""
+        self._parts.interrupt.clear()
+        if self._parts.signals.terminated:  # it came just now, and must not be forgotten with a Ctrl-C
+            return
+        self._terminal.approver.turn_begins()
+        try:
+            self._parts.workspace.check()
+            with self._ahead:
+                self._went_well = self._done(meaning)
+                self._screen.settle()
+        except LogError as error:
+            self._conversation.say_line(str(error), Tone.BAD)
+            self._code = Exit.LOG
+        except GateError as error:
+            self._conversation.say_line(str(error), Tone.BAD)
+            self._code = Exit.INTERNAL
+        except WorkspaceError as error:
+            self._conversation.say_line(str(error), Tone.BAD)
+            self._last = RunResult(stop=StopReason.WORKSPACE_LOST, text="", detail=str(error))
+            self._code = Exit.INTERNAL
+
+    def _done(self, meaning: Meaning) -> bool:
+        """Do what is meant, and return whether it went well. Raises LogError and GateError."""
+        match meaning:
+            case Ask():
+                try:
+                    return self._turn(meaning)
+                finally:
+                    self._model_again()
+            case Do():
+                return self._do(meaning)
+            case RunAsPerson():
+                from harness.app.commands.shell import run_as_person
+
+                return run_as_person(self._conversation, meaning.text, model_hears=meaning.model_hears)
+            case Wrong():
+                self._conversation.say_line(meaning.problem, Tone.WARNING, most=1_000)
+                return False
+            case _:
+                assert_never(meaning)
+
+    def _model_again(self) -> None:
+        """Let the model answer again that did before a command named another one for its turn. Raises LogError."""
+        if settings := self._conversation.settings_after:
+            from harness.app.commands.model import take_settings
+
+            self._conversation.settings_after = None
+            take_settings(self._conversation, settings)
+
+    def _do(self, meaning: Do) -> bool:
+        """Do a command; what goes wrong in it is one line. Raises LogError and GateError."""
+        name = meaning.command.name
+        try:
+            if meaning.command.effect is Effect.SHOWS:
+                with self._parts.interrupt:
+                    meaning.command.does(self._conversation, meaning.rest)
+            else:
+                meaning.command.does(self._conversation, meaning.rest)
+        except (LogError, GateError, WorkspaceError):
+            raise
+        except KeyboardInterrupt:
+            self._screen.line("stopped", Tone.WARNING)
+        except HarnessError as error:
+            self._conversation.say_line(str(error), Tone.WARNING)
+        except Exception as error:  # a bug in a command must not take the conversation with it
+            if self._parts.environment.get("HARNESS_DEBUG"):
+                raise
+            problem = visible_line(f"{type(error).__name__}: {error}", 1_000)
+            self._conversation.say_line(f"internal error in {name}: {problem} (HARNESS_DEBUG=1 shows where)", Tone.BAD)
+        else:
+            return True
+        return False
+
+    def _attached(self, said: Ask) -> AttachedFiles:
+        """Return what goes with a line for the model: the pictures that the person mentions, the files that a command does.
+
+        Raises as `Agent.do` does.
+        """
+        from harness.app.repl.attached_files import attached
+
+        return attached(
+            self._agent,
+            self._conversation.session,
+            said.text,
+            tell=partial(self._conversation.say_line, tone=Tone.WARNING),
+            home=self._parts.environment.get("HOME", ""),
+            root=self._parts.workspace.root if said.by_command else "",
+            approver=self._conversation.approver if said.by_command else None,
+        )
+
+    def _turn(self, said: Ask) -> bool:
+        conversation = self._conversation
+        session = conversation.session
+        conversation.turns.begin(session)
+        conversation.error = ""
+        words, pictures = said.text, tuple[Picture, ...]()
+        if "@" in words:
+            found = self._attached(said)
+            words, pictures = found.behind(words), found.pictures
+        result = self._last = self._agent.run(conversation.message(words), session, pictures=pictures)
+        self._screen.end_text()
+        conversation.count(result)
+        tell_end(conversation, result)
+        if result.stop is StopReason.LOG_ERROR:
+            self._code = Exit.LOG
+        elif result.stop in _FATAL:
+            self._code = Exit.INTERNAL
+        elif conversation.plans:
+            from harness.app.commands.plan import offer_to_carry_out
+
+            return offer_to_carry_out(conversation, result)
+        return result.stop is StopReason.COMPLETED

@@ -1,0 +1,158 @@
+"""The status line: what a session is, costs and may do, in as many words as fit."""
+
+from __future__ import annotations
+
+from harness.app.commands.conversation import Conversation
+from harness.app.commands.mode import Mode, mode_of
+from harness.gate.grants_in_force import EDITS
+from harness.policy.policy import Policy
+from harness.policy.rules import Decision
+from harness.record import Record
+from harness.terminal.row_text import cells, fitted
+from harness.terminal.styles import Tone
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+from harness.tool_kinds import Does, shipped_that
+from harness.tools.command_walls import is_unbound
+
+Part = tuple[str, Tone]
+
+BETWEEN = " | "
+_LONGEST_NAME = 40
+
+
+class Status(Record):
+    """What there is to say of a session at this moment."""
+
+    model: str
+    policy: str
+    turns: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input tokens, those that the provider had in a cache."""
+    output_tokens: int = 0
+    cost: float | None = None
+    """In dollars; None where it is not known, which is not said here."""
+    context_tokens_used: int | None = None
+    context_tokens: int | None = None
+    """How many the model takes; None where it is not known."""
+    confinement: str = ""
+    """The level in a word or two; empty is not shown."""
+    grants: int = 0
+    loosened: tuple[str, ...] = ()
+    """What loosens the gate, each in words: `UNCONFINED allowed`."""
+    mode: Mode = Mode.ASK
+    hint: str = ""
+    """What keys do just now."""
+
+
+def status_parts(status: Status, width: int) -> tuple[Part, ...]:
+    """Return the status line in parts that stand side by side, at most `width` terminal cells together.
+
+    What loosens comes first and goes last; of the rest the least important part is left out as a whole until the others
+    fit. Where even the last one does not fit it is cut, and ends in dots.
+    """
+    parts = [part for part in _parts(status) if part[1]]
+    while len(parts) > 1 and _width(parts) > width:
+        least = min(range(len(parts)), key=lambda place: parts[place][0])
+        del parts[least]
+    shown: list[Part] = []
+    for _, text, tone in parts:
+        if shown:
+            shown.append((BETWEEN, Tone.QUIET))
+        shown.append((fitted(text, width), tone))
+    return tuple(shown)
+
+
+def status_text(status: Status, width: int) -> str:
+    """Return the status line as one text, for where nothing is painted."""
+    return "".join(text for text, _ in status_parts(status, width))
+
+
+_MODES = {
+    Mode.ASK: ("mode ask", Tone.QUIET),
+    Mode.EDITS: ("EDITS run unasked", Tone.WARNING),
+    Mode.PLAN: ("PLAN: nothing is changed", Tone.GOOD),
+}
+
+
+def _parts(status: Status) -> list[tuple[int, str, Tone]]:
+    """Return every part with its importance, in the order in which they are shown."""
+    loosened = ", ".join(status.loosened)
+    cached = f" ({100 * status.cached_tokens // status.input_tokens}% cached)" if status.cached_tokens else ""
+    tokens = f"{_short(status.input_tokens)} tokens in{cached}, {_short(status.output_tokens)} out"
+    return [
+        (99, visible_line(f"! {loosened or 'loosened'}", 500) if status.loosened else "", Tone.BAD),
+        (90, *_MODES[status.mode]),
+        (80, visible_line(status.model, _LONGEST_NAME), Tone.PLAIN),
+        (50, f"policy {visible_line(status.policy, _LONGEST_NAME)}" if status.policy else "", Tone.PLAIN),
+        (60, visible_line(status.confinement, _LONGEST_NAME), Tone.PLAIN),
+        (70, counted(status.grants, "grant") if status.grants else "", Tone.WARNING),
+        (65, _context(status), Tone.WARNING if _share(status) >= 80 else Tone.PLAIN),
+        (40, f"${status.cost:.4f}" if status.cost is not None else "", Tone.PLAIN),
+        (20, counted(status.turns, "turn") if status.turns else "", Tone.QUIET),
+        (30, tokens if status.input_tokens or status.output_tokens else "", Tone.QUIET),
+        (75, status.hint, Tone.QUIET),
+    ]
+
+
+def _context(status: Status) -> str:
+    if status.context_tokens_used is None:
+        return ""
+    if not status.context_tokens:
+        return f"context {_short(status.context_tokens_used)} tokens"
+    return f"context {_share(status)}%"
+
+
+def _share(status: Status) -> int:
+    """Return how many percent of the context are used, rounded up: 100 only where nothing is left."""
+    if not status.context_tokens or status.context_tokens_used is None:
+        return 0
+    return -(-100 * status.context_tokens_used // status.context_tokens)
+
+
+def _short(number: int) -> str:
+    """Return a number in at most five characters: 999, 12.3k, 200k, 1.2M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size or (unit == "M" and number >= 999_500):
+            share = number / size
+            return f"{share:.1f}{unit}" if share < 99.95 else f"{share:.0f}{unit}"
+    return str(number)
+
+
+def _width(parts: list[tuple[int, str, Tone]]) -> int:
+    return sum(cells(text) for _, text, _ in parts) + len(BETWEEN) * (len(parts) - 1)
+
+
+_CHANGING = (*shipped_that(Does.RUNS, Does.WRITES), "default")
+
+
+def status_of(conversation: Conversation) -> Status:
+    """Return how the conversation stands."""
+    session, parts = conversation.session, conversation.parts
+    last = session.last_usage
+    return Status(
+        model=conversation.agent.model.name,
+        policy=parts.policy.name,
+        turns=len(conversation.spent),
+        input_tokens=session.whole_usage.input_tokens,
+        cached_tokens=session.whole_usage.cached_tokens,
+        output_tokens=session.whole_usage.output_tokens,
+        cost=conversation.cost,
+        context_tokens_used=last.input_tokens + last.output_tokens or None,
+        context_tokens=parts.context_tokens,
+        confinement="" if is_unbound(parts.level) else parts.level,
+        grants=sum(grant.id != EDITS for grant in conversation.agent.gate.grants),
+        loosened=tuple(loosened(conversation.agent.gate.policy, parts.level)),
+        mode=mode_of(conversation),
+    )
+
+
+def loosened(policy: Policy, level: str) -> list[str]:
+    """Return in words what lets calls do more than a person may expect: nothing asked, or nothing held by the kernel."""
+    words = ["commands are NOT CONFINED"] if is_unbound(level) else []
+    for tool in _CHANGING:
+        decisions = [one.decision for one in policy.defaults if one.tool == tool]
+        if decisions and max(decisions) is Decision.AUTO:
+            words.append(f"{'any other tool' if tool == 'default' else tool} runs UNASKED")
+    return words

@@ -1,0 +1,233 @@
+"""Going on with an old session: its conversation is rebuilt from its verified log, which is never changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.app.commands.notes_to_model import own_words
+from harness.app.sessions import (
+    LoggedSession,
+    is_of_person,
+    logged_sessions,
+    session_named,
+    talks,
+    verified_session,
+)
+from harness.errors import UsageError
+from harness.log.order import LogRecord
+from harness.log.reader import is_in_use
+from harness.log.transcript import Rebuilt, rebuilt
+from harness.loop.compaction import split_summary
+from harness.messages import Message, Role
+from harness.models.endpoint import shown_address
+from harness.record import Record, replace
+from harness.redaction.marks import is_redacted
+from harness.session.state import State
+from harness.terminal.local_time import local_time
+from harness.terminal.styles import Line, Tone
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.session.config.settings import Settings
+
+RESUMED, FORKED = "resumed", "forked"
+_ABOUT_MODEL = ("model", "api", "server", "profile")
+"""What records say of a model; where all of it is the same, a provider knows what it wants back with a reply."""
+_ANSWER_LINES, _ANSWER_CHARACTERS = 6, 400
+"""So much of the last answer is shown."""
+
+
+class Carried(Record):
+    """A conversation that a new session goes on with."""
+
+    found: LoggedSession
+    how: str
+    """`resumed` or `forked`."""
+    rebuilt: Rebuilt
+    first: Mapping[str, JsonValue]
+    """See `first_of`."""
+    torn: bool
+    records: int
+    head: str
+    note: str = ""
+    """What is to be said of why it is this one."""
+
+    @property
+    def origin(self) -> dict[str, JsonValue]:
+        """Where the conversation comes from, as the new session's first record says it."""
+        return {
+            "how": self.how,
+            "session": self.found.session,
+            "log": self.found.path,
+            "records": self.records,
+            "head": self.head,
+        }
+
+    def messages(self, about: Mapping[str, JsonValue]) -> tuple[Message, ...]:
+        """Return the conversation for a session of which the first record says `about`.
+
+        What a provider wants back with its replies goes to the same model behind the same address only.
+        """
+        if self.model_at(about.get("api"), about.get("server")) == about.get("model"):
+            return self.rebuilt.messages
+        return tuple(replace(message, echo="") if message.echo else message for message in self.rebuilt.messages)
+
+    def model_for(self, settings: Settings, environment: Mapping[str, str]) -> str | None:
+        """Return the profile, or the model, that was asked last, if these settings lead to the same server."""
+        profile = str(self.first.get("profile") or "")
+        if profile in settings.file.profiles and settings.flags.keys().isdisjoint(("provider", "base_url")):
+            named = settings.with_model(profile, environment)
+            if self._model_at(named) == named.model.value:
+                return profile
+        return self._model_at(settings)
+
+    def _model_at(self, settings: Settings) -> str | None:
+        return self.model_at(settings.api.value.value, shown_address(settings.base_url.value))
+
+    def model_at(self, api: JsonValue, server: JsonValue) -> str | None:
+        """Return the model that was asked last, if it was asked behind this address by this API."""
+        same = (self.first.get("api"), self.first.get("server")) == (api, server)
+        return str(self.first.get("model") or "") or None if same else None
+
+
+def first_of(records: Sequence[LogRecord]) -> dict[str, JsonValue]:
+    """Return the first record of a session, with the model that was asked last in the place of the first."""
+    changed = next((one for one in reversed(records) if one["kind"] == "model_changed"), records[0])
+    return {**records[0], **{name: changed.get(name) for name in _ABOUT_MODEL}}
+
+
+def newest(state: State, workspace: str) -> tuple[LoggedSession, str]:
+    """Return the newest session of a workspace that is over, and what is to be said of a newer one that is running.
+
+    A session counts in which the person said something, or that goes on from another. Raises UsageError, LogError.
+    """
+    running = ""
+    for one in talks(state.log_paths(workspace), workspace):
+        if not one.running:
+            newer = f"session {running} is still running in another terminal; this is the newest that is over"
+            return one.found, newer if running else ""
+        running = running or one.found.session
+    if running:
+        raise UsageError(
+            f"session {running} is still running in another terminal, and no session here is over: "
+            "leave it there (/quit), or begin a new one with `harness`"
+        )
+    raise UsageError(f"no session in {visible_line(workspace, 1000)} is in the state folder's logs")
+
+
+def named(state: State, name: str) -> LoggedSession:
+    """Return the session whose name begins with `name`. Raises UsageError, LogError."""
+    return session_named(logged_sessions(state.log_paths()), name, "harness sessions")
+
+
+def carried_from(state: State, found: LoggedSession, how: str, *, turn: int | None = None) -> Carried:
+    """Return what a session held when it ended, or after its turn `turn` (0: before the first).
+
+    Raises UsageError if it is still running, if it has no such turn, or if its log cannot be relied on.
+    """
+    if is_in_use(found.path):
+        raise UsageError(f"session {found.session} is still running, or another is in its log; end that first")
+    verified = verified_session(found, state)
+    records = verified.records if turn is None else until_turn(verified.records, turn)
+    try:
+        held = rebuilt(records)
+    except ValueError as error:
+        raise UsageError(
+            f"the conversation cannot be rebuilt from {visible_line(found.path, 5_000)}: {visible_line(str(error))}"
+        ) from None
+    return Carried(
+        found=found,
+        how=how,
+        rebuilt=held,
+        first=first_of(records),
+        torn=verified.torn,
+        records=verified.count,
+        head=verified.head,
+    )
+
+
+def refuse_its_log(carried: Carried, log: str | None) -> None:
+    """Raise UsageError if `log`, where the new session is to be recorded, is the old one's, by whatever name."""
+    try:
+        same = log is not None and os.path.samefile(log, carried.found.path)
+    except OSError:
+        return  # there is no such file yet
+    if same:
+        raise UsageError("--log names the log of the session to go on from, which is never changed; name another file")
+
+
+def until_turn(records: Sequence[LogRecord], turn: int) -> Sequence[LogRecord]:
+    """Return the records of a session up to the end of a turn (0: before the first): until the person said, undid or cleared
+    something next. Raises UsageError if there is no such turn.
+    """
+    starts = [index for index, one in enumerate(records) if is_of_person(one)]
+    if turn > len(starts):
+        raise UsageError(f"there is no turn {turn}: the session has only {counted(len(starts), 'turn')}")
+    begin = starts[turn - 1] + 1 if turn else 0
+    rest = takewhile(lambda one: not (_ends_turn(one) and (turn or is_of_person(one))), records[begin:])
+    return (*records[:begin], *rest)
+
+
+def _ends_turn(record: LogRecord) -> bool:
+    changed = record["kind"] == "history_changed" and record.get("why") in ("undone", "cleared")
+    return changed or is_of_person(record)
+
+
+def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Line, ...]:
+    """Return what a person should know before they go on; `about` is what the new session's first record says."""
+    held = carried.rebuilt
+    said = [split_summary(message.content)[1] for message in held.messages if message.role is Role.USER]
+    begun = f"{carried.how} session {carried.found.session} of {local_time(carried.found.time)}"
+    lines = [Line(tone=Tone.WARNING, text=carried.note)] if carried.note else []
+    lines.append(Line(tone=Tone.QUIET, text=f"{begun}: {len(held.messages)} messages, {len(said)} of them yours"))
+    if said and said[-1]:
+        last = " ".join(own_words(said[-1]).split())
+        lines.append(Line(tone=Tone.QUIET, text=f"you said last: {last[:200]}"))
+    lines += [Line(tone=Tone.QUIET, text=text) for text in _answer_lines(held.messages)]
+    lines += [
+        Line(
+            tone=Tone.WARNING,
+            text=f"the harness was stopped while this ran, and what it did is unknown: {call.name} {call.arguments}",
+        )
+        for call in held.unknown_calls
+    ]
+    if carried.torn:
+        lines.append(Line(tone=Tone.WARNING, text="the last line of its log is torn; what it was to say is lost"))
+    if held.cut_arguments:
+        text = f"{held.cut_arguments} calls had arguments too long for the log; the model is told that they are cut"
+        lines.append(Line(tone=Tone.QUIET, text=text))
+    if any(_is_masked(message) for message in held.messages):
+        lines.append(Line(tone=Tone.QUIET, text="secrets that the log has masked stay masked in the conversation"))
+    different = [
+        f"{name} {_shown(carried.first.get(name))} then, {_shown(about.get(name))} now"
+        for name in ("workspace", "model", "policy", "policy_sha256")
+        if carried.first.get(name) != about.get(name)
+    ]
+    if different:
+        lines.append(Line(tone=Tone.WARNING, text=f"not as it was: {'; '.join(different)}"))
+    return tuple(replace(line, text=visible_line(line.text, 500)) for line in lines)
+
+
+def _answer_lines(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield how the last answer with words in it begins."""
+    answers = (one.content.strip() for one in reversed(messages) if one.role is Role.ASSISTANT)
+    answer = "\n".join(filter(str.strip, next(filter(None, answers), "").splitlines()))
+    begin = answer[:_ANSWER_CHARACTERS].split("\n")[:_ANSWER_LINES] if answer else []
+    for number, line in enumerate(begin):
+        yield f"{'  ' if number else 'the model said last: '}{line}"
+    if len("\n".join(begin)) < len(answer):
+        yield "  ..."
+
+
+def _is_masked(message: Message) -> bool:
+    return is_redacted(message.content) or any(is_redacted(call.arguments) for call in message.tool_calls)
+
+
+def _shown(value: JsonValue) -> str:
+    text = str(value)
+    return text[:12] if len(text) == 64 and text.isalnum() else text

@@ -1,0 +1,295 @@
+"""What a final answer must be: one JSON value that fits a person's JSON Schema. Nothing is fetched for it.
+
+The schema is the operator's own; what it may take is bounded all the same, since the answer is the model's. The answer is
+bounded before the schema sees it.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from harness.actions import JsonValue
+from harness.app.run.unquoted import NOT_JSON, TOO_DEEP, TOO_SLOW, UNCHECKED, UNFIT, with_place
+from harness.errors import UsageError
+from harness.safe_files import read_regular
+from harness.text.strict_json import NotJsonError, is_deeper, read_one
+from harness.text.visible import visible_line
+
+MAX_ANSWER_CHARACTERS = 1_000_000
+MAX_DEPTH = 64
+"""Of objects and lists in each other, of schema and answer."""
+MAX_PLACES = 10
+"""Of what does not fit, as the model is told."""
+_PLACE_CHARACTERS, _MESSAGE_CHARACTERS = 120, 240
+_INSTALL = "pip install 'permission-harness[schema]'"
+
+_DIALECTS = {
+    "https://json-schema.org/draft/2020-12/schema": "Draft202012Validator",
+    "https://json-schema.org/draft/2019-09/schema": "Draft201909Validator",
+    "http://json-schema.org/draft-07/schema": "Draft7Validator",
+}
+"""By `$schema`, without the `#` that draft 7 has at its end (JSON Schema 2020-12, core, 8.1.1)."""
+_STANDARD = "https://json-schema.org/draft/2020-12/schema"
+_INSTANCES: tuple[JsonValue, ...] = (None, True, 0, "", [], {}, [None], {"": None})
+CHECK_SECONDS = 10.0
+"""For one answer. Python's `re` can be kept busy for ever by a pattern and a text that fit badly (its documentation, "re")."""
+
+
+class _InapplicableError(Exception):
+    """The library failed on what it was not made for; says how."""
+
+    def __init__(self, text: str, *, is_deep: bool) -> None:
+        super().__init__(text)
+        self.is_deep = is_deep
+
+
+class AnswerSchema:
+    """A schema, and what it says of answers."""
+
+    def __init__(self, path: str, *, seconds: float = CHECK_SECONDS) -> None:
+        """Read and check the schema at `path`; holding an answer against it takes at most so many seconds.
+
+        Raises UsageError for a file that cannot be read, what is no valid schema, a reference that leads out of it (nothing
+        is fetched), and where the library is not installed.
+        """
+        self._name = visible_line(path, 500)
+        self._schema = _schema(path, self._name)
+        self._validator = _validator(self._schema, self._name)
+        self._seconds = seconds
+
+    @property
+    def instructions(self) -> str:
+        """What the model must know, to be added to its prompt."""
+        schema = json.dumps(self._schema, ensure_ascii=False, separators=(",", ":"))
+        return (
+            "Your final answer (the message without a tool call) must be one JSON value that fits the JSON Schema below, and "
+            f"nothing else: no words before or after it, no code fence.\n{schema}"
+        )
+
+    def problem(self, text: str, seconds: float | None = None) -> str:
+        """Return what is wrong with an answer, for the model that is to mend it; empty: it fits.
+
+        It takes no longer than `seconds`, above 0, where that is less than what the schema was given.
+        """
+        most = self._seconds if seconds is None else min(seconds, self._seconds)
+        try:
+            value = _value(self.bare(text))
+        except NotJsonError as error:
+            return f"{NOT_JSON}: {error}."
+        try:
+            with _time_limit(most), _told_failures():
+                places = list(self._places(value))
+        except _InapplicableError as error:
+            return TOO_DEEP if error.is_deep else f"{UNCHECKED}: {error}."
+        except TimeoutError:
+            return TOO_SLOW.format(round(most, 1))
+        if not places:
+            return ""
+        more = f"\n(only the first {MAX_PLACES} places are named)" if len(places) > MAX_PLACES else ""
+        return f"{UNFIT}:\n" + "\n".join(f"- {place}" for place in places[:MAX_PLACES]) + more
+
+    def bare(self, text: str) -> str:
+        """Return the answer without the blanks and the one code fence that models put around JSON; unchanged else."""
+        bare = text.strip()
+        first, newline, rest = bare.partition("\n")
+        if newline and first.strip().lower() in ("```", "```json") and rest.endswith("```"):
+            inside = rest.removesuffix("```").strip()
+            if "```" not in _without_strings(inside):
+                return inside
+        return bare
+
+    def _places(self, value: JsonValue) -> Iterator[str]:
+        """Yield where it does not fit, one more than are told at most."""
+        from jsonschema.exceptions import best_match
+
+        for count, error in enumerate(self._validator.iter_errors(value)):
+            if count > MAX_PLACES:
+                return
+            nearest = best_match(iter([error])) or error  # of `anyOf` and the like: what is nearest to fitting
+            place = visible_line(_pointer(nearest.absolute_path), _PLACE_CHARACTERS) or "the top"
+            yield with_place(f"at {place}: {_middle_cut(nearest.message)}", _pointer(nearest.absolute_schema_path))
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """End what takes longer by a TimeoutError, where that can be done: in the main thread (signal(7), SIGALRM)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what signal.signal calls
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def _told_failures() -> Iterator[None]:
+    """Raise InapplicableError for whatever the library fails on: neither a schema nor an answer is a bug of the harness."""
+    try:
+        yield
+    except (UsageError, TimeoutError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - where the stack ends in the library's Rust, that panics: no Exception (pyo3)
+        name = type(error).__name__
+        if isinstance(error, RecursionError) or name == "PanicException":
+            raise _InapplicableError("it refers to itself without end, or is nested too deeply", is_deep=True) from None
+        raise _InapplicableError(f"{name}: {visible_line(str(error), 300)}", is_deep=False) from None
+
+
+def _pointer(parts: Iterable[object]) -> str:
+    """Return a JSON Pointer (RFC 6901)."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
+
+
+def _middle_cut(message: str) -> str:
+    """Return a message that names a value first and what is wrong with it last, whatever the value's length."""
+    if len(message) > _MESSAGE_CHARACTERS:
+        third = _MESSAGE_CHARACTERS // 3
+        message = f"{message[:third]} ... {message[-2 * third :]}"
+    return visible_line(message, 2 * _MESSAGE_CHARACTERS)
+
+
+def _without_strings(text: str) -> str:
+    """Return JSON without its strings, in which anything may stand."""
+    import re
+
+    return re.sub(r'"(?:[^"\\]|\\.)*"', "", text, flags=re.DOTALL)
+
+
+def _value(text: str) -> JsonValue:
+    """Return the value of a text that is one JSON value, read strictly. Raises NotJsonError."""
+    if len(text) > MAX_ANSWER_CHARACTERS:
+        raise NotJsonError(f"it has {len(text):,} characters, of at most {MAX_ANSWER_CHARACTERS:,}")
+    value = read_one(text)
+    if is_deeper(value, MAX_DEPTH):
+        raise NotJsonError(f"it is nested more than {MAX_DEPTH} levels deep")
+    return value
+
+
+def _schema(path: str, name: str) -> dict[str, JsonValue]:
+    try:
+        schema = read_one(read_regular(path).decode("utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not UTF-8: byte {error.start}") from None
+    except NotJsonError as error:
+        raise UsageError(f"{name} is no JSON: {error}") from None
+    if not isinstance(schema, dict):
+        raise UsageError(f"{name}: a schema is wanted, an object")
+    if is_deeper(schema, MAX_DEPTH):
+        raise UsageError(f"{name}: it is nested more than {MAX_DEPTH} levels deep")
+    return schema
+
+
+def _validator(schema: Mapping[str, Any], name: str) -> Any:
+    """Return what checks values against `schema`, which has been checked itself. Raises UsageError."""
+    try:
+        import jsonschema
+        from referencing import Registry
+        from referencing.jsonschema import EMPTY_REGISTRY
+    except ImportError:
+        raise UsageError(f"--output-schema needs a library that is not installed: {_INSTALL}") from None
+    dialect = schema.get("$schema", _STANDARD)
+    known = _DIALECTS.get(dialect.removesuffix("#")) if isinstance(dialect, str) else None
+    if known is None:
+        raise UsageError(
+            f"{name}: $schema: {visible_line(json.dumps(dialect), 200)} is not known; known are {', '.join(_DIALECTS)}"
+        )
+    base = getattr(jsonschema, known)
+    linear = jsonschema.validators.extend(base, {"uniqueItems": _unique_items})  # type: ignore[no-untyped-call]
+    # A registry of one's own: with the library's standard one, references would be fetched from the network.
+    registry: Registry[Any] = EMPTY_REGISTRY
+    validator = linear(dict(schema), registry=registry)
+    try:
+        with _told_failures():
+            _check_schema(base, schema, name)
+            _check_references(schema, str(dialect), name)
+            _try_out(validator)
+    except _InapplicableError as error:
+        raise UsageError(f"{name} is no usable schema: {error}") from None
+    return validator
+
+
+def _check_schema(base: Any, schema: Mapping[str, Any], name: str) -> None:
+    """Raise UsageError for what its dialect does not allow."""
+    from jsonschema import SchemaError
+
+    try:
+        base.check_schema(schema)
+    except SchemaError as error:
+        place = visible_line(_pointer(error.absolute_path), 200) or "the top"
+        raise UsageError(f"{name} is no valid schema: at {place}: {_middle_cut(error.message)}") from None
+
+
+def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> None:
+    """Raise UsageError for a reference that leads nowhere in the schema itself, now and not behind a long run."""
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+    from referencing import Resource
+    from referencing.exceptions import Unresolvable
+
+    resource: Resource[Any] = Resource.from_contents({"$schema": dialect, **schema})
+    left = [(resource, REGISTRY.with_resource("", resource).resolver_with_root(resource))]
+    while left:
+        one, resolver = left.pop()
+        contents = one.contents
+        if not isinstance(contents, Mapping):
+            continue
+        for keyword in ("$ref", "$dynamicRef"):
+            reference = contents.get(keyword)
+            if not isinstance(reference, str):
+                continue
+            try:
+                resolver.lookup(reference)
+            except Unresolvable:
+                raise UsageError(
+                    f"{name}: {keyword} {visible_line(json.dumps(reference), 300)} is not in the schema; nothing is fetched: "
+                    "put it under $defs"
+                ) from None
+        left += [(inner, resolver.in_subresource(inner)) for inner in one.subresources()]
+
+
+def _try_out(validator: Any) -> None:
+    """Apply a schema to a value of each kind: some cannot be applied at all, such as one that refers to itself without end."""
+    for instance in _INSTANCES:
+        for _ in validator.iter_errors(instance):
+            pass
+
+
+def _unique_items(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Exception]:  # noqa: ARG001
+    """Check `uniqueItems` in linear time; the library compares each item of a list with each other one."""
+    from jsonschema import ValidationError
+
+    if not (wanted and validator.is_type(value, "array")):
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        form = json.dumps(_same_numbers(item), sort_keys=True)
+        if form in seen:
+            yield ValidationError(f"item {index} stands in the list before it already")
+            return
+        seen.add(form)
+
+
+def _same_numbers(value: Any) -> Any:
+    """Return a value in which 1.0 is 1: in JSON Schema they are the same number (2020-12, core, 4.2.2)."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_same_numbers(inner) for inner in value]
+    if isinstance(value, dict):
+        return {name: _same_numbers(inner) for name, inner in value.items()}
+    return value

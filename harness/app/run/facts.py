@@ -1,0 +1,458 @@
+"""What the log's records say of one session, gathered as they come. Never raises.
+
+Every text is hostile data. Texts that are read by people are made one line, cut and shown visibly here; paths, file names
+and digests stay as they are, for programs. Memory does not grow with the log: so many calls, files and troubles are kept as
+MOST_CALLS and MOST_NOTES say, and how many more there were is counted.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.app.run.unquoted import message_of, problem_of
+from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, call_number, number, text, usage_in, word
+from harness.audit.helper_tree import HelperTree
+from harness.log.clocks import seconds_between
+from harness.log.order import ANSWERS, DECISIONS, STATUSES, LogRecord
+from harness.log.reader import whole
+from harness.messages import Usage
+from harness.paths import is_within, short_place
+from harness.record import Record, replace
+from harness.text.visible import visible_line
+from harness.tool_kinds import tool_kind
+
+MOST_CALLS = 10_000
+"""Of refused calls, of other calls and of changed files, each; of calls without an end see `MOST_IN_FLIGHT`."""
+MOST_NOTES = 200
+"""Of limits, of errors and of divergences, each."""
+MOST_TOML = 8_000
+"""Characters of a proposed rule."""
+OF_CALLS = (*DECISIONS, "none")
+"""What is counted of decisions: `none` of calls that could not be judged."""
+
+
+class RunFacts:
+    """What is known of one session: the first one that starts among the records that it is given."""
+
+    def __init__(self) -> None:
+        self.session = ""
+        self.started = Started()
+        self.ended = False
+        self.stop = ""
+        self.detail = ""
+        """May quote the model: see unquoted.py."""
+        self.exit_code: int | None = None
+        self.turns = 0
+        """Requests to the model that were begun, those for summaries too: as the limit of turns counts them."""
+        self.usage = Usage()
+        self.counts: dict[str, int] = {}
+        """Of its calls and those of its helpers: `calls`, `decision_*`, `answer_*`, `status_*`, as the end of a session has
+        them; counted here."""
+        self.decisions = dict.fromkeys(OF_CALLS, 0)
+        self.limits: list[str] = []
+        self.errors: list[ReportedError] = []
+        self.diverged: list[Mapping[str, JsonValue]] = []
+        self.answer_problem = ""
+        """Why the answer is not what was asked for, in the harness's words alone."""
+        self.quoted_problem = ""
+        """The same with what the model wrote."""
+        self.seconds: float | None = None
+        """From the first record to the last."""
+        self.calls_left_out = self.refused_left_out = self.changed_left_out = self.notes_left_out = 0
+        self.ran_unrecorded = 0
+        """Calls that may have changed files of which the log has no list: commands that were begun."""
+        self.odd = 0
+        """Records that could not be understood, and of which nothing is told."""
+        self.helpers = HelperTree()
+        """Those of this session; what they took is in `turns` and `usage` too, and their calls are among the others."""
+        self._own_counts: dict[str, int] = {}
+        """The same as `counts` without helpers."""
+        self._joiner = Joiner("")
+        self._calls: list[ReportedCall] = []
+        self._kept: Counter[bool] = Counter()
+        """How many of those were refused, and how many not."""
+        self._refused_at: dict[tuple[str, str], int] = {}
+        """By session and number of a refused call: where in that list the last of that number stands."""
+        self._changed: dict[str, ReportedFile] = {}
+        self._first: LogRecord = {}
+
+    @property
+    def calls(self) -> Sequence[ReportedCall]:
+        """Every call, in the order in which they ended; those without an end last."""
+        sessions = (self.session, *(one.session for one in self.helpers.of(self.session)))
+        return [*self._calls, *(self._reported(call) for one in sessions for call in self._joiner.open(one))]
+
+    @property
+    def refused(self) -> Sequence[ReportedCall]:
+        """The calls that were denied or blocked."""
+        return tuple(call for call in self._calls if call.is_refused)
+
+    @property
+    def changed(self) -> Sequence[ReportedFile]:
+        """The files that file tools changed, in the order of their first change."""
+        return tuple(self._changed.values())
+
+    @property
+    def denied_count(self) -> int:
+        """How many calls were denied, those left out of `refused` too."""
+        return self.counts.get("status_denied", 0)
+
+    @property
+    def blocked_count(self) -> int:
+        """How many calls were blocked."""
+        return self.counts.get("status_blocked", 0)
+
+    def record(self, record: LogRecord) -> None:
+        """Take in one record; those of other sessions are passed over. Never raises: an observer harms nothing."""
+        try:
+            self._take(record)
+        except Exception:  # noqa: BLE001 - a record may hold anything, and a report must not end a run
+            self.odd += 1
+
+    def _take(self, record: LogRecord) -> None:
+        kind, session = text(record, "kind"), text(record, "session")
+        if kind == "session_started" and not self._first:
+            self._begin(record, session)
+        helper = self.helpers.record(record) if self._first else None
+        if helper is not None and helper.parent == self.session:
+            self._about_helper(kind, record, session)
+        if not self._first or session != self.session:
+            return
+        between = seconds_between(self._first, record)
+        self.seconds = self.seconds if between is None else between
+        if kind in ABOUT_CALLS:
+            self._about_call(kind, record, session)
+        else:
+            self._event(kind, record)
+
+    def _begin(self, record: LogRecord, session: str) -> None:
+        self.session = session
+        self._first = {name: record[name] for name in ("time", "mono_ns", "kind") if name in record}
+        replayed = record.get("replay")
+        replay: LogRecord = replayed if isinstance(replayed, dict) else {}
+        names = ("harness", "model", "policy", "policy_sha256", "confinement", "git_head")
+        self.started = Started(
+            time=text(record, "time"),
+            workspace=text(record, "workspace"),
+            dry_run=record.get("dry_run") is True,
+            plan=record.get("plan") is True,
+            replay=line(text(replay, "path")),
+            **{name: line(text(record, name)) for name in names},
+        )
+
+    def _about_helper(self, kind: str, record: LogRecord, session: str) -> None:
+        if kind in ABOUT_CALLS:
+            self._about_call(kind, record, session)
+        elif kind == "advice":
+            self._advise(record, session)
+        elif kind in ("model_request", "model_response", "error"):
+            self._event(kind, record)
+
+    def _event(self, kind: str, record: LogRecord) -> None:
+        match kind:
+            case "model_request":
+                self.turns += 1
+            case "model_response":
+                self.usage += usage_in(record)
+            case "advice":
+                self._advise(record, self.session)
+            case "answer_checked":
+                problem = "" if record.get("fits") is True else word(record.get("problem")) or "the answer does not fit"
+                self.answer_problem, self.quoted_problem = problem and problem_of(problem), line(problem, 500)
+            case "session_ended":
+                self._end(record)
+            case _:
+                self._trouble(kind, record)
+
+    def _trouble(self, kind: str, record: LogRecord) -> None:
+        match kind:
+            case "error":
+                self.usage += usage_in(record)
+                if "retry_seconds" not in record:
+                    where, fault = (line(word(record.get(name)), 500) for name in ("where", "fault"))
+                    quoted = word(record.get("message"))
+                    message = line(message_of(quoted), 500)
+                    if self._has_room(self.errors):
+                        self.errors.append(
+                            ReportedError(where=where, message=message, fault=fault, quoted=line(quoted, 500))
+                        )
+            case "limit" if self._has_room(self.limits):
+                last = line(word(record.get("last_action")))
+                self.limits.append(f"{line(word(record.get('limit')))}{f'; last action: {last}' if last else ''}")
+            case "diverged" if self._has_room(self.diverged):
+                self.diverged.append({name: _scalar(record.get(name)) for name in DIVERGED})
+            case _:
+                pass
+
+    def _has_room(self, notes: Sequence[object]) -> bool:
+        """Say whether one more can be kept; else count it."""
+        is_full = len(notes) >= MOST_NOTES
+        self.notes_left_out += is_full
+        return not is_full
+
+    def _end(self, record: LogRecord) -> None:
+        self.ended = True
+        self.stop, self.detail = line(text(record, "stop")), line(text(record, "detail"), 2_000)
+        self.exit_code = whole(record.get("exit_code"))
+        told = record.get("counts")
+        if isinstance(told, dict) and told != self._own_counts:
+            problem = "the counts at the end of the log are not those of its records; told are those of the records"
+            self.errors.append(ReportedError(where="log", message=problem, fault="", quoted=problem))
+
+    def _about_call(self, kind: str, record: LogRecord, session: str) -> None:
+        if self._joiner.is_full_for(record):
+            self.calls_left_out += kind == "call_proposed"
+            return
+        call = self._joiner.take(record)
+        match kind:
+            case "call_proposed":
+                self._count("calls", session)
+            case "decision":
+                decision = _known(text(record, "decision"), OF_CALLS)
+                self._count(f"decision_{decision}", session)
+                self.decisions[decision] = self.decisions.get(decision, 0) + 1
+            case "approval_answered":
+                self._count(f"answer_{_known(text(record, 'answer'), ANSWERS)}", session)
+            case "intent" if session == self.session:  # a helper reads, or works in a copy
+                self.ran_unrecorded += not tool_kind(text(record, "tool")).tells_changes
+            case "outcome" if call is not None:
+                self._count(f"status_{_known(text(record, 'status'), STATUSES)}", session)
+                self._settle(word(record.get("call")), call)
+            case _:
+                pass
+
+    def _count(self, what: str, session: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+        if session == self.session:
+            self._own_counts[what] = self._own_counts.get(what, 0) + 1
+
+    def _reported(self, call: LoggedCall) -> ReportedCall:
+        helper = self.helpers.get(call.session)
+        return reported_call(call, self.started.workspace, None if helper is None else helper.number)
+
+    def _settle(self, name: str, call: LoggedCall) -> None:
+        is_refused = call.fate is Fate.REFUSED
+        if self._kept[is_refused] < MOST_CALLS:  # each kind by itself: thousands of calls hide no refusal
+            self._kept[is_refused] += 1
+            if is_refused:
+                self._refused_at[call.session, name] = len(self._calls)
+            self._calls.append(self._reported(call))
+        else:
+            self.refused_left_out += is_refused
+            self.calls_left_out += not is_refused
+        if call.session == self.session and (path := text(call.outcome, "changed_path")):
+            self._change(path, call)
+
+    def _change(self, path: str, call: LoggedCall) -> None:
+        before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
+        known = self._changed.get(path)
+        if known is not None:
+            calls = (*known.calls, _scalar(call_number(call)))[:MOST_CALLS]
+            self._changed[path] = replace(known, after_sha256=after, calls=calls)
+        elif len(self._changed) < MOST_CALLS:
+            calls = (_scalar(call_number(call)),)
+            self._changed[path] = ReportedFile(path=path, before_sha256=before, after_sha256=after, calls=calls)
+        else:
+            self.changed_left_out += 1
+
+    def _advise(self, record: LogRecord, session: str) -> None:
+        at = self._refused_at.get((session, word(record.get("call"))))
+        if at is None:
+            return
+        toml, why = text(record, "toml"), line(text(record, "why"), 500)
+        if len(toml) > MOST_TOML:  # half a rule is none
+            toml, why = "", "a rule is in the log; it is too long to be shown"
+        self._calls[at] = replace(self._calls[at], advice_toml=toml, advice_why=why)
+
+
+FACT_KINDS = ABOUT_CALLS | frozenset(
+    "session_started session_ended model_request model_response error limit advice answer_checked diverged".split()
+)
+"""The kinds of records of which something is told; others may be passed over."""
+DIVERGED = ("request", "message", "role", "tool", "recorded", "now")
+"""The fields of a divergence."""
+
+
+def _known(found: str, known: Sequence[str]) -> str:
+    """Return a word that is counted; a forged log may hold any number of others."""
+    return found if found in known else "other"
+
+
+def _scalar(value: JsonValue) -> JsonValue:
+    return whole(value) if isinstance(value, int) and not isinstance(value, bool) else line(word(value), 300)
+
+
+MOST_SUMMARY = 200
+_READ = 4_000
+"""So many characters of a text are looked at before it is shown cut: escapes can make it longer, never shorter."""
+
+
+class ReportedCall(Record):
+    """One call. Texts are one line, cut and safe to show; `file`, `touched` and `advice_toml` are not."""
+
+    number: JsonValue
+    """In its session; a whole number in every log that verifies."""
+    helper: int | None
+    """Of which helper it is, by its number; None: the run's own."""
+    tool: str
+    summary: str
+    status: str
+    """As the outcome says; `unknown`: begun, and no end is known; `open`: it was never begun."""
+    seconds: float | None
+    exit_code: int | None
+    note: str
+    """Of a call that was invalid or not run: why."""
+    decision: str
+    """What the policy said: `auto`, `confirm`, `deny`, `block`, `none`; empty where the log does not say."""
+    by: str
+    """What decided, with its place, as the log names it."""
+    source: str
+    """`rule`, `default`, `built_in` ..."""
+    rule: str
+    file: str
+    line: int | None
+    layer: str
+    reason: str
+    part: str
+    """The part of the call that decided it."""
+    answered_by: str
+    """Who was asked: `nobody` in a run without a person. Empty where nobody needed to be."""
+    touched: str
+    """The one file in the workspace that the call was about, relative to it; empty where it is not plain."""
+    advice_toml: str = ""
+    """Of a refused call, the rule that would allow it: what the harness proposed, never applied by itself."""
+    advice_why: str = ""
+    """Why no rule would."""
+
+    @property
+    def name(self) -> str:
+        """What it is called: its number, behind that of a helper whose call it is."""
+        return f"{self.number}" if self.helper is None else f"helper {self.helper}, {self.number}"
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was denied or blocked."""
+        return self.status in ("denied", "blocked")
+
+    @property
+    def why_no_rule(self) -> str:
+        """`advice_why` with the file of what decided named shortly."""
+        return self.advice_why.replace(self.by, short_place(self.by)) if self.by else self.advice_why
+
+
+def reported_call(call: LoggedCall, workspace: str, helper: int | None) -> ReportedCall:
+    """Return what is told of a call, of the run's own or of a helper. Total: its records may hold anything."""
+    decision, outcome = call.decision, call.outcome
+    milliseconds = number(outcome, "duration_ms")
+    is_told = call.fate in (Fate.INVALID, Fate.NOT_RUN)
+    return ReportedCall(
+        number=_scalar(call_number(call)),
+        helper=helper,
+        tool=line(call.tool, 60),
+        summary=line(call.summary),
+        status=line(text(outcome, "status") or call.fate.value, 20),
+        seconds=None if milliseconds is None else milliseconds / 1000,
+        exit_code=whole(outcome.get("exit_code")),
+        note=line(text(outcome, "content"), 300) if is_told else "",
+        decision=line(call.decided, 20),
+        by=line(call.by, 300),
+        source=line(text(decision, "source"), 40),
+        rule=line(text(decision, "rule")),
+        file=text(decision, "file"),
+        line=whole(decision.get("line")),
+        layer=line(text(decision, "layer"), 40),
+        reason=line(text(decision, "reason"), 500),
+        part=line(_part(call)),
+        answered_by=line(text(call.answered, "by"), 40),
+        touched=_touched(call, workspace),
+    )
+
+
+def line(value: str, width: int = MOST_SUMMARY) -> str:
+    """Return one line that is safe to show, cut to `width` characters; of what is very long only the beginning is read."""
+    return visible_line(value, width) if len(value) <= _READ else f"{visible_line(value[:_READ], width)} and more"
+
+
+def _part(call: LoggedCall) -> str:
+    """Return the deciding part: the first whose decision and decider are those of the whole."""
+    facets = call.decision.get("facets")
+    for facet in facets if isinstance(facets, list) else ():
+        if isinstance(facet, dict) and all(facet.get(n) == call.decision.get(n) for n in ("decision", "by")):
+            return text(facet, "facet")
+    return ""
+
+
+def _touched(call: LoggedCall, workspace: str) -> str:
+    """Return the file that a call was about, relative to the workspace: a file tool's argument, or the one path written."""
+    if not workspace.startswith("/"):
+        return ""
+    path = _argument(call)
+    if not path:
+        effects = call.decision.get("effects")
+        written = effects.get("write") if isinstance(effects, dict) else None
+        only = written[0] if isinstance(written, list) and len(written) == 1 else None
+        path = only if isinstance(only, str) else ""
+    if not path:
+        return ""
+    root = posixpath.normpath(workspace)
+    whole_path = posixpath.normpath(posixpath.join(root, path))
+    if whole_path == root or not is_within(whole_path, root):
+        return ""
+    return posixpath.relpath(whole_path, root)
+
+
+def _argument(call: LoggedCall) -> str:
+    """Return the path that a file tool was given; empty for other tools, and for what is none."""
+    arguments, kind = text(call.proposed, "arguments"), tool_kind(call.tool)
+    if not kind.is_of_files:
+        return ""
+    try:
+        found: JsonValue = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return ""
+    return kind.subject_of(found) or ""
+
+
+class Started(Record):
+    """What the session began with. Empty or None where the log does not say."""
+
+    time: str = ""
+    """RFC 3339, UTC."""
+    harness: str = ""
+    model: str = ""
+    policy: str = ""
+    policy_sha256: str = ""
+    workspace: str = ""
+    """Absolute; as the log has it, uncut and not safe to show."""
+    confinement: str = ""
+    git_head: str = ""
+    """The commit that the workspace was at."""
+    dry_run: bool = False
+    plan: bool = False
+    replay: str = ""
+    """The cassette that stood in for the model."""
+
+
+class ReportedFile(Record):
+    """A file that file tools changed: what it was before the first change, and what the last one left."""
+
+    path: str
+    before_sha256: str | None
+    """None: there was no such file."""
+    after_sha256: str | None
+    calls: tuple[JsonValue, ...]
+
+
+class ReportedError(Record):
+    """An error that the log tells of, and that was not simply tried again."""
+
+    where: str
+    message: str
+    """In the harness's words, and the provider's."""
+    fault: str
+    quoted: str
+    """The message with what it quotes of a reply."""

@@ -1,0 +1,172 @@
+"""A run that is reported on, and the words that every form of report says alike: how it ended, in numbers and in a sentence.
+
+Nothing of it is escaped yet: each form does that in its own way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.app.run.facts import RunFacts
+from harness.app.run.unquoted import divergence_of, unquoted_detail
+from harness.record import Record
+
+MOST_ANSWER = 60_000
+"""Characters of an answer."""
+DIVERGED = "the replay diverged"
+"""A kind of trouble that is none of the run's."""
+_GOOD = (0, 7)
+"""Exit codes of runs that came to their end."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
+_UNTOLD = "the log does not say how it ended"
+_ENDS = {
+    "completed": "completed",
+    "blocked": "halted by a hard block",
+    "limit": "stopped at a limit",
+    "length": "no usable answer: it was too long",
+    "content_filter": "no usable answer: the provider's content filter",
+    "cut": "no usable answer: the reply was cut off",
+    "no_answer": "no usable answer: neither text nor a call",
+    "unfit": "no usable answer: it does not fit the schema",
+    "model_error": "the model provider failed",
+    "log_error": "the action log could not be written",
+    "gate_error": "the gate failed",
+    "workspace_lost": "the workspace disappeared",
+    "internal_error": "an internal error",
+    "interrupted": "interrupted",
+    "terminal_closed": "the terminal was closed",
+}
+
+
+class ReportedRun(Record):
+    """A run that a report is about."""
+
+    name: str
+    """What to call it: the task of a batch; else any word. Hostile like all else."""
+    facts: RunFacts
+    result: Mapping[str, JsonValue]
+    """The object of `--output json`."""
+    heads: str = ""
+    """The file with the noted heads of logs, for the form that verifies the log itself; empty: none is known."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code; None where nobody knows it."""
+        code = self.result.get("exit_code")
+        return code if type(code) is int else self.facts.exit_code
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it came to its end, calls refused or not."""
+        return self.exit_code in _GOOD
+
+    @property
+    def end_words(self) -> str:
+        """How it ended, in a few words of the harness."""
+        end = self.text("end") or self.facts.stop
+        if not end:
+            return _UNTOLD
+        return _ENDS.get(end, f"ended: {end[:40]}")
+
+    @property
+    def ended_in_own_words(self) -> bool:
+        """Whether `end_words` are the harness's own, and nothing of a log is in them."""
+        return self.end_words == _UNTOLD or self.end_words in _ENDS.values()
+
+    @property
+    def cost_words(self) -> str:
+        """The cost in dollars, or that it is not known."""
+        cost = self.result.get("cost")
+        if isinstance(cost, bool) or not isinstance(cost, int | float):
+            return "not known"
+        return f"${cost:.4f}"
+
+    @property
+    def began(self) -> str:
+        """When it began (RFC 3339, UTC); empty where the log has no such time."""
+        return self.facts.started.time if _TIME.fullmatch(self.facts.started.time) else ""
+
+    def text(self, name: str) -> str:
+        """Return a text of the result object."""
+        value: JsonValue = self.result.get(name)
+        return value if isinstance(value, str) else ""
+
+    def answer(self, *, with_answer: bool) -> str:
+        """Return the model's answer, of a long one the beginning, and it says so; empty unless `with_answer`."""
+        answer = self.text("answer") if with_answer else ""
+        more = cut_words(answer, MOST_ANSWER)
+        return f"{answer[:MOST_ANSWER]}\n({more})" if more else answer
+
+    def detail(self, *, with_answer: bool) -> str:
+        """Return what ended it, in a sentence; empty where nothing more is to be said.
+
+        It may quote anything, but what the model wrote only `with_answer`.
+        """
+        detail = self.text("detail") or self.facts.detail
+        return detail if with_answer or not detail else unquoted_detail(self.text("end") or self.facts.stop, detail)
+
+    def troubles(self, *, with_answer: bool) -> Iterator[tuple[str, str]]:
+        """Yield what went wrong besides calls, each with what kind of thing it is; `with_answer` as in `detail`."""
+        facts = self.facts
+        for limit in facts.limits:
+            yield "limit", limit
+        for one in facts.errors:
+            yield "error", f"{one.where}: {one.quoted if with_answer else one.message}"
+        if facts.answer_problem:
+            told = facts.quoted_problem if with_answer else facts.answer_problem
+            yield "the answer does not fit its schema", told
+        for divergence in facts.diverged:
+            shown = divergence if with_answer else divergence_of(divergence)
+            told = ", ".join(f"{name} {value}" for name, value in shown.items() if value != "")
+            yield DIVERGED, told
+
+    @property
+    def unrecorded_changes(self) -> str:
+        """What the list of changed files cannot say; empty where it is complete."""
+        count = self.facts.ran_unrecorded
+        if not count:
+            return ""
+        return f"Commands begun: {count:,}. What commands changed is not recorded file by file."
+
+    @property
+    def left_out(self) -> list[str]:
+        """What the report does not tell of, a sentence each."""
+        facts = self.facts
+        told = []
+        for count, what in (
+            (facts.calls_left_out, "calls"),
+            (facts.refused_left_out, "refusals"),
+            (facts.changed_left_out, "changes of files"),
+            (facts.notes_left_out, "limits, errors or divergences"),
+        ):
+            if count:
+                told.append(f"{count:,} more {what} are not listed here; the log has them.")
+        if facts.odd:
+            told.append(f"{facts.odd:,} records of the log could not be understood, and are left out.")
+        if facts.session and not facts.ended:
+            told.append(
+                "The log has no end of this session: it may have been cut short, and calls may be missing here."
+            )
+        elif not facts.session:
+            told.append("There is no session in the log: nothing is known of what was done.")
+        return told
+
+
+def cut_words(text: str, most: int) -> str:
+    """Return what is said of a text of which only so many characters are shown; empty where that is all of it."""
+    return f"{len(text) - most:,} more characters are left out" if len(text) > most else ""
+
+
+def place(file: str, at: int | None) -> str:
+    """Return `ci.toml:31`: the last part of a file's path, and the line."""
+    name = file.rpartition("/")[2]
+    return f"{name}:{at}" if name and at is not None else name
+
+
+def answered_words(answered_by: str, decision: str) -> str:
+    """Return why a call that a person could have allowed was not; empty where a rule refused it."""
+    if decision != "confirm":
+        return ""
+    return "nobody was there to say yes" if answered_by in ("nobody", "") else f"{answered_by} did not say yes"

@@ -1,0 +1,344 @@
+"""`harness run`: one prompt, nobody at the terminal to ask; the exit code tells how it went."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.app.run.facts import RunFacts
+from harness.app.run.run_end import EndReports, RunEnd, runner_files
+from harness.app.run.run_model import RunModel
+from harness.app.run.run_output import RunOutput
+from harness.app.run.run_prompt import given_prompt
+from harness.errors import LogError, SessionRefusedError, UsageError
+from harness.gate.approval import Approver, deny_all
+from harness.loop.agent import Agent
+from harness.loop.run import Session
+from harness.messages import Picture, RunResult, StopReason
+from harness.record import replace
+from harness.session.exits import Exit, exit_code, is_soft
+from harness.session.own_folders import fix_modes
+from harness.session.parts import SessionParts, Unattended, about_of, agent_of
+from harness.session.policies import describe
+from harness.session.session_log import close_log
+from harness.session.state import State
+from harness.terminal.console import Console, look_here
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.app.repl.attached_files import AttachedFiles
+    from harness.app.resume import Carried
+    from harness.app.run.answer_schema import AnswerSchema
+    from harness.gate.gate import Gate
+
+
+def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Run one prompt, or one task of a batch, and return the exit code. Raises HarnessError for what fails before it begins."""
+    fix_modes(State.of(environment))
+    if arguments.task is None and arguments.out is None:
+        return run_once(arguments, environment).code
+    from harness.plugins.fleet.batch.task_run import run_task
+
+    return run_task(arguments, environment, run_once)
+
+
+def nothing_to_settle() -> str:
+    """Return that nothing went wrong."""
+    return ""
+
+
+def run_once(
+    arguments: Namespace, environment: Mapping[str, str], settle: Callable[[], str] = nothing_to_settle
+) -> RunEnd:
+    """Run one prompt to its end, with all that is written then. Raises HarnessError for what fails before it begins.
+
+    `settle` is called when the model's work is over and before the end is recorded: it returns what went wrong, which is no
+    success, or nothing. Not where the log cannot be written.
+    """
+    return _Run(arguments, environment, settle).run()
+
+
+class _Run:
+    """One run, from its flags to its exit code. What can be wrong with the flags is found before the log is opened."""
+
+    def __init__(self, arguments: Namespace, environment: Mapping[str, str], settle: Callable[[], str]) -> None:
+        self._arguments = arguments
+        self._settle = settle
+        if arguments.ask and arguments.dry_run:
+            raise UsageError("--ask and --dry-run: nobody need be asked about calls that do not run; give one of them")
+        self._check = _check_of(arguments)
+        self._prompt = given_prompt(arguments)
+        self._by_command = False
+        """Whether a command of the user or the team says the prompt."""
+        state = State.of(environment)
+        self._carried = _carried(state, arguments)
+        self._model = RunModel(arguments)
+        self._reports = EndReports(arguments, environment)
+        unattended = Unattended(
+            dry_run=arguments.dry_run,
+            plan=arguments.plan,
+            check_answer=self._check.problem if self._check else None,
+            model_for=self._model.of,
+            take_words=self._take_words,
+        )
+        self._parts = parts = SessionParts(arguments, environment, unattended)
+        # No call writes these, where they lie in the workspace.
+        recorded = [] if self._model.record is None else [self._model.record]
+        parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
+        self._gate: Gate
+        self._approver = self._asked_outside() if arguments.ask else deny_all
+        self._prompt = self._prompt.masked(parts.redactor.redact)
+        self._about = {
+            **about_of(parts, "run"),
+            **({"plan": True} if arguments.plan else {}),
+            **self._prompt.about,
+            **self._model.about,
+        }
+        self._console = Console(sys.stderr, look_here(sys.stderr, environment), redactor=parts.redactor)
+        self._output = RunOutput(
+            arguments.output,
+            parts.interrupt.request_later,
+            fence=self._reports.fence,
+            asked_to_stop=lambda: parts.interrupt.requested,
+        )
+        self._facts = RunFacts()
+        self._debug = bool(environment.get("HARNESS_DEBUG"))
+        self._bug: Exception | None = None
+        self._code = Exit.LOG
+        """The exit code as far as it is known. A step of the end that fails takes a success away; nothing gives it back."""
+
+    def run(self) -> RunEnd:
+        """Run from the first request to the exit code: the work, the log, then what is told, reported and answered."""
+        self._begin()
+        result = self._close_log(self._work())
+        if self._check is not None and result.stop is StopReason.COMPLETED:
+            result = replace(result, text=self._check.bare(result.text))
+        self._model.tell_end(self._console)
+        summary = self._reports.summary(self._parts, self._facts, result, self._code)
+        self._reports.tell(self._console, self._parts, self._facts, result, self._code)
+        self._fail(self._model.problem, self._reports.report(self._facts, summary, self._code))
+        # INVARIANT: a JSON object on stdout has the exit code of the process, but for what is found while it is written. So it
+        # is written last; a text is written first, since annotations for GitHub stand behind it.
+        is_object = self._arguments.output == "json"
+        if not is_object:
+            self._answer(summary, result)
+        told = {**summary, "exit_code": int(self._code)}
+        self._fail(self._reports.tell_actions(told, self._facts, self._output, self._code))
+        summary["exit_code"] = int(self._code)
+        if is_object:
+            self._answer(summary, result)
+        if self._bug is not None and self._debug:
+            raise self._bug
+        return RunEnd(code=self._code, summary=summary)
+
+    def _begin(self) -> None:
+        """Say what holds, and from here on what happens; load what the first request needs."""
+        self._tell_what_holds()
+        self._parts.log.observers += [self._facts.record, self._output.record]
+        self._parts.signals.install()
+        self._parts.warm_up()
+        self._parts.collect()
+
+    def _work(self) -> RunResult:
+        """Work on the prompt, settle what that left, and record the end with the exit code that is known by then."""
+        agent = agent_of(
+            self._parts, approver=self._approver, about=self._about, done_marker=self._arguments.done_marker
+        )
+        self._gate = agent.gate
+        carried = self._carried
+        if carried is not None:
+            self._parts.pictures.take_over(carried.rebuilt.messages, carried.found.path)
+        try:
+            session = agent.start(
+                carried=carried.messages(self._about) if carried else (), origin=carried.origin if carried else None
+            )
+        except LogError as error:
+            return RunResult(stop=StopReason.LOG_ERROR, text="", detail=str(error))
+        except SessionRefusedError as error:
+            refused = RunResult(stop=StopReason.BLOCKED, text="", detail=self._parts.redactor.redact(str(error)))
+            self._code = self._code_of(refused)
+            return refused
+        result = self._result_of(agent, session)
+        if result.stop is StopReason.LOG_ERROR:
+            return result
+        problem = self._settled()
+        self._code = self._code_of(result)
+        self._fail(problem)
+        if problem:
+            result = replace(result, detail="; ".join(part for part in (result.detail, problem) if part))
+        try:
+            agent.end(session, result, exit_code=self._code)
+        except LogError as error:
+            return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
+        return result
+
+    def _asked_outside(self) -> Approver:
+        """Return who is asked where the policy says confirm. Raises UsageError."""
+        from harness.session.approver.session_approver import approver_outside
+        from harness.terminal.asked_outside import AskedAlone
+
+        outside = approver_outside(
+            self._parts,
+            lambda: self._gate,
+            lambda action, verdict: self._gate.offer(action, verdict),  # noqa: PLW0108 - it is made later
+            is_alone=True,
+        )
+        return AskedAlone(outside, self._parts.interrupt, self._tell_wait)
+
+    def _tell_wait(self, said: str) -> None:
+        if not self._arguments.quiet:
+            self._console.line(visible_line(self._parts.redactor.redact(said)), Tone.QUIET)
+
+    def _result_of(self, agent: Agent, session: Session) -> RunResult:
+        try:
+            words, pictures = self._prompt.text, tuple[Picture, ...]()
+            if "@" in self._prompt.words and not self._arguments.dry_run:
+                found = self._attached(agent, session)
+                words, pictures = found.behind(words), found.pictures
+            prompt = self._parts.templates.task(words)
+            prompt = f"{prompt}\n\n{self._check.instructions}" if self._check else prompt
+            return agent.run(prompt, session, pictures=pictures)
+        except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
+            return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._noted(error))
+
+    def _take_words(self, parts: SessionParts) -> None:
+        """Take the words of the team's or user's command that the prompt calls; one from a file or stdin calls none.
+
+        Raises UsageError.
+        """
+        if self._arguments.prompt in (None, "-") or not self._prompt.words.startswith("/"):
+            return
+        from harness.app.commands.own_commands import said_in_run
+
+        said = said_in_run(self._prompt.words, parts.words, parts.settings, plans=self._arguments.plan)
+        if said is not None:
+            self._by_command = True
+            self._prompt = replace(self._prompt, words=said.words)
+            parts.notes = (*parts.notes, *said.notes)
+
+    def _attached(self, agent: Agent, session: Session) -> AttachedFiles:
+        """Return what goes with the prompt, as far as it is read without a question: the pictures that the person mentions,
+        the files that a command does.
+        """
+        from harness.app.repl.attached_files import attached
+
+        return attached(
+            agent,
+            session,
+            self._prompt.words,
+            tell=self._tell_problem,
+            home=self._parts.environment.get("HOME", ""),
+            root=self._parts.workspace.root if self._by_command else "",
+            approver=deny_all,
+        )
+
+    def _settled(self) -> str:
+        try:
+            return self._settle()
+        except Exception as error:  # noqa: BLE001 - what it was for is lost, and the end of the log must not be
+            return self._noted(error)
+
+    def _noted(self, error: Exception) -> str:
+        """Keep a bug for whoever debugs it, and return what is told of it, with secrets masked."""
+        self._bug = error
+        told = f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
+        return self._parts.redactor.redact(told)
+
+    def _code_of(self, result: RunResult) -> Exit:
+        # A signal counts above a reader that left: that one asks for no interrupt.
+        if self._output.is_broken() and not self._parts.interrupt.count:
+            return Exit.BROKEN_PIPE
+        return exit_code(
+            result.stop,
+            refusals=result.refusals,
+            allow_refusals=self._arguments.allow_refusals,
+            terminated=self._parts.signals.terminated,
+        )
+
+    def _close_log(self, result: RunResult) -> RunResult:
+        """Close the log, and note its head. Where it could not be written, or its head kept, that is how the run ended."""
+        self._parts.close()
+        try:
+            close_log(self._parts.state, self._parts.log, sign_key=self._parts.settings.sign_key.value)
+        except LogError as error:
+            result = replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
+        if result.stop is StopReason.LOG_ERROR:
+            self._code = Exit.LOG
+        return result
+
+    def _answer(self, summary: Mapping[str, JsonValue], result: RunResult) -> None:
+        """Write the answer; the exit code says where nobody reads any more, or stdout cannot be written."""
+        self._output.finish(summary, result.text)
+        if not self._output.is_broken():
+            return
+        if not self._parts.interrupt.count:
+            self._tell_problem(self._output.why)
+            self._code = Exit.BROKEN_PIPE
+        elif is_soft(self._code):  # the wait for a reader was ended by a signal
+            self._code = Exit.TERMINATED if self._parts.signals.terminated else Exit.INTERRUPTED
+
+    def _fail(self, *problems: str) -> None:
+        """Say what went wrong, where anything did: then the run is no success."""
+        for problem in filter(None, problems):
+            self._tell_problem(problem)
+            if is_soft(self._code):
+                self._code = Exit.INTERNAL
+
+    def _tell_problem(self, problem: str) -> None:
+        if problem:
+            self._console.line(f"harness: {problem}", Tone.BAD)
+
+    def _tell_what_holds(self) -> None:
+        arguments, console, parts = self._arguments, self._console, self._parts
+        if arguments.policy is None:
+            console.line(
+                "harness: no --policy was given; the shipped readonly policy holds (reading only)", Tone.WARNING
+            )
+        for note in self._model.notes:
+            console.line(f"harness: {note}", Tone.WARNING)
+        _tell_carried(self._carried, self._about, console, quiet=arguments.quiet)
+        if arguments.quiet:
+            return
+        console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
+        if arguments.dry_run:
+            console.line("dry run: every call is judged and recorded, and none is run", Tone.WARNING)
+        for line in (*parts.system.notes, *parts.notes):
+            console.line(line, Tone.QUIET)
+        parts.log.observers.append(console.record)
+        parts.on_output = console.live
+        parts.on_wait = console.countdown
+
+
+def _check_of(arguments: Namespace) -> AnswerSchema | None:
+    if arguments.output_schema is None:
+        return None
+    from harness.app.run.answer_schema import AnswerSchema
+
+    return AnswerSchema(arguments.output_schema)
+
+
+def _carried(state: State, arguments: Namespace) -> Carried | None:
+    """Return what the run goes on with, where it does. Raises UsageError, LogError."""
+    if arguments.resume is None:
+        return None
+    from harness.app.resume import RESUMED, carried_from, named, refuse_its_log
+
+    if arguments.replay is not None:
+        raise UsageError("--resume and --replay are two conversations to go on with; give one of them")
+    carried = carried_from(state, named(state, arguments.resume), RESUMED)
+    refuse_its_log(carried, arguments.log)
+    return carried
+
+
+def _tell_carried(carried: Carried | None, about: Mapping[str, JsonValue], console: Console, *, quiet: bool) -> None:
+    if carried is None:
+        return
+    from harness.app.resume import carried_lines
+
+    for line in carried_lines(carried, about):
+        if line.tone is Tone.WARNING or not quiet:
+            console.line(line.text, line.tone)

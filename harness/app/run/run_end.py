@@ -1,0 +1,182 @@
+"""The end of a run: what is said of it, and the reports, summaries and outputs that are made of its facts."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.app.run.facts import RunFacts
+from harness.app.run.run_output import RunOutput
+from harness.messages import RunResult, StopReason
+from harness.record import Record
+from harness.session.exits import Exit, is_soft
+from harness.session.own_folders import workspace_folders
+from harness.session.parts import SessionParts
+from harness.session.session_log import pinned
+from harness.session.state import PROJECT_POLICY, State
+from harness.terminal.console import Console
+from harness.terminal.styles import Tone
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.app.run.reported import ReportedRun
+    from harness.app.run.workflow_commands import CommandFence
+    from harness.plugins.reports.github import Actions
+    from harness.plugins.reports.report_files import Reports
+
+RUNNER_FILES = ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
+"""Variables that name the files in which a job of GitHub Actions is told something: what stands there is obeyed."""
+MOST_RULES_SHOWN = 5
+"""On stderr; all of them stand in the reports, in the JSON and in the log."""
+
+
+class RunEnd(Record):
+    """How a run ended."""
+
+    code: Exit
+    summary: Mapping[str, JsonValue]
+    """The object that `--output json` writes."""
+
+
+class EndReports:
+    """What is to be written when a run has ended; where that cannot be, is found before it begins."""
+
+    def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
+        """Raises UsageError for a report that cannot be written."""
+        self._arguments = arguments
+        self._reports: Reports | None = None
+        self._actions: Actions | None = None
+        state = State.of(environment)
+        self._heads = state.heads
+        if arguments.report:
+            from harness.plugins.reports.report_files import Reports
+
+            self._reports = Reports(
+                arguments.report,
+                with_answer=arguments.report_answer,
+                keep_from=[
+                    *state.guarded,
+                    *_named_files(arguments),
+                    *runner_files(environment),
+                ],
+                folders=workspace_folders(arguments),
+            )
+        if environment.get("GITHUB_ACTIONS"):
+            from harness.plugins.reports.github import actions_from
+
+            self._actions = actions_from(environment)
+
+    @property
+    def fence(self) -> CommandFence | None:
+        """What keeps an answer on stdout from being read as commands, where somebody would."""
+        return self._actions.fence if self._actions else None
+
+    def summary(self, parts: SessionParts, facts: RunFacts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
+        """Return the object that `--output json` writes."""
+        from harness.app.run.result import result_object
+
+        unsaid = result.stop is StopReason.LOG_ERROR or not facts.ended
+        return result_object(
+            facts,
+            answer=result.text,
+            code=int(code),
+            cost=result.cost,
+            model=parts.model.name,
+            policy=parts.policy.name,
+            policy_sha256=parts.policy.sha256,
+            log=parts.log.path,
+            head=parts.log.head,
+            records=parts.log.count,
+            end=result.stop.value if unsaid else None,
+            detail=result.detail if unsaid else None,
+        )
+
+    def tell(self, console: Console, parts: SessionParts, facts: RunFacts, result: RunResult, code: Exit) -> None:
+        """Say which rules would let refused calls run, what pins the log, and last why the run was not done."""
+        failed = result.stop is not StopReason.COMPLETED or code is Exit.LOG
+        if result.refusals and not failed:
+            calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
+            console.line(f"harness: done, but {calls} refused", Tone.WARNING)
+        if not self._arguments.quiet:
+            _tell_rules(console, facts)
+            _tell_unlifted(console, facts)
+        if facts.usage.cached_tokens:
+            from harness.app.commands.context import usage_in_words
+
+            console.line(f"  {usage_in_words(facts.usage, result.cost)}", Tone.QUIET)
+        console.line("  ".join(pinned(parts.log)), Tone.QUIET)
+        if failed:
+            end = result.stop.value.replace("_", " ")
+            console.line(visible_line(f"harness: {end}: {result.detail}", 2_000), Tone.BAD)
+
+    def report(self, facts: RunFacts, summary: Mapping[str, JsonValue], code: Exit) -> str:
+        """Write the reports; return what went wrong, or nothing.
+
+        Where one cannot be written, the others tell of the exit code that this makes.
+        """
+        if self._reports is None:
+            return ""
+        problem = self._reports.write([self._reported(facts, summary)])
+        if problem and is_soft(int(code)):
+            self._reports.write([self._reported(facts, {**summary, "exit_code": int(Exit.INTERNAL)})])
+        return problem
+
+    def tell_actions(self, summary: Mapping[str, JsonValue], facts: RunFacts, output: RunOutput, code: Exit) -> str:
+        """Tell a GitHub Actions job, where this runs in one; return what went wrong, or nothing."""
+        if self._actions is None:
+            return ""
+        return self._actions.tell(
+            self._reported(facts, summary), output=output, code=int(code), with_answer=self._arguments.report_answer
+        )
+
+    def _reported(self, facts: RunFacts, summary: Mapping[str, JsonValue]) -> ReportedRun:
+        from harness.app.run.reported import ReportedRun
+
+        return ReportedRun(name="run", facts=facts, result=summary, heads=self._heads)
+
+
+def runner_files(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the files of a CI runner's that the environment names, links followed: no call and no report may write them."""
+    paths = (environment.get(name, "") for name in RUNNER_FILES)
+    return tuple(os.path.realpath(path) for path in paths if path.startswith("/"))
+
+
+def _named_files(arguments: Namespace) -> Iterator[str]:
+    """Yield the files that a run reads or keeps by name, and what a project's policy is called."""
+    names = ("log", "record", "replay", "prompt_file", "output_schema", "system")
+    yield from (path for name in names if (path := getattr(arguments, name)))
+    yield from arguments.policy or ()
+    yield os.path.join(arguments.cwd or ".", PROJECT_POLICY)
+
+
+def _tell_rules(console: Console, facts: RunFacts) -> None:
+    """Write the rules that would let refused calls run, as a policy has them; nothing applies them."""
+    rules = list(dict.fromkeys(one.advice_toml for one in facts.refused if one.advice_toml))
+    if not rules:
+        return
+    console.line("rules that would allow what was refused; think, then put into the policy what you want:", Tone.QUIET)
+    for rule in rules[:MOST_RULES_SHOWN]:
+        console.line("", Tone.QUIET)
+        for row in rule.rstrip("\n").split("\n"):
+            console.line(f"  {visible_line(row, 1_000)}", Tone.QUIET)
+    _tell_more(console, len(rules), "more rule")
+
+
+def _tell_unlifted(console: Console, facts: RunFacts) -> None:
+    """Write of the other refused calls why no rule would let them run."""
+    calls = list(dict.fromkeys((one.tool, one.summary, one.why_no_rule) for one in facts.refused if one.advice_why))
+    if not calls:
+        return
+    console.line("no further rule would allow:", Tone.QUIET)
+    for tool, summary, why in calls[:MOST_RULES_SHOWN]:
+        console.line(f"  {tool}  {visible_line(summary, 100)}: {why}", Tone.QUIET)
+    _tell_more(console, len(calls), "more call")
+
+
+def _tell_more(console: Console, count: int, of_what: str) -> None:
+    if count > MOST_RULES_SHOWN:
+        console.line(f"  {counted(count - MOST_RULES_SHOWN, of_what)}: see the log", Tone.QUIET)

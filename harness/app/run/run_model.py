@@ -1,0 +1,84 @@
+"""The model of a run: the one that the settings name, recorded into a cassette, or a cassette that is replayed."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.paths import is_within
+from harness.record import field_names
+from harness.session.own_folders import output_path, workspace_folders
+from harness.session.parts import SessionParts
+from harness.terminal.console import Console
+from harness.terminal.styles import Tone
+
+if TYPE_CHECKING:
+    from harness.model import Model
+    from harness.models.recorder import RecordingModel
+    from harness.models.replayer import ReplayingModel
+
+
+class RunModel:
+    """What `--record` and `--replay` make of a run's model."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        """Take the flags. Raises UsageError where both are given, and for a place that no cassette can be written to."""
+        self.record: str | None = arguments.record
+        """The path of the new cassette, links followed, if there is one."""
+        if self.record is not None:
+            self.record = output_path(self.record, workspace_folders(arguments), shown_as=f"--record {self.record}")
+        self._replay: str | None = arguments.replay
+        if self.record is not None and self._replay is not None:
+            raise UsageError("--record and --replay cannot be given together: the cassette holds all of it already")
+        self._recording: RecordingModel | None = None
+        self._replaying: ReplayingModel | None = None
+
+    def of(self, parts: SessionParts) -> Model:
+        """Return the model of these parts. Raises UsageError for a cassette that cannot be read, or made."""
+        if self._replay is not None:
+            from harness.models.divergence import Divergence
+            from harness.models.replayer import ReplayingModel
+
+            def record(divergence: Divergence) -> None:
+                with parts.interrupt.hold():
+                    parts.log.append("diverged", {name: getattr(divergence, name) for name in field_names(Divergence)})
+
+            self._replaying = ReplayingModel(
+                self._replay, record, workspace=parts.workspace.root, redactor=parts.redactor
+            )
+            parts.redactor.note(self._replaying.marks)
+            return self._replaying
+        model = parts.named_model()
+        if self.record is not None:
+            if any(is_within(self.record, kept) for kept in parts.state.guarded):
+                raise UsageError(f"--record {self.record}: that lies among the harness's own files")
+            from harness.models.recorder import RecordingModel
+
+            root, api = parts.workspace.root, parts.settings.api.value.value
+            self._recording = RecordingModel(model, self.record, parts.redactor, workspace=root, api=api)
+            return self._recording
+        return model
+
+    @property
+    def about(self) -> dict[str, JsonValue]:
+        """What the log's first record says of it."""
+        return {"replay": self._replaying.about, "server": "a cassette"} if self._replaying else {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know before the run."""
+        return self._replaying.notes if self._replaying else ()
+
+    @property
+    def problem(self) -> str:
+        """Why a recording holds less than what happened, or nothing."""
+        return self._recording.problem if self._recording else ""
+
+    def tell_end(self, console: Console) -> None:
+        """Close a recording; say which replies of a cassette nobody asked for."""
+        if self._recording is not None:
+            self._recording.close()
+        if self._replaying is not None and self._replaying.unused:
+            console.line(f"harness: the cassette has {self._replaying.unused} more replies", Tone.WARNING)

@@ -1,0 +1,183 @@
+"""Stdout of a run: the answer, one JSON object, or the log's records as they happen.
+
+INVARIANT: nothing here raises for a reader that is gone, a disk that is full or a pipe that nobody empties. The first two
+ask the run to end (`on_broken`, once); in the last case this waits, until the run is asked to stop.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, assert_never
+
+from harness.log.order import LogRecord
+from harness.text.visible import visible
+
+if TYPE_CHECKING:
+    from harness.app.run.workflow_commands import CommandFence
+
+PIECE_BYTES = 4096
+"""Written at once: what a pipe that poll(2) calls writable takes without blocking (PIPE_BUF, pipe(7))."""
+WAIT_MS = 200
+"""Between two looks at whether the run is to stop, while nobody reads."""
+PATIENCE = 25
+"""So many such waits without a byte taken, after the run was asked to stop: 5 s."""
+
+# As the action log encodes its records: to the byte.
+_encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+class OutputForm(Enum):
+    """What stdout holds."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+class Reader(Enum):
+    """What is known of who reads stdout."""
+
+    THERE = "there"
+    GONE = "gone"
+    """Closed: EPIPE."""
+    FAILED = "failed"
+    """It cannot be written: a full disk (ENOSPC), an I/O error."""
+    STALLED = "stalled"
+    """Nobody emptied the pipe, and the run was asked to stop."""
+
+
+class RunOutput:
+    """Stdout, in one of three forms. Written to its descriptor, past Python's buffers: nothing is left over at the end."""
+
+    def __init__(
+        self,
+        form: str,
+        on_broken: Callable[[], None],
+        *,
+        fence: CommandFence | None = None,
+        asked_to_stop: Callable[[], bool] = lambda: False,
+        patience: int = PATIENCE,
+        descriptor: int = 1,
+    ) -> None:
+        """`on_broken` is called once, when nobody reads any more or nothing can be written.
+
+        With a `fence`, a GitHub Actions runner is taken to read along: the answer is fenced, and JSON holds no command.
+        `asked_to_stop` is asked while nobody reads: after it says yes, `patience` waits of 0.2 s pass in vain before this
+        gives up.
+        """
+        import select
+
+        self._form = OutputForm(form)
+        self._on_broken = on_broken
+        self._fence = fence
+        self._asked_to_stop = asked_to_stop
+        self._patience = patience
+        self._descriptor = descriptor
+        self._pending = bytearray()
+        self._reader = Reader.THERE
+        self._writable = select.poll()
+        self._writable.register(descriptor, select.POLLOUT)
+        self._hung_up = select.poll()
+        self._hung_up.register(descriptor, 0)  # POLLERR, POLLHUP and POLLNVAL are always told (poll(2))
+        self.why = ""
+        """What to tell a person, where stdout could not be written; empty where its reader just left."""
+
+    @property
+    def takes_commands(self) -> bool:
+        """Whether commands for the runner may stand on stdout, behind the answer: it is text, and fenced, and no file."""
+        from harness.app.run.workflow_commands import is_file
+
+        fenced = self._form is OutputForm.TEXT and self._fence is not None
+        return fenced and self._reader is Reader.THERE and not is_file(self._descriptor)
+
+    def record(self, record: LogRecord) -> None:
+        """Take note of a record of the log; an observer. Ends the run where nobody reads any more."""
+        if not self.is_broken() and self._form is OutputForm.JSONL:
+            self._write_json(_encode(record))
+
+    def finish(self, summary: Mapping[str, object], answer: str) -> None:
+        """Write what stands at the end: the answer, or the JSON object `summary`."""
+        match self._form:
+            case OutputForm.TEXT:
+                if answer:
+                    self._write_answer(answer)
+            case OutputForm.JSON:
+                self._write_json(json.dumps(summary, indent=2))
+            case OutputForm.JSONL:
+                self._drain()
+            case _:
+                assert_never(self._form)
+
+    def commands(self, lines: str) -> None:
+        """Write whole lines of commands for the runner; only where `takes_commands`."""
+        self._write(lines.encode("utf-8", "backslashreplace"))
+
+    def is_broken(self) -> bool:
+        """Say whether stdout is lost: written to in vain, or closed at its other end, for which the system is asked."""
+        if self._reader is Reader.THERE and self._hung_up.poll(0):
+            self._lose(Reader.GONE)
+        return self._reader is not Reader.THERE
+
+    def _write_answer(self, answer: str) -> None:
+        if os.isatty(self._descriptor):
+            answer = _marked(answer)
+        text = f"{answer}\n" if self._fence is None else self._fence.around(answer)
+        # Whatever the locale: what it lacks is written as an escape.
+        self._write(text.encode(getattr(sys.stdout, "encoding", None) or "utf-8", "backslashreplace"))
+
+    def _write_json(self, text: str) -> None:
+        if self._fence is not None:
+            from harness.app.run.workflow_commands import escape_json
+
+            text = escape_json(text)
+        self._write(f"{text}\n".encode("ascii"))
+
+    def _write(self, data: bytes) -> None:
+        # Kept until it is out: a line that an interrupt cut is finished before the next one begins.
+        self._pending += data
+        self._drain()
+
+    def _drain(self) -> None:
+        while self._pending and self._reader is Reader.THERE:
+            if not self._wait():
+                self._lose(Reader.STALLED)
+                return
+            try:
+                count = os.write(self._descriptor, self._pending[:PIECE_BYTES])
+            except BlockingIOError:  # another writer was faster, and the pipe was made non-blocking by somebody
+                continue
+            except BrokenPipeError:
+                self._lose(Reader.GONE)
+            except OSError as error:
+                self.why = f"stdout cannot be written: {error.strerror}"
+                self._lose(Reader.FAILED)
+            else:
+                del self._pending[:count]
+
+    def _wait(self) -> bool:
+        """Wait until something can be written, or writing would say what is wrong; False: it was asked to stop meanwhile."""
+        patience = self._patience
+        while not self._writable.poll(WAIT_MS):
+            patience -= self._asked_to_stop()
+            if patience <= 0:
+                self.why = "stdout is not read; what was to be written there is not complete"
+                return False
+        return True
+
+    def _lose(self, reader: Reader) -> None:
+        """Give stdout up, so that nothing written there later, at Python's end either, waits or fails."""
+        self._reader = reader
+        self._pending.clear()
+        null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(null, self._descriptor)
+        os.close(null)
+        self._on_broken()
+
+
+def _marked(text: str) -> str:
+    """Return the answer for a terminal, on which the trace is written too: no line of it can pass for one of ours."""
+    return "\n".join(f"  {line}" if line else "" for line in visible(text).split("\n"))

@@ -1,0 +1,26 @@
+"""`harness schema`: print the schema of what the program writes for other programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from harness.log.schema import json_schema
+from harness.session.exits import Exit
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
+
+
+def schema_command(arguments: Namespace, environment: Mapping[str, str]) -> int:  # noqa: ARG001 - as all commands
+    """Write the JSON Schema of a record of the action log, or of a run's result, and return the exit code."""
+    if arguments.action == "result":
+        from harness.app.run.result import RESULT_SCHEMA
+
+        schema: Mapping[str, object] = RESULT_SCHEMA
+    else:
+        schema = json_schema()
+    sys.stdout.write(json.dumps(schema, indent=2) + "\n")
+    return Exit.DONE

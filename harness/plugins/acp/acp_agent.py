@@ -1,0 +1,378 @@
+"""The agent's side of the Agent Client Protocol: each request of the client, and which session it goes to.
+
+The main thread reads, and never waits for a session or for the client. INVARIANT: no session is left without an end in its
+log, however the client went.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import traceback
+from _thread import start_new_thread
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from acp import PROTOCOL_VERSION
+from acp.schema import (
+    AgentCapabilities,
+    CancelNotification,
+    CloseSessionRequest,
+    Implementation,
+    InitializeRequest,
+    InitializeResponse,
+    ListSessionsRequest,
+    LoadSessionRequest,
+    McpCapabilities,
+    NewSessionRequest,
+    PromptCapabilities,
+    PromptRequest,
+    SessionCapabilities,
+    SessionCloseCapabilities,
+    SessionListCapabilities,
+    SetSessionModeRequest,
+)
+from pydantic import BaseModel, ValidationError
+
+from harness import __version__
+from harness.actions import JsonValue
+from harness.app.commands.mode import Mode
+from harness.errors import HarnessError
+from harness.messages import RunResult, StopReason
+from harness.plugins.acp.client_wire import (
+    NO_SUCH_SESSION,
+    UNKNOWN_METHOD,
+    ClientAnswer,
+    ClientWire,
+    RefusedRequest,
+)
+from harness.plugins.acp.served_session import ServedSession, session_arguments
+from harness.plugins.acp.stored_sessions import listed_sessions
+from harness.session.config.settings import settings_from
+from harness.session.state import State, current_folder
+from harness.terminal.console import complain
+from harness.text.json_rpc import LineSplitter, RefusedLine, RpcCode, RpcKind, RpcMessage, read_message
+from harness.text.visible import visible_line
+
+BLOCK_BYTES = 1 << 16
+NUDGE_MILLISECONDS = 50
+END_SECONDS = 0.05
+"""Between two looks whether a session has ended."""
+HURRIED = 2
+"""Signals until the sessions are left as they are."""
+DRAIN_SECONDS = 2.0
+"""How long the client has, at the end, to read what it was told."""
+MOST_SESSIONS = 100
+"""Open at once."""
+MOST_NAME = 200
+
+_Params = TypeVar("_Params", bound=BaseModel)
+
+
+class AcpAgent:
+    """One client, and its sessions."""
+
+    def __init__(
+        self, arguments: Namespace, environment: Mapping[str, str], source: int, target: int, wake: tuple[int, int]
+    ) -> None:
+        """Take the flags, what the client is read from and written to, and a pipe by which `run` is woken."""
+        self._arguments = arguments
+        self._environment = environment
+        self._source = source
+        self._waking, self._wake = wake
+        self._wire = ClientWire(target, self._wake_up)
+        self._client = ""
+        self._records: bool = arguments.records
+        self._is_begun = False
+        self._stopped = 0
+        self._sessions: dict[str, ServedSession] = {}
+        self._all: list[ServedSession] = []
+        self._requests: Mapping[str, Callable[[RpcMessage], Mapping[str, JsonValue] | None]] = {
+            "authenticate": lambda _: {},
+            "session/new": self._new,
+            "session/load": self._load,
+            "session/list": self._list,
+            "session/prompt": self._prompt,
+            "session/set_mode": self._set_mode,
+            "session/close": self._close,
+        }
+
+    def stop(self) -> None:
+        """Have `run` end; the HURRIED time without waiting for the sessions. May be called by a signal's function."""
+        self._stopped += 1
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        """Let `run` look whether it is to end. Any thread may call this."""
+        try:
+            os.write(self._wake, b"x")
+        except OSError:
+            pass  # it is full, or nobody waits any more
+
+    def run(self) -> str:
+        """Do what the client asks until its end, or `stop`; return why a log has no good end, or nothing."""
+        try:
+            self._read()
+        finally:
+            problem = self._end()
+        return problem
+
+    def _read(self) -> None:
+        lines = LineSplitter()
+        waiting = select.poll()
+        waiting.register(self._source, select.POLLIN)
+        waiting.register(self._waking, select.POLLIN)
+        while not self._is_over:
+            stopping = any(one.is_stopping for one in self._all)
+            ready = {number for number, _ in waiting.poll(NUDGE_MILLISECONDS if stopping else None)}
+            for one in self._all:
+                one.nudge()
+            if self._source not in ready or self._is_over:
+                continue
+            block = _block_from(self._source)
+            if not block:
+                break
+            for line in lines.add(block):
+                self._take(line)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._stopped > 0 or self._wire.is_gone
+
+    def _end(self) -> str:
+        why = "the program was told to end" if self._stopped else "the client closed its side"
+        told = StopReason.INTERRUPTED if self._stopped else StopReason.COMPLETED
+        self._wire.close()
+        for one in self._all:
+            one.end(RunResult(stop=told, text="", detail=why))
+        for one in self._all:
+            while not one.is_over(END_SECONDS) and self._stopped < HURRIED:
+                one.nudge()
+        self._wire.drain(DRAIN_SECONDS)
+        return next((one.log_problem for one in self._all if one.log_problem), "")
+
+    # Messages
+
+    def _take(self, line: bytes) -> None:
+        message = read_message(line)
+        if isinstance(message, RefusedLine):
+            self._refuse(message)
+        elif message.kind is RpcKind.RESPONSE:
+            self._wire.answered(message)
+        elif message.kind is RpcKind.REQUEST:
+            self._answer(message.id, lambda: self._asked(message))
+        elif message.method == "session/cancel":
+            self._cancel(message)
+
+    def _refuse(self, refused: RefusedLine) -> None:
+        for identity in refused.asks or (() if refused.answers else ("null",)):
+            self._wire.error(identity, RefusedRequest(refused.code, f"the line was refused: {refused.why}"))
+        for identity in refused.answers:
+            self._wire.settle(identity, ClientAnswer(problem=f"the client's answer was refused: {refused.why}"))
+
+    def _asked(self, message: RpcMessage) -> Mapping[str, JsonValue] | None:
+        """Do what is asked, and return the answer; None where a session's thread gives it. Raises RefusedRequest."""
+        if message.method == "initialize":
+            return self._initialize(message)
+        handle = self._requests.get(message.method)
+        if handle is None:
+            raise RefusedRequest(UNKNOWN_METHOD, f"there is no method {visible_line(message.method, MOST_NAME)}")
+        if not self._is_begun:
+            raise RefusedRequest(RpcCode.REQUEST, "initialize comes first")
+        return handle(message)
+
+    def _answer(self, identity: str, work: Callable[[], Mapping[str, JsonValue] | None]) -> None:
+        """Answer a request with what `work` returns, or with what is wrong. In any thread."""
+        try:
+            result = work()
+        except RefusedRequest as refused:
+            self._wire.error(identity, refused)
+        except HarnessError as error:
+            self._wire.error(identity, RefusedRequest(RpcCode.INTERNAL, str(error)))
+        except Exception as error:  # noqa: BLE001 - a bug is an error for the client, and the other sessions go on
+            told = f"internal error: {type(error).__name__}: {error}"
+            complain(told)
+            if self._environment.get("HARNESS_DEBUG"):
+                traceback.print_exc()
+            self._wire.error(identity, RefusedRequest(RpcCode.INTERNAL, told))
+        else:
+            if result is not None:
+                self._wire.result(identity, result)
+
+    def _initialize(self, message: RpcMessage) -> Mapping[str, JsonValue]:
+        asked = _read(InitializeRequest, message)
+        if asked.client_info is not None:
+            self._client = visible_line(f"{asked.client_info.name} {asked.client_info.version}", MOST_NAME)
+        own = (asked.field_meta or {}).get("harness")
+        self._records = self._records or (isinstance(own, dict) and own.get("records") is True)
+        self._is_begun = True
+        return _fields(
+            InitializeResponse(
+                protocol_version=PROTOCOL_VERSION,
+                agent_info=Implementation(name="harness", title="harness", version=__version__),
+                auth_methods=[],
+                agent_capabilities=AgentCapabilities(
+                    load_session=True,
+                    prompt_capabilities=PromptCapabilities(image=self._sees(), audio=False, embedded_context=True),
+                    mcp_capabilities=McpCapabilities(http=False, sse=False),
+                    session_capabilities=SessionCapabilities(
+                        list=SessionListCapabilities(), close=SessionCloseCapabilities()
+                    ),
+                ),
+            )
+        )
+
+    def _sees(self) -> bool:
+        """Say whether the model of new sessions is sent pictures; not where that cannot be known yet."""
+        try:
+            return settings_from(self._arguments, self._environment, current_folder()).pictures.value
+        except HarnessError:
+            return False  # said where a session is begun
+
+    # Sessions
+
+    def _new(self, message: RpcMessage) -> None:
+        asked = _read(NewSessionRequest, message)
+        self._open(message.id, asked.cwd, "", _not_taken(asked))
+
+    def _load(self, message: RpcMessage) -> None:
+        asked = _read(LoadSessionRequest, message)
+        if asked.session_id in self._sessions:
+            raise RefusedRequest(RpcCode.REQUEST, "this session is open here already")
+        self._open(message.id, asked.cwd, asked.session_id, _not_taken(asked))
+
+    def _open(self, identity: str, folder: str, name: str, notes: list[str]) -> None:
+        """Let a session begin, on its own thread, which answers. Raises RefusedRequest."""
+        if not os.path.isabs(folder) or not os.path.isdir(folder):
+            raise RefusedRequest(
+                RpcCode.PARAMS, f"cwd is no folder by its absolute path: {visible_line(folder, 1_000)}"
+            )
+        self._all = [one for one in self._all if not one.is_over(0)]
+        if len(self._all) >= MOST_SESSIONS:
+            raise RefusedRequest(RpcCode.REQUEST, f"{MOST_SESSIONS} sessions are open; close one")
+        session = ServedSession(
+            session_arguments(self._arguments, folder),
+            self._environment,
+            self._wire,
+            client=self._client,
+            records=self._records,
+        )
+        self._all.append(session)
+        if name:
+            self._sessions[name] = session
+        session.take(lambda: self._answer(identity, lambda: self._opened(session, name, notes)))
+        session.take(session.begun)
+
+    def _opened(self, session: ServedSession, name: str, notes: list[str]) -> Mapping[str, JsonValue]:
+        try:
+            told = session.open(name)
+        except BaseException:
+            self._sessions.pop(name, None)
+            session.end(RunResult(stop=StopReason.INTERNAL_ERROR, text=""))
+            raise
+        self._sessions[str(told["sessionId"])] = session
+        for note in notes:
+            complain(note)
+        if notes:
+            told["_meta"] = _with_notes(told.get("_meta"), notes)
+        return told
+
+    def _list(self, message: RpcMessage) -> None:
+        asked = _read(ListSessionsRequest, message)
+
+        def work() -> Mapping[str, JsonValue]:
+            found = listed_sessions(State.of(self._environment), asked.cwd)
+            return {"sessions": [_fields(one) for one in found]}
+
+        start_new_thread(self._answer, (message.id, work))  # there may be many logs
+
+    def _prompt(self, message: RpcMessage) -> None:
+        asked = _read(PromptRequest, message)
+        session = self._session(asked.session_id)
+        self._begin(message.id, session, lambda: session.prompt(asked.prompt))
+
+    def _set_mode(self, message: RpcMessage) -> None:
+        asked = _read(SetSessionModeRequest, message)
+        session = self._session(asked.session_id)
+        if asked.mode_id not in [one.value for one in Mode]:
+            raise RefusedRequest(RpcCode.PARAMS, f"there is no mode {visible_line(asked.mode_id, MOST_NAME)}")
+
+        def work() -> Mapping[str, JsonValue]:
+            session.set_mode(asked.mode_id)
+            return {}
+
+        self._begin(message.id, session, work)
+
+    def _begin(self, identity: str, session: ServedSession, work: Callable[[], Mapping[str, JsonValue]]) -> None:
+        """Let a session do something, unless it does something already. Raises RefusedRequest."""
+        if not session.begins():
+            raise RefusedRequest(
+                RpcCode.REQUEST, "a prompt of this session runs: one at a time; session/cancel ends it"
+            )
+
+        def then_done() -> Mapping[str, JsonValue]:
+            try:
+                return work()
+            finally:
+                session.is_done()
+
+        session.take(lambda: self._answer(identity, then_done))
+
+    def _close(self, message: RpcMessage) -> Mapping[str, JsonValue]:
+        asked = _read(CloseSessionRequest, message)
+        self._session(asked.session_id).end(RunResult(stop=StopReason.COMPLETED, text="", detail="closed"))
+        del self._sessions[asked.session_id]
+        return {}
+
+    def _cancel(self, message: RpcMessage) -> None:
+        try:
+            session = self._sessions.get(CancelNotification.model_validate(message.params).session_id)
+        except ValidationError:
+            return
+        if session is not None:
+            session.cancel()
+
+    def _session(self, name: str) -> ServedSession:
+        session = self._sessions.get(name)
+        if session is None or session.is_over(0):
+            raise RefusedRequest(NO_SUCH_SESSION, f"no session {visible_line(name, MOST_NAME)} is open here")
+        return session
+
+
+def _read(shape: type[_Params], message: RpcMessage) -> _Params:
+    """Return the parameters of a request. Raises RefusedRequest."""
+    try:
+        return shape.model_validate(message.params)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise RefusedRequest(RpcCode.PARAMS, visible_line(f"{where}: {first['msg']}", 500)) from None
+
+
+def _fields(shape: BaseModel) -> dict[str, JsonValue]:
+    fields: dict[str, JsonValue] = shape.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return fields
+
+
+def _not_taken(asked: NewSessionRequest | LoadSessionRequest) -> list[str]:
+    """Return what is said of what a client gives to a session, and which the user's own configuration alone can give."""
+    notes = []
+    if asked.mcp_servers:
+        names = visible_line(", ".join(one.name for one in asked.mcp_servers), MOST_NAME)
+        notes.append(f"the client's MCP servers are not used ({names}): servers come from your own configuration alone")
+    if asked.additional_directories:
+        notes.append("the client's further folders are not used: name them with --add-dir")
+    return notes
+
+
+def _with_notes(meta: Any, notes: list[str]) -> JsonValue:
+    own = meta["harness"]
+    return {"harness": {**own, "notes": [*own["notes"], *notes]}}
+
+
+def _block_from(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, BLOCK_BYTES)
+    except OSError:
+        return b""

@@ -1,0 +1,198 @@
+"""A question of the gate, put to the client: `session/request_permission`; and outside as well, where somebody is there.
+
+INVARIANT: a yes of the client's is the answer to this very request, by the id of an option that was offered with it. Whatever
+else comes, or nothing, is a no. What cannot be shown whole is not asked about at all. The first answer counts, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from acp.schema import PermissionOption, RequestPermissionRequest, RequestPermissionResponse, ToolCallUpdate
+from pydantic import ValidationError
+
+from harness.actions import Action, Effects, JsonValue
+from harness.gate.approval import Answer, Approval, nobody
+from harness.plugins.acp.client_wire import ClientAnswer, OpenQuestion
+from harness.plugins.acp.session_updates import kind_of, text_content, title_of, whole
+from harness.policy.destruction import destroys
+from harness.policy.grant_offers import Offer
+from harness.policy.session_grants import GrantScope
+from harness.policy.verdict import Verdict
+from harness.process.environment import child_environment
+from harness.record import replace
+from harness.session.approver.standing_question import AskOutside, StandingQuestion
+from harness.terminal.grant_list import offered_rows
+from harness.terminal.question import Question, Usual, by_model, question_rows
+from harness.terminal.question_help import facet_rows
+from harness.terminal.row_text import Row
+from harness.text.visible import visible_line
+
+BY = "client"
+"""Whose the answer is, as the log has it: what sits behind the client is not known here."""
+ASKS = "session/request_permission"
+ALLOW, REFUSE, STOP, GRANT = "allow", "refuse", "stop", "session-"
+WIDTH = 100
+"""Columns that a question is made for."""
+MOST_CHARACTERS = 1_000_000
+"""Of a question: a client that gets more might show a part of it."""
+LOOK_SECONDS = 0.1
+"""How often it is looked whether somebody outside has answered."""
+TOO_LARGE = "it cannot be shown whole to anybody: make it in smaller steps"
+
+
+class AskedClient(NamedTuple):
+    """What a question is made of, besides the call."""
+
+    text: str
+    options: tuple[PermissionOption, ...]
+    offer: Offer | None
+
+
+class ClientApprover:
+    """Asks the client of one session."""
+
+    def __init__(
+        self,
+        ask: Callable[[Mapping[str, JsonValue]], OpenQuestion],
+        *,
+        confinement: Callable[[str, Effects], str],
+        environment: Mapping[str, str],
+        offer: Callable[[Action, Verdict], Offer | str],
+        mask: Callable[[str], str],
+        call: Callable[[], str],
+        outside: AskOutside,
+        client: str,
+    ) -> None:
+        """`ask` sends a request with these parameters, but for the session. `confinement` says how a call is held, `offer` what
+        may be granted at a question; `mask` masks a call's summary, which goes into a title; `call` names a call of the
+        model's; `outside` asks somebody else as well; `client` is what the client calls itself.
+        """
+        self._ask = ask
+        self._confinement = confinement
+        self._environment = environment
+        self._offer = offer
+        self._mask = mask
+        self._call = call
+        self._outside = outside
+        self._client = client
+        self._others = 0
+        """Questions that were about no call of the conversation's model: of hooks, servers, helpers."""
+
+    def __call__(self, action: Action, verdict: Verdict) -> Approval:
+        """Ask about `action`, and return the answer."""
+        asked = self._asked(action, verdict) if action.shown_whole else None
+        if asked is None or len(asked.text) > MOST_CHARACTERS:
+            return nobody(TOO_LARGE)
+        call = ToolCallUpdate(
+            tool_call_id=self._name_of(action),
+            title=whole(title_of(action.tool, self._mask(action.summary))),
+            kind=kind_of(action.tool),
+            status="pending",
+            content=[text_content(asked.text)],
+        )
+        request = RequestPermissionRequest(session_id="", tool_call=call, options=list(asked.options))
+        fields: dict[str, JsonValue] = request.model_dump(mode="json", by_alias=True, exclude_none=True)
+        standing = self._outside(action, verdict) if by_model(action) else ""
+        try:
+            approval = _first(self._ask(fields), asked, None if isinstance(standing, str) else standing)
+            return replace(approval, who=self._client) if approval.by == BY else approval
+        finally:
+            if not isinstance(standing, str):
+                standing.withdraw()
+
+    def _name_of(self, action: Action) -> str:
+        if by_model(action) and not action.asked_by:
+            return self._call()
+        self._others += 1
+        return f"question-{self._others}"
+
+    def _asked(self, action: Action, verdict: Verdict) -> AskedClient:
+        reasons = destroys(action)
+        found = self._offer(action, verdict) if by_model(action) and not reasons else None
+        offer = found if isinstance(found, Offer) else None
+        question = self._question(action, verdict, reasons)
+        text = "\n".join(
+            (
+                question.title(WIDTH),
+                *_texts(question_rows(question, WIDTH)),
+                "what decides about each part:",
+                *_texts(facet_rows(verdict, WIDTH)),
+                *(_granted_texts(offer) if offer else ()),
+            )
+        )
+        return AskedClient(whole(text), tuple(_options(reasons, offer)), offer)
+
+    def _question(self, action: Action, verdict: Verdict, reasons: tuple[str, ...]) -> Question:
+        """Return the question, in which nothing counts as usual: whoever reads it may know nothing else of the session."""
+        given = child_environment(self._environment)
+        own = tuple(sorted(name for name in given if given[name] == self._environment.get(name)))
+        return Question(
+            action=action,
+            verdict=verdict,
+            confinement=action.held or self._confinement(action.tool, verdict.effects),
+            variables=own,
+            set_variables=len(given) - len(own),
+            destroys=reasons,
+        )
+
+
+def _texts(rows: tuple[Row, ...] | list[Row]) -> Iterator[str]:
+    return (row.text.rstrip() for row in rows)
+
+
+def _granted_texts(offer: Offer) -> Iterator[str]:
+    yield "what may be allowed for this session:"
+    yield from _texts(offered_rows(offer, WIDTH, usual=Usual()))
+
+
+def _options(reasons: tuple[str, ...], offer: Offer | None) -> Iterator[PermissionOption]:
+    once = f"Allow once. THIS DESTROYS: {'; '.join(reasons)}" if reasons else "Allow once"
+    yield PermissionOption(option_id=ALLOW, name=whole(visible_line(once, 500)), kind="allow_once")
+    for number, choice in enumerate(offer.choices if offer else (), 1):
+        name = visible_line(f"Allow for this session [{number}]: {choice.name}", 200)
+        yield PermissionOption(option_id=f"{GRANT}{number}", name=whole(name), kind="allow_always")
+    yield PermissionOption(option_id=REFUSE, name="Refuse", kind="reject_once")
+    yield PermissionOption(option_id=STOP, name="Refuse and stop the turn", kind="reject_once")
+
+
+def _first(question: OpenQuestion, asked: AskedClient, standing: StandingQuestion | None) -> Approval:
+    """Wait for the client's answer, or for one from outside."""
+    while True:
+        answer = question.answer(None if standing is None else LOOK_SECONDS)
+        if answer is not None:
+            return _approval(answer, asked)
+        if standing is None or (approval := standing.look()) is None:
+            continue
+        if approval.answer is not Answer.NOBODY:
+            return approval
+        standing.withdraw()
+        standing = None
+
+
+def _approval(answer: ClientAnswer, asked: AskedClient) -> Approval:
+    """Return what an answer means. Total: a client may answer anything."""
+    if answer.withdrawn:
+        return Approval(answer=Answer.STOP, by=BY)
+    if answer.problem:
+        return nobody(visible_line(answer.problem, 500))
+    try:
+        outcome = RequestPermissionResponse.model_validate(answer.result).outcome
+    except ValidationError:
+        return Approval(answer=Answer.NO, by=BY, words="its answer makes no sense")
+    if outcome.outcome == "cancelled":
+        return Approval(answer=Answer.STOP, by=BY)
+    chosen = outcome.option_id
+    if chosen not in [option.option_id for option in asked.options]:
+        return Approval(answer=Answer.NO, by=BY, words="its answer is none of those that were offered")
+    match chosen:
+        case "allow":
+            return Approval(answer=Answer.YES, by=BY)
+        case "stop":
+            return Approval(answer=Answer.STOP, by=BY)
+        case _ if chosen.startswith(GRANT) and asked.offer is not None:
+            choice = asked.offer.choices[int(chosen.removeprefix(GRANT)) - 1]
+            return Approval(answer=Answer.YES, by=BY, scope=GrantScope.SESSION, patterns=choice.patterns)
+        case _:
+            return Approval(answer=Answer.NO, by=BY)

@@ -1,0 +1,184 @@
+"""The wire to the client: whole lines to it, in order; what it is asked, and its answers.
+
+INVARIANT: an answer counts only while its very question stands. One that nobody asked for, one that comes before its
+question, and a second one are dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from harness.actions import JsonValue
+from harness.record import Record
+from harness.safe_files import write_whole
+from harness.text.json_rpc import RpcMessage
+
+MOST_WAITING_BYTES = 8 * 1024 * 1024
+"""Who works waits for a client that does not read, when so much waits for it."""
+UNKNOWN_METHOD, NO_SUCH_SESSION = -32601, -32002
+"""As JSON-RPC 2.0 and the Agent Client Protocol number them; see also text/json_rpc.py."""
+
+
+class RefusedRequest(Exception):
+    """A request of the client that is answered with an error."""
+
+    def __init__(self, code: int, message: str, data: JsonValue = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.data = data
+
+
+class ClientAnswer(Record):
+    """What came of a question to the client."""
+
+    result: JsonValue = None
+    problem: str = ""
+    """Why there is no result."""
+    withdrawn: bool = False
+    """Whether nobody wants to know any more."""
+
+
+class OpenQuestion:
+    """One question to the client that stands until it is settled."""
+
+    def __init__(self) -> None:
+        self._answers: queue.SimpleQueue[ClientAnswer] = queue.SimpleQueue()
+
+    def settle(self, answer: ClientAnswer) -> None:
+        """Let whoever waits go on. Any thread may call this; the first counts."""
+        self._answers.put(answer)
+
+    def withdraw(self) -> None:
+        """Let whoever waits go on without an answer."""
+        self.settle(ClientAnswer(withdrawn=True))
+
+    def answer(self, seconds: float | None = None) -> ClientAnswer | None:
+        """Wait for it, at most so long (None: without an end), and return it; None where none came."""
+        try:
+            return self._answers.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+
+class ClientWire:
+    """Writes to the client on a thread of its own, so that nobody who reads from it ever waits for it."""
+
+    def __init__(self, descriptor: int, on_gone: Callable[[], None]) -> None:
+        """`on_gone` is called, on that thread, when nobody reads any more."""
+        self._descriptor = descriptor
+        self._on_gone = on_gone
+        self._changed = threading.Condition()
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0
+        self._is_over = False
+        """Whether the end has come: nobody waits any more, for room or for an answer."""
+        self.is_gone = False
+        """Whether nobody reads."""
+        self._is_idle = True
+        self._asked = 0
+        self._open: dict[str, OpenQuestion] = {}
+        threading.Thread(target=self._write, name="harness-client", daemon=True).start()
+
+    def tell(self, method: str, params: Mapping[str, JsonValue]) -> None:
+        """Notify the client. Waits where too much waits for it already: for the threads of sessions."""
+        line = _line({"method": method, "params": dict(params)})
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_over or self._bytes < MOST_WAITING_BYTES)
+            self._put(line)
+
+    def result(self, identity: str, result: Mapping[str, JsonValue]) -> None:
+        """Answer a request, whose id is this JSON text."""
+        self._at_once({"id": json.loads(identity), "result": dict(result)})
+
+    def error(self, identity: str, refused: RefusedRequest) -> None:
+        """Answer a request with an error; the id `null` is of one that could not be read."""
+        fields: dict[str, JsonValue] = {"code": refused.code, "message": str(refused)}
+        if refused.data is not None:
+            fields["data"] = refused.data
+        self._at_once({"id": json.loads(identity), "error": fields})
+
+    def ask(self, method: str, params: Mapping[str, JsonValue]) -> OpenQuestion:
+        """Ask the client, under an id that no other question has."""
+        question = OpenQuestion()
+        with self._changed:
+            if self._is_over:
+                question.settle(_GONE)
+                return question
+            self._asked += 1
+            self._open[str(self._asked)] = question
+            self._put(_line({"id": self._asked, "method": method, "params": dict(params)}))
+        return question
+
+    def answered(self, message: RpcMessage) -> None:
+        """Take an answer of the client's."""
+        if "error" in message.fields:
+            error = message.fields["error"]
+            told = error.get("message") if isinstance(error, dict) else None
+            self.settle(message.id, ClientAnswer(problem=f"the client answered with an error: {told}"))
+        else:
+            self.settle(message.id, ClientAnswer(result=message.fields.get("result")))
+
+    def settle(self, identity: str, answer: ClientAnswer) -> None:
+        """Settle the question with that id, if it stands."""
+        with self._changed:
+            question = self._open.pop(identity, None)
+        if question is not None:
+            question.settle(answer)
+
+    def close(self) -> None:
+        """Settle all questions, and let nobody wait for the client any more. May be called again."""
+        with self._changed:
+            questions = [*self._open.values()]
+            self._open.clear()
+            self._is_over = True
+            self._changed.notify_all()
+        for question in questions:
+            question.settle(_GONE)
+
+    def drain(self, seconds: float) -> None:
+        """Wait until all is written, at most so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_idle and not self._lines, seconds)
+
+    def _at_once(self, fields: Mapping[str, JsonValue]) -> None:
+        with self._changed:
+            self._put(_line(fields))
+
+    def _put(self, line: bytes) -> None:
+        if self.is_gone:
+            return
+        self._lines.append(line)
+        self._bytes += len(line)
+        self._changed.notify_all()
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                self._is_idle = True
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: bool(self._lines))
+                self._is_idle = False
+                line = self._lines.popleft()
+            try:
+                write_whole(self._descriptor, line)
+            except OSError:
+                with self._changed:
+                    self.is_gone = self._is_idle = True
+                    self._lines.clear()
+                self.close()
+                self._on_gone()
+                return
+            with self._changed:
+                self._bytes -= len(line)
+                self._changed.notify_all()
+
+
+_GONE = ClientAnswer(problem="the client is gone")
+
+
+def _line(fields: Mapping[str, JsonValue]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **fields}, separators=(",", ":")).encode("ascii") + b"\n"

@@ -1,0 +1,129 @@
+"""The blocks of a prompt as the text that the model reads. Nothing is fetched: a link is its words and its address."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from acp.schema import (
+    AudioContentBlock,
+    EmbeddedResourceContentBlock,
+    ImageContentBlock,
+    ResourceContentBlock,
+    TextContentBlock,
+    TextResourceContents,
+)
+
+from harness.app.repl.attached_files import MOST_FILES
+from harness.app.run.run_prompt import MAX_PROMPT_CHARACTERS
+from harness.messages import Picture
+from harness.plugins.acp.client_wire import RefusedRequest
+from harness.plugins.media.picture_page import PictureTaker
+from harness.plugins.media.pictures import PictureError, clean_picture
+from harness.record import Record
+from harness.text.json_rpc import RpcCode
+from harness.text.visible import visible_line
+
+MOST_NAME = 2_000
+Block: TypeAlias = (
+    TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
+)
+
+
+class SaidPrompt(Record):
+    """What goes to the model."""
+
+    text: str
+    pictures: tuple[Picture, ...] = ()
+
+
+def said_prompt(
+    blocks: Sequence[Block], redact: Callable[[str], str], expanded: Callable[[str], SaidPrompt], taker: PictureTaker
+) -> SaidPrompt:
+    """Return what the person says: their words and links in their order, and behind them what they attached.
+
+    What is attached is masked by `redact`, as the results of tools are; the person's own words are theirs, and `expanded`
+    turns a command that they call into what it says. Pictures are kept by `taker`. Raises what `expanded` raises, and
+    RefusedRequest for sound, other bytes, no words, more than the log takes, and a picture that is not taken.
+    """
+    said: list[str] = []
+    attached: list[str] = []
+    for block in blocks:
+        match block:
+            case TextContentBlock():
+                said.append(block.text)
+            case ResourceContentBlock():
+                said.append(
+                    f"[{visible_line(block.title or block.name, MOST_NAME)}]({visible_line(block.uri, MOST_NAME)})"
+                )
+            case EmbeddedResourceContentBlock(resource=TextResourceContents() as resource):
+                uri = visible_line(resource.uri, MOST_NAME)
+                said.append(f"[{uri}]" if said else "")
+                attached.append(f"Attached by the person, {uri}:\n{fenced(redact(resource.text))}")
+            case ImageContentBlock():
+                continue
+            case _:
+                what = getattr(block, "type", "")
+                told = f"a prompt takes text, links, attached text and pictures; not {what}"
+                raise RefusedRequest(RpcCode.PARAMS, told)
+    first = expanded("".join(said).rstrip())
+    text = "\n\n".join(part for part in (first.text, *attached) if part)
+    if not text:
+        raise RefusedRequest(RpcCode.PARAMS, "the prompt is empty")
+    if len(text) > MAX_PROMPT_CHARACTERS:
+        raise RefusedRequest(
+            RpcCode.PARAMS, f"the prompt has {len(text):,} characters, and the log takes {MAX_PROMPT_CHARACTERS:,}"
+        )
+    return SaidPrompt(text=text, pictures=(*first.pictures, *_pictures(blocks, taker)))
+
+
+def _pictures(blocks: Sequence[Block], taker: PictureTaker) -> tuple[Picture, ...]:
+    """Return the pictures of a prompt, kept by `taker` without their metadata, each once.
+
+    By their bytes alone: a link beside them is not followed, nor the type believed that the client names. Raises
+    RefusedRequest where the model takes none, for more than a prompt may have, and for what is no picture or too large.
+    """
+    given = [block for block in blocks if isinstance(block, ImageContentBlock)]
+    if given and taker.why_not:
+        raise RefusedRequest(RpcCode.PARAMS, f"the model gets no pictures: {taker.why_not}")
+    if len(given) > MOST_FILES:
+        raise RefusedRequest(RpcCode.PARAMS, f"a prompt takes at most {MOST_FILES} pictures")
+    try:
+        clean = [clean_picture(_bytes_of(block)) for block in given]
+        return tuple(dict.fromkeys(taker.keep(picture) for picture in clean))
+    except PictureError as error:
+        raise RefusedRequest(RpcCode.PARAMS, f"a picture cannot be taken; {error}") from None
+    except OSError as error:
+        raise RefusedRequest(RpcCode.INTERNAL, f"a picture cannot be kept beside the log: {error.strerror}") from None
+
+
+def _bytes_of(block: ImageContentBlock) -> bytes:
+    """Return the bytes of a picture. Raises PictureError."""
+    try:
+        return base64.b64decode(block.data, validate=True)
+    except ValueError:  # binascii.Error is one
+        raise PictureError("its data is no Base64") from None
+
+
+def fenced(text: str) -> str:
+    """Return a text as a block of Markdown that nothing in it can end, or be drawn out of."""
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def in_code(text: str) -> str:
+    """Return one line as code within a line of Markdown."""
+    if not text:
+        return ""
+    marks = "`" * (_longest_run(text) + 1)
+    blank = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{marks}{blank}{text}{blank}{marks}"
+
+
+def _longest_run(text: str) -> int:
+    longest = run = 0
+    for char in text:
+        run = run + 1 if char == "`" else 0
+        longest = max(longest, run)
+    return longest

@@ -1,0 +1,51 @@
+"""`harness serve --stdio`: stdin and stdout are the client's, and nothing else reads or writes there."""
+
+from __future__ import annotations
+
+import os
+import signal
+from argparse import Namespace
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from harness.errors import UsageError
+from harness.session.exits import Exit
+from harness.session.own_folders import fix_modes
+from harness.session.signals import take_endings
+from harness.session.state import State
+from harness.terminal.console import own_streams
+
+MISSING = "harness serve needs a package that is not installed: pip install 'permission-harness[acp]'"
+NO_STDIO = (
+    "harness serve speaks over stdin and stdout alone: type `harness serve --stdio`, or let your editor start that"
+)
+
+
+def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Serve one client until its end; return the exit code. Raises UsageError for what fails before it begins."""
+    if not arguments.stdio:
+        raise UsageError(NO_STDIO)
+    if find_spec("acp") is None:
+        raise UsageError(MISSING)
+    from harness.plugins.acp.acp_agent import AcpAgent
+
+    fix_modes(State.of(environment))
+    source, target = own_streams()
+    waking, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    agent = AcpAgent(arguments, environment, source, target, (waking, wake))
+    numbers: list[int] = []
+
+    def on_signal(number: int, _frame: object) -> None:
+        numbers.append(number)
+        agent.stop()
+
+    # A signal may come to the thread of a session: the main one is woken by the pipe, whatever it waits for.
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    take_endings(on_signal)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
+    problem = agent.run()
+    if problem:
+        return Exit.LOG
+    if numbers:
+        return Exit.INTERRUPTED if numbers[0] == signal.SIGINT else Exit.TERMINATED
+    return Exit.DONE

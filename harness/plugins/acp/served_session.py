@@ -1,0 +1,452 @@
+"""One session that a client drives: a thread, a log, a model and an agent of its own; one thing at a time is done in it."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from acp.schema import CurrentModeUpdate, SessionMode, SessionModeState
+
+from harness.actions import Action, Effects, JsonValue
+from harness.app.commands.grants import asleep_words
+from harness.app.commands.mode import SAID, Mode
+from harness.app.commands.notes_to_model import NotesToModel
+from harness.app.commands.own_commands import called, said_in_run, slash_of
+from harness.app.repl.todo_list import todo_of
+from harness.app.resume import Carried, carried_lines
+from harness.audit.helper_tree import HelperTree
+from harness.errors import LogError, UsageError
+from harness.files.before_images import BeforeImages
+from harness.log.order import LogRecord
+from harness.loop.agent import Agent
+from harness.messages import RunResult, StopReason
+from harness.plugins.acp.client_approver import ASKS, ClientApprover
+from harness.plugins.acp.client_question import answer_of_client
+from harness.plugins.acp.client_wire import ClientWire, OpenQuestion, RefusedRequest
+from harness.plugins.acp.prompt_blocks import Block, SaidPrompt, said_prompt
+from harness.plugins.acp.session_updates import (
+    RecordUpdates,
+    Shown,
+    noted,
+    notification,
+    offered_commands,
+    planned,
+    replayed,
+    said,
+)
+from harness.plugins.acp.stored_sessions import MODE, carried_session
+from harness.policy.grant_offers import Offer
+from harness.policy.policy import Policy
+from harness.policy.verdict import Verdict
+from harness.redaction.stream import RedactedStream
+from harness.session.approver.session_approver import approver_outside
+from harness.session.config.settings import settings_from
+from harness.session.kept_grants import KeptGrants
+from harness.session.parts import SessionParts, about_of, agent_of
+from harness.session.policies import describe, with_plan_mode
+from harness.session.session_log import close_log
+from harness.session.state import State
+from harness.terminal.console import complain
+from harness.terminal.styles import Tone
+from harness.text.json_rpc import RpcCode
+from harness.text.visible import visible_line
+from harness.tools.ask_user import UserAnswer, UserQuestion
+
+if TYPE_CHECKING:
+    from harness.loop.run import Session
+
+UPDATE, RECORD = "session/update", "_harness/record"
+MOST_TOLD = 2_000
+FATAL = (StopReason.LOG_ERROR, StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
+"""How a session ends, too, of which a turn ended so."""
+
+
+class ServedSession:
+    """Runs what it is given, in order, on its own thread."""
+
+    def __init__(
+        self, arguments: Namespace, environment: Mapping[str, str], wire: ClientWire, *, client: str, records: bool
+    ) -> None:
+        """Take the flags of the command, with the session's folder; `client` is what drives it, for the log; `records`:
+        whether it is sent each record.
+        """
+        self._arguments = arguments
+        self._environment = environment
+        self._wire = wire
+        self.client = client
+        self._records = records
+        self._name = ""
+        self._early: list[LogRecord] | None = []
+        """Records that the client is not sent yet: it does not know the session's name."""
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="harness-session", daemon=True)
+        self._is_busy = threading.Lock()
+        """Held from when a prompt, or a change, is accepted until it is done."""
+        self._is_asked_to_stop = False
+        self._parts: SessionParts | None = None
+        self._opened: _Opened | None = None
+        self._last: RunResult | None = None
+        self._how: RunResult | None = None
+        """How the session is to end, once that is known."""
+        self._notes = NotesToModel()
+        self._question: OpenQuestion | None = None
+        """The one that was put last."""
+        self.log_problem = ""
+        """Why the log has no good end."""
+        self._thread.start()
+
+    # Of any thread
+
+    def take(self, work: Callable[[], None]) -> None:
+        """Have something done when all before it is done."""
+        self._work.put(work)
+
+    def begins(self) -> bool:
+        """Say whether a prompt or a change may begin now; then none other does until `is_done`."""
+        if not self._is_busy.acquire(blocking=False):
+            return False
+        if self._parts is not None:
+            self._parts.interrupt.clear()
+        self._is_asked_to_stop = False
+        return True
+
+    def is_done(self) -> None:
+        """Let the next one begin."""
+        self._is_busy.release()
+
+    def cancel(self) -> None:
+        """Ask what runs to stop, once; where nothing runs nothing happens."""
+        if self._is_busy.locked() and not self._is_asked_to_stop:
+            self._stop()
+
+    def end(self, how: RunResult) -> None:
+        """Have what runs stopped, and the session ended."""
+        self._stop()
+        self._how = self._how or how
+        self._work.put(None)
+
+    def nudge(self) -> None:
+        """Withdraw the question that the session waits for, where it shall stop: to be called again and again until it did, for
+        it begins to wait at a moment that no other thread can see.
+        """
+        if self._is_asked_to_stop and self._thread.is_alive() and (question := self._question) is not None:
+            question.withdraw()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether something has to be woken so that it stops."""
+        return self._is_asked_to_stop and (self._is_busy.locked() or self._work.qsize() > 0) and self._thread.is_alive()
+
+    def is_over(self, seconds: float) -> bool:
+        """Wait for the end, at most so long; say whether it has come."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _stop(self) -> None:
+        self._is_asked_to_stop = True
+        if self._parts is not None:
+            self._parts.interrupt.note()
+        self.nudge()
+
+    def _run(self) -> None:
+        try:
+            while (work := self._work.get()) is not None:
+                try:
+                    work()
+                except Exception as error:  # noqa: BLE001 - what comes next is to be answered all the same
+                    self.tell(f"internal error: {type(error).__name__}: {error}")
+        finally:
+            self._end(self._how or RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail="the session failed"))
+
+    # On its own thread
+
+    def open(self, name: str = "") -> dict[str, JsonValue]:
+        """Begin the session, or go on with the one that the client calls `name`, and show what was said in it before; return
+        what the client is told of it. Raises HarnessError.
+        """
+        arguments, state = self._arguments, State.of(self._environment)
+        carried = carried_session(state, name, arguments.cwd) if name else None
+        if carried is not None and arguments.model is None:
+            settings = settings_from(arguments, self._environment, arguments.cwd)
+            arguments.model = carried.model_for(settings, self._environment)
+        self._parts = parts = SessionParts(arguments, self._environment)
+        try:
+            opened = self._opened = _Opened(self, parts, carried)
+        except BaseException:
+            parts.close()
+            close_log(parts.state, parts.log)
+            raise
+        self._name = name or opened.session.identity
+        if carried is not None:
+            for update in replayed(carried.rebuilt.messages, parts.workspace.root):
+                self.show(update)
+            if items := todo_of(carried.rebuilt.messages):
+                self.show(planned(items))
+        return {"sessionId": self._name, **self._told(parts, opened)}
+
+    def begun(self) -> None:
+        """Do what waits until the client knows the session: send its first records and the commands that there are, import
+        what the first request needs.
+        """
+        early, self._early = self._early, None
+        for record in early or ():
+            self.record(record)
+        if self._opened is not None and self._opened.commands:
+            self.show(offered_commands(self._opened.commands))
+        if self._parts is not None:
+            self._parts.warm_up()
+
+    def prompt(self, blocks: Sequence[Block]) -> dict[str, JsonValue]:
+        """Work on what the person says, and return how the turn ended. Raises RefusedRequest for what went wrong."""
+        opened = self._the_opened()
+        prompt = said_prompt(blocks, self.redacted, opened.expanded, opened.pictures)
+        session, interrupted = opened.session, self._last is not None and self._last.stop is StopReason.INTERRUPTED
+        words = self._notes.message(prompt.text, session.messages, plans=opened.plans, interrupted=interrupted)
+        result = self._last = opened.agent.run(words, session, pictures=prompt.pictures)
+        opened.end_text()
+        return _ended(result, cancelled=self._is_asked_to_stop)
+
+    def set_mode(self, name: str) -> None:
+        """Let another mode hold. Raises PolicyError and LogError."""
+        self._the_opened().set_mode(Mode(name))
+
+    def redacted(self, text: str) -> str:
+        """Return text with the secrets that are known taken out."""
+        return text if self._parts is None else self._parts.redactor.redact(text)
+
+    def show(self, update: Shown) -> None:
+        """Show the client something of this session."""
+        self._wire.tell(UPDATE, notification(self._name, update))
+
+    def tell(self, said: str) -> None:
+        """Say one line to the person. In any thread."""
+        if self._name:
+            self.show(noted(visible_line(self.redacted(said), MOST_TOLD)))
+        else:
+            complain(said)
+
+    def record(self, record: LogRecord) -> None:
+        """Send a record, where the client wants them."""
+        if self._records and self._early is not None:
+            self._early.append(record)
+        elif self._records:
+            self._wire.tell(RECORD, {"sessionId": self._name, "record": dict(record)})
+
+    def ask(self, fields: Mapping[str, JsonValue]) -> OpenQuestion:
+        """Put a question to the client."""
+        self._question = self._wire.ask(ASKS, {**fields, "sessionId": self._name})
+        return self._question
+
+    @property
+    def about(self) -> dict[str, JsonValue]:
+        """What the log's first record says of the client."""
+        return {"client": self.client}
+
+    def _the_opened(self) -> _Opened:
+        if self._opened is None:
+            raise RuntimeError("the session was not opened")
+        return self._opened
+
+    def _told(self, parts: SessionParts, opened: _Opened) -> dict[str, JsonValue]:
+        """Return what the client is told of a session that was begun."""
+        modes = SessionModeState(
+            current_mode_id=Mode.ASK.value,
+            available_modes=[SessionMode(id=one.value, name=one.value, description=SAID[one]) for one in Mode],
+        )
+        notes: list[JsonValue] = [*opened.notes]
+        return {
+            "modes": modes.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "_meta": {
+                "harness": {
+                    "session": opened.session.identity,
+                    "log": parts.log.path,
+                    "model": parts.model.name,
+                    "policy": describe(parts.policy),
+                    "confinement": parts.level,
+                    "notes": notes,
+                }
+            },
+        }
+
+    def _end(self, how: RunResult) -> None:
+        opened, parts = self._opened, self._parts
+        if opened is None or parts is None:
+            return
+        last = self._last
+        parts.interrupt.clear()  # what asks at the end (a hook) is not what was to stop
+        try:
+            if last is None or last.stop is not StopReason.LOG_ERROR:
+                opened.agent.end(opened.session, last if last is not None and last.stop in FATAL else how)
+            close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
+        except LogError as error:
+            self.log_problem = str(error)
+            complain(self.log_problem)
+        finally:
+            parts.close()
+            parts.named_model().close()
+
+
+class _Opened:
+    """What a session has once it was begun."""
+
+    def __init__(self, served: ServedSession, parts: SessionParts, carried: Carried | None) -> None:
+        """Begin it. Raises LogError."""
+        self._served = served
+        self._parts = parts
+        self.pictures = parts.pictures
+        self._stream = RedactedStream(parts.redactor)
+        root = parts.workspace.root
+        kept = KeptGrants(parts.state.grants, parts.state.name_of(root), root)
+        self._updates = RecordUpdates(root, BeforeImages(parts.state.before_images), parts.redactor.redact)
+        self.approver = ClientApprover(
+            served.ask,
+            confinement=self._confinement,
+            environment=parts.environment,
+            offer=self._offer,
+            mask=parts.redactor.redact,
+            call=lambda: self._updates.asked,
+            outside=approver_outside(parts, lambda: self.agent.gate, self._offer, is_alone=False),
+            client=served.client,
+        )
+        self._helpers = HelperTree()
+        parts.on_wait, parts.tell, parts.ask_person = parts.interrupt.sleep, served.tell, self._answer
+        parts.log.observers.append(self._record)
+        about = {**about_of(parts, MODE), **served.about}
+        self.agent: Agent = agent_of(parts, approver=self.approver, about=about, on_text=self._text, kept=kept)
+        held = kept.read()
+        self.commands, left_out = slash_of(parts.words.commands)
+        notes = (*parts.system.notes, *parts.notes, *left_out, held.problem, *map(asleep_words, held.grants))
+        self.notes = [note for note in notes if note]
+        if carried is None:
+            self.session: Session = self.agent.start()
+        else:
+            self.notes += [line.text for line in carried_lines(carried, about) if line.tone is Tone.WARNING]
+            parts.redactor.note(" ".join(carried.rebuilt.marks))
+            parts.pictures.take_over(carried.rebuilt.messages, carried.found.path)
+            self.session = self.agent.start(carried=carried.messages(about), origin=carried.origin)
+        self._below_plan: Policy | None = None
+        """In plan mode, the policy that holds again when it is left."""
+
+    @property
+    def plans(self) -> bool:
+        """Whether plan mode holds."""
+        return self._below_plan is not None
+
+    def set_mode(self, wanted: Mode) -> None:
+        """Let another mode hold. Raises PolicyError and LogError."""
+        agent = self.agent
+        now = Mode.PLAN if self.plans else Mode.EDITS if agent.gate.allows_edits else Mode.ASK
+        if wanted is now:
+            return
+        plan = with_plan_mode(self._parts.policy) if wanted is Mode.PLAN else None
+        agent.log.session = self.session.identity
+        if self._below_plan is not None:
+            agent.change_policy(self.session, self._below_plan, "plan left")
+            self._below_plan = None
+        if agent.gate.allows_edits is not (wanted is Mode.EDITS):
+            agent.gate.allow_edits(on=wanted is Mode.EDITS)
+        if plan is not None:
+            agent.change_policy(self.session, plan, "plan")
+            self._below_plan = self._parts.policy
+
+    def expanded(self, words: str) -> SaidPrompt:
+        """Return what the person says; of a command its words, in the mode that it wants, with the files that they name.
+
+        Raises RefusedRequest for a command that there is not, or that wants another model; PolicyError, and what `Agent.do`
+        raises.
+        """
+        if not words.startswith("/"):
+            return SaidPrompt(text=words.strip())
+        from harness.app.repl.attached_files import attached
+
+        parts = self._parts
+        command = called(words, parts.words)
+        if command is not None and command.plans and not self.plans:
+            self.set_mode(Mode.PLAN)
+            mode = Mode.PLAN.value
+            self._served.show(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode))
+        try:
+            command_words = said_in_run(words, parts.words, parts.settings, plans=self.plans)
+        except UsageError as error:
+            raise RefusedRequest(RpcCode.PARAMS, str(error)) from None
+        if command_words is None:
+            return SaidPrompt(text=words)
+        for note in command_words.notes:
+            self._served.tell(note)
+        files = attached(
+            self.agent,
+            self.session,
+            command_words.words,
+            tell=self._served.tell,
+            home=parts.environment.get("HOME", ""),
+            root=parts.workspace.root,
+            approver=self.approver,
+        )
+        return SaidPrompt(text=files.behind(command_words.words), pictures=files.pictures)
+
+    def end_text(self) -> None:
+        """Show what of the model's text was held back."""
+        if rest := self._stream.finish():
+            self._served.show(said(rest))
+
+    def _text(self, delta: str) -> None:
+        if shown := self._stream.feed(delta):
+            self._served.show(said(shown))
+
+    def _record(self, record: LogRecord) -> None:
+        helper = self._helpers.record(record)
+        if helper is None and record["kind"] in ("model_response", "error"):
+            self.end_text()
+        for update in self._updates.of(record, helper):
+            self._served.show(update)
+        self._served.record(record)
+
+    def _answer(self, question: UserQuestion) -> UserAnswer:
+        redact = self._parts.redactor.redact
+        return answer_of_client(question, self._served.ask, call=self._updates.begun, mask=redact)
+
+    def _confinement(self, tool: str, effects: Effects) -> str:
+        return self.agent.gate.tools.confinement(tool, effects)
+
+    def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
+        return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)
+
+
+def _ended(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue]:
+    """Return the answer to a prompt. Raises RefusedRequest where the protocol has no stop reason for the end.
+
+    Its `refusal` means that the turn is forgotten, which none is here: what a hard block ended is an error, too.
+    """
+    usage = result.usage
+    meta: dict[str, JsonValue] = {
+        "stop": result.stop.value,
+        "detail": result.detail,
+        "turns": result.turns,
+        "refusals": result.refusals,
+        "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
+        "cost": result.cost,
+    }
+    match result.stop:
+        case _ if cancelled and result.stop not in FATAL:
+            reason = "cancelled"  # the protocol wants it, whatever else it came to
+        case StopReason.INTERRUPTED:
+            reason = "cancelled"
+        case StopReason.COMPLETED:
+            reason = "end_turn"
+        case StopReason.LIMIT:
+            reason = "max_turn_requests"
+        case StopReason.LENGTH:
+            reason = "max_tokens"
+        case _:
+            word = result.stop.value.replace("_", " ")
+            raise RefusedRequest(RpcCode.INTERNAL, f"{word}: {result.detail}", {"harness": meta})
+    return {"stopReason": reason, "_meta": {"harness": meta}}
+
+
+def session_arguments(arguments: Namespace, folder: str) -> Namespace:
+    """Return the flags of the command for a session in a folder."""
+    return Namespace(**{**vars(arguments), "cwd": os.path.realpath(folder), "log": None})

@@ -1,0 +1,259 @@
+"""What the client is shown of a session: out of the log's records as they are written, or out of an old conversation.
+
+Records are masked already. Output and questions are fenced: a client draws text as Markdown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from acp import (
+    plan_entry,
+    start_tool_call,
+    text_block,
+    tool_content,
+    tool_diff_content,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_plan,
+    update_tool_call,
+    update_user_message_text,
+)
+from acp.schema import (
+    AgentMessageChunk,
+    AgentPlanUpdate,
+    AgentThoughtChunk,
+    AvailableCommand,
+    AvailableCommandInput,
+    AvailableCommandsUpdate,
+    ContentToolCallContent,
+    CurrentModeUpdate,
+    FileEditToolCallContent,
+    PlanEntryStatus,
+    SessionNotification,
+    ToolCallLocation,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolKind,
+    UnstructuredCommandInput,
+    UserMessageChunk,
+)
+
+from harness.actions import JsonValue
+from harness.app.commands.notes_to_model import own_words
+from harness.app.commands.slash_command import SlashCommand
+from harness.audit.helper_tree import Helper
+from harness.digest import digest_of
+from harness.files.before_images import BeforeImages
+from harness.log.order import LogRecord
+from harness.loop.compaction import split_summary
+from harness.messages import Message, Role, ToolCall
+from harness.plugins.acp.prompt_blocks import fenced, in_code
+from harness.terminal.trace import event_line, helper_line
+from harness.text.visible import visible, visible_line
+from harness.tool_kinds import Does, tool_kind
+from harness.tools.todo import DOING, DONE, PENDING, TodoItem, TodoTool, items_in
+
+Shown: TypeAlias = (
+    AgentMessageChunk
+    | AgentThoughtChunk
+    | UserMessageChunk
+    | ToolCallStart
+    | ToolCallProgress
+    | AgentPlanUpdate
+    | AvailableCommandsUpdate
+    | CurrentModeUpdate
+)
+MOST_DIFF_BYTES = 500_000
+"""Of each side of a difference that is sent whole; of a larger one the client gets what the model reads."""
+MOST_TITLE = 300
+_AS_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_STATES: Mapping[str, PlanEntryStatus] = {PENDING: "pending", DOING: "in_progress", DONE: "completed"}
+_KINDS: dict[Does, ToolKind] = {Does.READS: "read", Does.WRITES: "edit", Does.RUNS: "execute", Does.OTHER: "other"}
+
+
+def notification(session: str, update: Shown) -> dict[str, JsonValue]:
+    """Return the parameters of `session/update`."""
+    sent = SessionNotification(session_id=session, update=update)
+    fields: dict[str, JsonValue] = sent.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return fields
+
+
+def said(text: str) -> AgentMessageChunk:
+    """Return a piece of what the model says."""
+    return update_agent_message_text(whole(text))
+
+
+def noted(text: str) -> AgentThoughtChunk:
+    """Return a line of the harness's own, which is no word of the model's."""
+    return update_agent_thought_text(whole(f"harness: {text}\n"))
+
+
+def planned(items: Sequence[TodoItem]) -> AgentPlanUpdate:
+    """Return the model's list as the protocol's plan."""
+    return update_plan([plan_entry(whole(visible(item.text)), status=_STATES[item.status]) for item in items])
+
+
+def offered_commands(commands: Sequence[SlashCommand]) -> AvailableCommandsUpdate:
+    """Return the commands that the person may begin a prompt with."""
+    told = [
+        AvailableCommand(
+            name=command.name.removeprefix("/"),
+            description=whole(command.summary),
+            input=AvailableCommandInput(root=UnstructuredCommandInput(hint=whole(command.arguments))),
+        )
+        for command in commands
+    ]
+    return AvailableCommandsUpdate(session_update="available_commands_update", available_commands=told)
+
+
+def whole(text: str) -> str:
+    """Return a text that UTF-8 can hold."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def kind_of(tool: str) -> ToolKind:
+    """Return what a tool does, in the protocol's words."""
+    return _KINDS[tool_kind(tool).does]
+
+
+def title_of(tool: str, summary: str) -> str:
+    """Return what a call is, in one line of Markdown."""
+    return f"{visible_line(tool, MOST_TITLE)} {in_code(visible_line(summary, MOST_TITLE))}".strip()
+
+
+def text_content(text: str) -> ContentToolCallContent:
+    """Return a text as it is, whatever a client makes of Markdown."""
+    return tool_content(text_block(fenced(visible(text))))
+
+
+class RecordUpdates:
+    """Turns the records of a session into what the client is shown of its calls."""
+
+    def __init__(self, workspace: str, images: BeforeImages, redact: Callable[[str], str]) -> None:
+        """Take the folder, what files held before they were changed, and what masks secrets in what they hold now."""
+        self._workspace = workspace
+        self._images = images
+        self._redact = redact
+        self._lists: dict[str, Sequence[TodoItem]] = {}
+        """The model's lists in calls that have not ended."""
+        self.asked = self.begun = ""
+        """The call of the conversation that was asked about, and the one that was begun last, by the client's name of it."""
+
+    def of(self, record: LogRecord, helper: Helper | None = None) -> Iterator[Shown]:
+        """Yield what is to be shown of a record; of a helper's its calls, its task and its end, by its name."""
+        number = f"call-{record.get('call')}"
+        call, who = (number, "") if helper is None else (f"{helper.session}-{number}", f"{helper.title}: ")
+        match record["kind"]:
+            case "call_proposed":
+                yield self._proposed(call, who, record)
+            case "decision" if record.get("summary"):
+                title = title_of(str(record.get("tool")), str(record["summary"]))
+                yield update_tool_call(call, title=whole(f"{who}{title}"))
+            case "approval_asked":
+                self.asked = self.asked if who else call
+            case "intent":
+                self.begun = self.begun if who else call
+                yield update_tool_call(call, status="in_progress", content=[])
+            case "outcome":
+                yield self._ended(call, record)
+                if (items := self._lists.pop(call, None)) is not None and record.get("status") == "ok":
+                    yield planned(items)
+            case "error" if "retry_seconds" not in record:
+                pass  # the answer to the prompt tells it
+            case _:
+                line = (None if helper is None else helper_line(record, helper)) or event_line(record)
+                if line is not None:
+                    yield noted(f"{who}{line.text}")
+
+    def _proposed(self, call: str, who: str, record: LogRecord) -> ToolCallStart:
+        tool, said = str(record.get("tool")), str(record.get("arguments"))
+        if tool == TodoTool.kind.name and (items := items_in(said)) is not None:
+            self._lists[call] = items
+        return started(call, tool, arguments_of(said), self._workspace, who=who)
+
+    def _ended(self, call: str, record: LogRecord) -> ToolCallProgress:
+        status = str(record.get("status"))
+        difference = self._difference(record)
+        content = difference or text_content(str(record.get("content")))
+        output: dict[str, JsonValue] = {"status": status}
+        if record.get("exit_code") is not None:
+            output["exit_code"] = record["exit_code"]
+        done = status == "ok"
+        return update_tool_call(call, status="completed" if done else "failed", content=[content], raw_output=output)
+
+    def _difference(self, record: LogRecord) -> FileEditToolCallContent | None:
+        """Return what a call changed of a file, where both sides are known and are no long ones."""
+        path, before, after = (record.get(name) for name in ("changed_path", "before_sha256", "after_sha256"))
+        if not isinstance(path, str) or not isinstance(after, str):
+            return None
+        old = self._images.get(before) if isinstance(before, str) else b""
+        try:
+            with open(os.open(path, _AS_FILE), "rb") as file:
+                new = file.read(MOST_DIFF_BYTES + 1)
+        except OSError:
+            return None
+        if old is None or max(len(old), len(new)) > MOST_DIFF_BYTES or digest_of(new) != after:
+            return None
+        try:
+            texts = [self._redact(side.decode()) for side in (old, new)]
+        except UnicodeDecodeError:
+            return None
+        return tool_diff_content(whole(path), texts[1], texts[0] if isinstance(before, str) else None)
+
+
+def started(
+    call: str, tool: str, arguments: JsonValue, workspace: str, *, result: str | None = None, who: str = ""
+) -> ToolCallStart:
+    """Return the beginning of a call, or all of one that is over, and of which this is the result; `who` makes it begins its
+    title.
+    """
+    subject = tool_kind(tool).subject_of(arguments) or ""
+    place = os.path.join(workspace, subject) if tool_kind(tool).is_of_files else ""
+    return start_tool_call(
+        call,
+        whole(f"{who}{title_of(tool, subject)}"),
+        kind=kind_of(tool),
+        status="pending" if result is None else "completed",
+        locations=[ToolCallLocation(path=whole(place))] if place else None,
+        raw_input=json.loads(whole(json.dumps(arguments, ensure_ascii=False))),
+        content=[text_content(result)] if result else None,
+    )
+
+
+def arguments_of(text: str) -> JsonValue:
+    """Return the arguments of a call, or the text where it holds none."""
+    try:
+        value: JsonValue = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value
+
+
+def replayed(messages: Sequence[Message], workspace: str) -> Iterator[Shown]:
+    """Yield an old conversation as the client is shown it: the person's own words, the model's, each call with its result."""
+    results = {one.tool_call_id: one.content for one in messages if one.role is Role.TOOL}
+    number = 0
+    for message in messages:
+        match message.role:
+            case Role.USER:
+                summary, words = split_summary(message.content)
+                if summary:
+                    yield update_agent_thought_text(whole(summary))
+                if words := own_words(words):
+                    yield update_user_message_text(whole(words))
+            case Role.ASSISTANT:
+                if message.content:
+                    yield said(message.content)
+                for call in message.tool_calls:
+                    number += 1
+                    yield _replayed_call(f"past-{number}", call, results.get(call.id, ""), workspace)
+            case Role.SYSTEM | Role.TOOL:
+                pass
+
+
+def _replayed_call(name: str, call: ToolCall, result: str, workspace: str) -> ToolCallStart:
+    return started(name, call.name, arguments_of(call.arguments), workspace, result=result)

@@ -1,0 +1,72 @@
+"""Sessions of earlier processes, as the client names them.
+
+A client goes on with a session under the name that it had; in our logs each going on is a session of its own. So a name
+stands for a chain: the session, the one that a client went on with it, and so on. What a person goes on with at the prompt
+is a conversation of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from acp.schema import SessionInfo
+
+from harness.app.resume import RESUMED, Carried, carried_from
+from harness.app.sessions import LoggedSession, SessionOutline, logged_sessions, outlines
+from harness.errors import UsageError
+from harness.plugins.acp.session_updates import whole
+from harness.session.state import State
+from harness.text.visible import visible_line
+
+MODE = "serve"
+"""What the first record of a session says of how it was begun."""
+MOST_LISTED = 200
+MOST_TITLE = 200
+
+
+def carried_session(state: State, name: str, folder: str) -> Carried:
+    """Return the conversation that a client calls `name`, in a workspace. Raises UsageError and LogError."""
+    known = _outlines(state, folder)
+    roots = _roots(known)
+    chain = [one.found for one in known if name in (one.found.session, roots[one.found.session])]
+    if not chain:
+        raise UsageError(f"no session {visible_line(name, 100)} in {visible_line(folder, 1_000)}")
+    return carried_from(state, chain[-1], RESUMED)
+
+
+def listed_sessions(state: State, folder: str | None) -> list[SessionInfo]:
+    """Return what there is to go on with, the newest first; None: in every folder. Raises LogError."""
+    known = _outlines(state, folder)
+    roots = _roots(known)
+    first = {one.found.session: one for one in known}
+    newest: dict[str, SessionOutline] = {}
+    for one in reversed(known):
+        newest.setdefault(roots[one.found.session], one)
+    talks = ((root, first.get(root, one), one.found) for root, one in newest.items() if one.is_talk)
+    return [_info(root, begun, last) for root, begun, last in islice(talks, MOST_LISTED)]
+
+
+def _info(root: str, begun: SessionOutline, last: LoggedSession) -> SessionInfo:
+    title = whole(visible_line(begun.title, MOST_TITLE))
+    return SessionInfo(session_id=root, cwd=whole(last.workspace), title=title, updated_at=last.time)
+
+
+def _outlines(state: State, folder: str | None) -> tuple[SessionOutline, ...]:
+    """Return the sessions of a folder, the newest last."""
+    place = None if folder is None else os.path.realpath(folder)
+    return outlines(_within(logged_sessions(state.log_paths(place)), place))
+
+
+def _within(sessions: Iterable[LoggedSession], folder: str | None) -> Iterator[LoggedSession]:
+    return (one for one in sessions if folder in (None, one.workspace))
+
+
+def _roots(known: Iterable[SessionOutline]) -> Mapping[str, str]:
+    """Return the name of each session's chain: that of its first."""
+    roots: dict[str, str] = {}
+    for one in known:  # the older first, so that what a session goes on from is known
+        goes_on = one.found.mode == MODE and one.origin
+        roots[one.found.session] = roots.get(one.origin, one.origin) if goes_on else one.found.session
+    return roots

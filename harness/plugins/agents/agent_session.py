@@ -1,0 +1,389 @@
+"""One session of another agent, over the many short processes that judge its calls: its log, and what they must know.
+
+INVARIANT: the log is what counts. The file beside it is a copy of what follows from it, for speed; where the two do not fit
+together, as after a crash, the log is read again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from harness.actions import JsonValue
+from harness.digest import digest_of
+from harness.errors import LogError
+from harness.gate.approval import Answer, Approval
+from harness.gate.records import CallRecords, GateState, Proposal
+from harness.log.action_log import ActionLog
+from harness.log.order import Ledger, LogRecord
+from harness.log.reader import read_log
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.plugins.agents.event import HookEvent
+from harness.record import Record, field_names, replace
+from harness.redaction.redactor import Redactor
+from harness.safe_files import is_locked_within, open_private, write_whole
+
+if TYPE_CHECKING:
+    from harness.gate.pending_call import HandedOver
+    from harness.policy.session_grants import Grant
+
+VERSION = 1
+_STATE, _LOCK = "session.json", "lock"
+_REPLACED = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+MOST_OPEN = 500
+"""Calls without an outcome that are remembered; the oldest are forgotten, and their effect stays unknown."""
+
+
+NO_ANSWER = "Not run, as far as is known: the agent asked the person, and told of no answer."
+NEVER_BEGUN = "Nothing was done: the agent never began it."
+CUT_SHORT = "whoever judged it was cut short."
+
+
+class OpenCall(Record):
+    """A call that the agent may carry out, and of which nothing was heard since."""
+
+    number: int
+    id: str
+    tool: str
+    key: str
+    """What its outcome is recognised by: the agent's name of the call, or a digest of the tool and its arguments."""
+    intent: Mapping[str, JsonValue] | None = None
+    """Its intent, where the agent asks the person first: to be recorded when it was told yes."""
+    path: str = ""
+    """The file that it changes, where that can be undone."""
+    before_sha256: str | None = None
+    ticket: str = ""
+    """The file of its ticket, where it runs by one: then its outcome is what we see, not what the agent says."""
+    asked_ns: int = 0
+    """When the agent was told to ask, by the clock that never goes back; 0 where it was not."""
+
+    @property
+    def proposal(self) -> Proposal:
+        """The call as the records of its end name it."""
+        return Proposal(number=self.number, call=ToolCall(id=self.id, name=self.tool, arguments=""))
+
+
+class AgentSession:
+    """One session while one process holds it, as a `with` block. Others wait; see `is_locked_within`."""
+
+    def __init__(
+        self,
+        folder: str,
+        redactor: Redactor,
+        *,
+        wait_seconds: float,
+        clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        """Take the folder of this session, which is made, and how long to wait for others: one of them may ask a person.
+
+        `clock_stopped` stops meanwhile what limits our own work.
+        """
+        self._clock_stopped = clock_stopped
+        self.folder = folder
+        self._redactor = redactor
+        self._wait = wait_seconds
+        self._lock = -1
+        self._log: ActionLog | None = None
+        self.workspace = ""
+        self.policy_sha256 = ""
+        self.latch = ""
+        """Why no call of this session is let through any more; empty while there is no block."""
+        self.state = GateState()
+        self.grants: tuple[Grant, ...] = ()
+        self.open: list[OpenCall] = []
+
+    @property
+    def begun(self) -> bool:
+        """Whether a session is open in the log."""
+        return self._log is not None and bool(self._log.session) and self._open_in_log
+
+    @property
+    def log(self) -> ActionLog:
+        """The log, open. Raises LogError before `begin`."""
+        if self._log is None:
+            raise LogError(f"no log was begun for the session in {self.folder}")
+        return self._log
+
+    def __enter__(self) -> Self:
+        """Hold it. Raises LogError where another process does not let go of it, and for a state that makes no sense."""
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        self._lock = open_private(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT)
+        try:
+            with self._clock_stopped():
+                held = is_locked_within(self._lock, self._wait)
+            if not held:
+                raise LogError("another call of this session is still being decided")  # noqa: TRY301 - it lets go below
+            self._read()
+        except BaseException:
+            self._let_go()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Keep what the next process must know, and let go. After an error that stays as it was: the log is read again."""
+        try:
+            if error is None and self._log is not None:
+                self._write()
+        finally:
+            self._let_go()
+
+    def begin(self, path: str, workspace: str, policy_sha256: str, about: Mapping[str, JsonValue]) -> None:
+        """Begin a session in the log at `path`, or in the one that is there already. Raises LogError."""
+        if self._log is None:
+            self._log = ActionLog.open(path, redactor=self._redactor, wait_seconds=self._wait)
+        self._log.begin_session()
+        self._log.append("session_started", about, sync=True)
+        self._open_in_log = True
+        self.workspace, self.policy_sha256 = workspace, policy_sha256
+        self.state, self.grants, self.open = GateState(), (), []
+        self._write()  # before anything is judged: whoever comes after a crash finds the log, and a block in it
+
+    def end(self, stop: str, detail: str = "") -> None:
+        """Record that the session is over, and why; calls of which nothing was heard have no known effect. Raises LogError."""
+        for call in self.open:
+            unused = bool(call.ticket) and _is_used_up(call.ticket)
+            if self.log.last_step(call.number) != "intent":  # the agent asked, and tells nothing of a no
+                self.log.append("outcome", _end_of(call.proposal, "not_run", NO_ANSWER))
+            elif unused:
+                self.log.append("outcome", _end_of(call.proposal, "failed", NEVER_BEGUN))
+        counts: JsonValue = dict(self.log.counts)
+        self.log.append("session_ended", {"stop": stop, "detail": detail, "counts": counts}, sync=True)
+        self._open_in_log = False
+        self.open = []
+
+    def remember(self, call: OpenCall) -> None:
+        """Note a call whose outcome is to come."""
+        self.open = [*self.open[-MOST_OPEN + 1 :], call]
+
+    def take_back(self, calls: Sequence[HandedOver], why: str) -> None:
+        """Record that calls will not be carried out which may run, or were about to be asked about. Raises LogError."""
+        for call in calls:
+            status = "not_run" if call.asks else "failed"  # behind an intent nothing else can be said
+            self.log.append("outcome", _end_of(call.proposal, status, f"Nothing was done: {why}."))
+
+    def take(self, key: str) -> OpenCall | None:
+        """Return the oldest open call of that key, which is open no more; None where there is none."""
+        found = next((call for call in self.open if call.key == key), None)
+        if found is not None:
+            self.open.remove(found)
+        return found
+
+    def begins_at(self, path: str, sha256: str) -> bool:
+        """Note what open calls of this file find, which were judged before another call changed it; say if there are any."""
+        later = [call for call in self.open if call.path == path]
+        self.open = [replace(call, before_sha256=sha256) if call in later else call for call in self.open]
+        return bool(later)
+
+    def found(self, number: int) -> OpenCall | None:
+        """Return the open call of that number; None where there is none."""
+        return next((call for call in self.open if call.number == number), None)
+
+    def record_yes(self, call: OpenCall) -> OpenCall:
+        """Record that the person said yes where the agent asked, as is seen by the run, and the intent; return the call.
+
+        How long they took is at most the time until that is seen.
+        """
+        records, step = CallRecords(self.log), self.log.last_step(call.number)
+        agent = os.path.basename(self.folder).partition("-")[0]
+        if step == "approval_asked":  # else a process that was cut short has recorded it already
+            waited = max(0, time.monotonic_ns() - call.asked_ns) / 1e9
+            records.answered(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), waited, 0)
+        if step != "intent":
+            records.intended(call.intent or {})
+        asked = replace(call, intent=None)
+        self.open = [asked if one is call else one for one in self.open]
+        return asked
+
+    # -- the file beside the log
+
+    _open_in_log = False
+
+    def _read(self) -> None:
+        try:
+            with open(os.path.join(self.folder, _STATE), "rb") as file:
+                held = json.loads(file.read())
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, RecursionError) as error:
+            raise LogError(f"{os.path.join(self.folder, _STATE)}: cannot be read: {error}") from None
+        try:
+            self._take_up(held)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LogError(f"{os.path.join(self.folder, _STATE)}: makes no sense: {error!r}") from None
+
+    def _take_up(self, held: Mapping[str, JsonValue]) -> None:
+        if held["v"] != VERSION:
+            raise ValueError(f"version {held['v']}")
+        path = str(held["log"])
+        if not os.path.exists(path):
+            raise self._lost(path)
+        self._log = ActionLog.open(path, redactor=self._redactor, wait_seconds=self._wait)
+        self.workspace, self.policy_sha256 = str(held["workspace"]), str(held["policy_sha256"])
+        self.latch = str(held["latch"])
+        unseen = tuple((str(what), str(diff)) for what, diff in _pairs(held["unseen"]))
+        self.state = GateState(proposed=_count(held["proposed"]), unseen=unseen)
+        self.grants = tuple(map(_grant, map(_fields, _listed(held["grants"]))))
+        self.open = [OpenCall(**_fields(one)) for one in _listed(held["open"])]  # type: ignore[arg-type]  # as written
+        session = str(held["session"])
+        if (held["records"], held["head"]) == (self._log.count, self._log.head):
+            if session:
+                self._log.resume_session(session, Ledger.restored(session, _fields(held["ledger"])))
+                self._open_in_log = True
+            return
+        self._read_log(session, _count(held["records"]), str(held["head"]))
+
+    def _read_log(self, session: str, known: int, head: str) -> None:
+        """Take up a session from its log, in which more stands than the file beside it knows: `known` records, that end in
+        `head`. Raises LogError where those are not there: what was blocked may be among them."""
+        ledger, highest, seen = Ledger(), self.state.proposed, 0
+        proposals: list[Proposal] = []
+        for record in read_log(self.log.path):
+            if seen == known and record["prev"] != head:
+                raise self._lost(self.log.path)
+            seen += 1
+            ledger.enter(record)
+            if record["session"] == session:
+                number = record.get("call")
+                highest = max(highest, number) if isinstance(number, int) else highest
+                if record["kind"] == "call_proposed":
+                    proposals.append(_proposal_of(record))
+                if record.get("status") == "blocked":
+                    self.latch = str(record.get("content"))
+        if seen <= known:
+            raise self._lost(self.log.path)
+        self.state = GateState(proposed=highest, unseen=self.state.unseen)
+        self._open_in_log = session in ledger.open_sessions
+        self.open = [call for call in self.open if ledger.last_step(session, call.number) is not None]
+        if self._open_in_log:
+            self.log.resume_session(session, ledger)
+            self._end_cut_short(proposals)
+
+    def _end_cut_short(self, proposals: Sequence[Proposal]) -> None:
+        """Record an end for calls that a process was judging when it was cut short: nobody was told that they may run."""
+        records, known = CallRecords(self.log), {call.number for call in self.open}
+        for one in proposals:
+            step = self.log.last_step(one.number)
+            if one.number in known or step in (None, "intent"):  # of one with an intent nobody knows
+                continue
+            if step == "call_proposed":
+                records.undecided(one, CUT_SHORT)
+            result = ToolResult(call_id=one.call.id, status=ResultStatus.NOT_RUN, content=f"Not run: {CUT_SHORT}")
+            records.ended(one, result, ran=False)
+
+    def _lost(self, path: str) -> LogError:
+        return LogError(
+            f"{path}: records of this session are gone from its log; a person who knows why begins it anew by removing "
+            f"{self.folder}"
+        )
+
+    def _write(self) -> None:
+        log = self.log
+        held: dict[str, JsonValue] = {
+            "v": VERSION,
+            "log": log.path,
+            "session": log.session if self._open_in_log else "",
+            "records": log.count,
+            "head": log.head,
+            "ledger": log.saved_session() if self._open_in_log else {},
+            "workspace": self.workspace,
+            "policy_sha256": self.policy_sha256,
+            "latch": self.latch,
+            "proposed": self.state.proposed,
+            "unseen": [list(one) for one in self.state.unseen],
+            "grants": [*filter(None, map(_kept_grant, self.grants))],
+            "open": [{name: getattr(one, name) for name in field_names(OpenCall)} for one in self.open],
+        }
+        path = os.path.join(self.folder, _STATE)
+        made = f"{path}.new"  # under the lock: nobody else writes it
+        try:
+            descriptor = os.open(made, _REPLACED, 0o600)
+            try:
+                write_whole(descriptor, json.dumps(held).encode())
+            finally:
+                os.close(descriptor)
+            os.rename(made, path)  # not synced: what a crash of the machine leaves of it, the log makes good
+        except OSError as error:
+            raise LogError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def _let_go(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def session_folder(folder: str, agent: str, session: str) -> str:
+    """Return the folder of one session; the agent's own name for it may be anything."""
+    return os.path.join(folder, f"{agent}-{digest_of(session.encode())[:16]}")
+
+
+def key_of(event: HookEvent) -> str:
+    """Return what the outcome of a call is recognised by: its arguments may hold a secret, or a whole file."""
+    return event.use_id or digest_of(json.dumps([event.tool, dict(event.arguments)], sort_keys=True).encode())
+
+
+def _is_used_up(ticket: str) -> bool:
+    """Use up a ticket, and say whether it was good until now: then nobody ran by it, and nobody will."""
+    try:
+        os.unlink(ticket)
+    except OSError:
+        return False
+    return True
+
+
+def _end_of(proposal: Proposal, status: str, content: str) -> Mapping[str, JsonValue]:
+    return {"call": proposal.number, "tool": proposal.call.name, "status": status, "content": content}
+
+
+def _proposal_of(record: LogRecord) -> Proposal:
+    call = ToolCall(id=str(record["id"]), name=str(record["tool"]), arguments="")
+    return Proposal(number=_count(record["call"]), call=call, arguments_sha256=str(record["arguments_sha256"]))
+
+
+# With grants alone: PostToolUse and `harness exec` need nothing of policies.
+
+
+def _grant(held: Mapping[str, JsonValue]) -> Grant:
+    from harness.policy.session_grants import pattern_from, session_grant
+
+    return session_grant(str(held["id"]), pattern_from(_fields(held["pattern"])), _count(held["call"]))
+
+
+def _kept_grant(grant: Grant) -> dict[str, JsonValue] | None:
+    """Return what is kept of a grant; None for one that does not end with the session: it is kept elsewhere."""
+    from harness.policy.session_grants import GrantScope, pattern_fields
+
+    if grant.scope is not GrantScope.SESSION:
+        return None
+    return {"id": grant.id, "call": grant.origin.line, "pattern": pattern_fields(grant.pattern)}
+
+
+def _fields(value: JsonValue) -> dict[str, JsonValue]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{type(value).__name__} in the place of an object")
+    return value
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} in the place of a list")
+    return value
+
+
+def _pairs(value: JsonValue) -> list[list[JsonValue]]:
+    return [_listed(one) for one in _listed(value)]
+
+
+def _count(value: JsonValue) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{type(value).__name__} in the place of a number")
+    return value

@@ -1,0 +1,74 @@
+"""An event of an agent in, an answer in its own form out.
+
+INVARIANT: nothing is answered before the decision is on disk, and whatever goes wrong on the way is a refusal: whoever calls
+`answer` turns every exception into one. What an agent says of an outcome is recorded here, and loads no policy and no gate.
+"""
+
+from __future__ import annotations
+
+import json
+
+from harness.digest import digest_of
+from harness.files.before_images import BeforeImages
+from harness.gate.records import CallRecords
+from harness.messages import ResultStatus, StopReason, ToolResult
+from harness.plugins.agents.agent_session import AgentSession, key_of, session_folder
+from harness.plugins.agents.event import HookEvent, When, parse
+from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
+from harness.record import replace
+from harness.safe_files import read_small
+from harness.session.asked_call import HookParts
+
+MOST_LOGGED_RESPONSE = 20_000
+"""Characters of what an agent says of an outcome that the log keeps."""
+
+
+def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
+    """Return the answer to one event, which is `data`.
+
+    Raises EventError, HarnessError and OSError: the call must be refused then.
+    """
+    event = agent.event_of(parse(data))
+    folder = session_folder(parts.folder, agent.name, event.session)
+    with AgentSession(
+        folder, parts.redactor, wait_seconds=parts.wait_seconds, clock_stopped=parts.clock_stopped
+    ) as session:
+        match event.when:
+            case When.BEFORE:
+                from harness.plugins.agents.judging import JudgedCall
+
+                return JudgedCall(agent, event, session, parts).reply(digest_of(data))
+            case When.AFTER | When.FAILED:
+                _settle(agent, event, session, parts.images)
+            case When.ENDED:
+                if session.begun:
+                    session.end((StopReason.BLOCKED if session.latch else StopReason.COMPLETED).value, session.latch)
+                    parts.note_head(session.log, True)
+    return HookAnswer()
+
+
+def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, images: BeforeImages) -> None:
+    """Record what the agent says that a call came to. A call that is not known, or is seen by us, is passed over."""
+    while session.begun and (call := session.take(key_of(event))) is not None:
+        if call.intent is not None:  # it was carried out, so somebody there said yes
+            call = session.record_yes(call)
+        records = CallRecords(session.log)
+        said = event.response if isinstance(event.response, str) else json.dumps(event.response, ensure_ascii=False)
+        content = records.redact(said)
+        result = ToolResult(
+            call_id=call.id,
+            status=ResultStatus.OK if event.when is When.AFTER else ResultStatus.FAILED,
+            content=content[:MOST_LOGGED_RESPONSE],
+            output_bytes=len(said),
+            truncated=len(content) > MOST_LOGGED_RESPONSE,
+        )
+        held = read_small(call.path, MOST_KEPT_BYTES) if call.path else None
+        after = None if held is None else digest_of(held)
+        if held is not None and after is not None and after != call.before_sha256:
+            if session.begins_at(call.path, after):
+                images.keep(held)
+            result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
+        records.ended(call.proposal, result, ran=True, seen_by=agent.name)
+        if event.use_id == "":  # such calls are told apart by their order alone: one outcome, one call
+            return

@@ -1,0 +1,147 @@
+"""Claude Code. Tried: 2.1.330."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.plugins.agents.event import HookEvent, When, needed, table, text
+from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
+from harness.plugins.agents.guarded_agent import WHEN, GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
+
+TOOLS: Mapping[str, ForeignTool] = {
+    "Bash": ForeignTool(
+        kind=ForeignKind.SHELL,
+        takes={"command": "command", "dangerouslyDisableSandbox": "unconfined"},
+        ignores=("description", "timeout", "run_in_background"),
+        needs=("command",),
+    ),
+    "Read": ForeignTool(
+        kind=ForeignKind.READ,
+        takes={"file_path": "path"},
+        ignores=("offset", "limit", "pages", "allow_large"),
+        needs=("path",),
+    ),
+    "Write": ForeignTool(
+        kind=ForeignKind.WRITE, takes={"file_path": "path", "content": "content"}, needs=("path", "content")
+    ),
+    "Edit": ForeignTool(
+        kind=ForeignKind.EDIT,
+        takes={
+            "file_path": "path",
+            "old_string": "old_string",
+            "new_string": "new_string",
+            "replace_all": "replace_all",
+        },
+        needs=("path", "old_string", "new_string"),
+    ),
+    "NotebookEdit": ForeignTool(
+        kind=ForeignKind.WRITE,
+        takes={"notebook_path": "path", "new_source": "content"},
+        ignores=("cell_id", "cell_type", "edit_mode"),
+        needs=("path",),
+    ),
+    "Glob": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path", "pattern": "glob"}),
+    "Grep": ForeignTool(
+        kind=ForeignKind.SEARCH,
+        takes={"path": "path"},
+        ignores=("pattern", "glob", "type", "output_mode", "-i", "-n", "-A", "-B", "-C", "head_limit", "multiline", "offset"),
+    ),
+    **dict.fromkeys(
+        (
+            "Agent", "Task", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList", "TaskOutput", "ToolSearch",
+            "ExitPlanMode", "EnterPlanMode", "AskUserQuestion", "BashOutput", "KillShell",
+        ),
+        ForeignTool(kind=ForeignKind.INWARD),
+    ),
+}  # fmt: skip
+
+
+def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
+    """Return an event of Claude Code, or of an agent that has taken over its form. Raises EventError."""
+    when = WHEN.get(needed(fields, "hook_event_name"), When.BEFORE)
+    session = needed(fields, "session_id")
+    if when is When.ENDED:
+        return HookEvent(when=when, session=session, cwd=text(fields, "cwd"))
+    return HookEvent(
+        when=when,
+        session=session,
+        cwd=needed(fields, "cwd"),
+        tool=needed(fields, "tool_name"),
+        arguments=table(fields, "tool_input"),
+        use_id=text(fields, "tool_use_id"),
+        mode=text(fields, "permission_mode"),
+        subagent=text(fields, "agent_id"),
+        transcript=text(fields, "transcript_path"),
+        response=fields.get("tool_response", fields.get("error")),
+    )
+
+
+def _decision(word: str, reason: str = "", **more: JsonValue) -> HookAnswer:
+    said: dict[str, JsonValue] = {"hookEventName": "PreToolUse", "permissionDecision": word}
+    if reason:
+        said["permissionDecisionReason"] = reason
+    return as_json({"hookSpecificOutput": {**said, **more}})
+
+
+def allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    """Let a call run; with `arguments`, those in the place of its own."""
+    return _decision("allow") if arguments is None else _decision("allow", updatedInput=dict(arguments))
+
+
+def ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    """Let Claude Code ask the person; its prompt shows the new command, and the reason below it."""
+    return _decision("ask", reason) if arguments is None else _decision("ask", reason, updatedInput=dict(arguments))
+
+
+def _block(reason: str) -> HookAnswer:
+    # `continue: false` alone would let this call run, and stop behind it.
+    said: dict[str, JsonValue] = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "deny",
+        "permissionDecisionReason": reason,
+    }
+    return as_json({"continue": False, "stopReason": reason, "hookSpecificOutput": said})
+
+
+def _wanted(command: str) -> Mapping[str, JsonValue]:
+    def run(**more: JsonValue) -> list[JsonValue]:
+        return [{"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": 600, **more}]}]
+
+    return {
+        "hooks": {
+            "PreToolUse": run(onFailure="block"),
+            "PostToolUse": run(),
+            "PostToolUseFailure": run(),
+            "SessionEnd": run(),
+        }
+    }
+
+
+AGENT = GuardedAgent(
+    name="claude",
+    title="Claude Code",
+    program="claude",
+    tools=TOOLS,
+    event_of=event_of,
+    allow=allow,
+    deny=refusal,
+    block=_block,
+    ask=ask,
+    asks=lambda event, environment: environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "1",  # noqa: ARG005
+    rewrites=lambda event, environment: True,  # noqa: ARG005
+    asks_rewritten=True,
+    keeps_folder=True,
+    settings=SettingsFile(
+        user=".claude/settings.json", project=".claude/settings.local.json", home_variable="CLAUDE_CONFIG_DIR"
+    ),
+    wanted=_wanted,
+    project_variables=("CLAUDE_PROJECT_DIR",),
+    unseen=(
+        "a file that the prompt names with @ is sent without a hook",
+        "`--bare` and CLAUDE_CODE_SIMPLE=1 run no hooks at all",
+        "a call whose arguments Claude Code finds wrong never reaches the hook, and does not run",
+        "web search runs at the provider",
+    ),
+)
+"""What is known of Claude Code."""

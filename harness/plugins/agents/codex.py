@@ -1,0 +1,94 @@
+"""Codex CLI. Tried: 0.169.0."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.plugins.agents.claude import allow, event_of
+from harness.plugins.agents.event import HookEvent
+from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, refusal
+
+TOOLS: Mapping[str, ForeignTool] = {
+    "Bash": ForeignTool(kind=ForeignKind.SHELL, takes={"command": "command"}, needs=("command",)),
+    "apply_patch": ForeignTool(kind=ForeignKind.PATCH, takes={"command": "patch"}, needs=("patch",)),
+    "view_image": ForeignTool(kind=ForeignKind.READ, takes={"path": "path"}, ignores=("detail",), needs=("path",)),
+    **dict.fromkeys(
+        (
+            "update_plan",
+            "tool_search",
+            "collaborationspawn_agent",
+            "collaborationwait_agent",
+            "spawn_agent",
+            "wait_agent",
+        ),
+        ForeignTool(kind=ForeignKind.INWARD),
+    ),
+}
+
+MOST_OF_TRANSCRIPT = 4 * 1024 * 1024
+"""Bytes of its end that are looked through."""
+
+
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    # An allow without new arguments is "unsupported" there; silence says the same.
+    return HookAnswer() if arguments is None else allow(arguments)
+
+
+def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  # noqa: ARG001 - as GuardedAgent has it
+    """Say whether commands run without Codex's own sandbox: in it `harness exec` could not note what they came to.
+
+    Only the transcript tells: the last `turn_context` in it, which is written before the first call of a turn.
+    """
+    try:
+        with open(event.transcript, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_OF_TRANSCRIPT))
+            lines = file.read().splitlines()
+    except OSError:
+        return False
+    for line in reversed(lines):
+        if b'"turn_context"' in line:
+            try:
+                told = json.loads(line)
+                if told["type"] == "turn_context":
+                    return bool(told["payload"]["sandbox_policy"] == {"type": "danger-full-access"})
+            except (ValueError, KeyError, TypeError, RecursionError):
+                return False
+    return False
+
+
+def _wanted(command: str) -> Mapping[str, JsonValue]:
+    # The person's own shell starts it, which may be none that reads this line as sh does.
+    in_sh = "/bin/sh -c '" + command.replace("'", "'\\''") + "'"
+
+    def run(seconds: int) -> list[JsonValue]:
+        return [{"matcher": ".*", "hooks": [{"type": "command", "command": in_sh, "timeout": seconds}]}]
+
+    # Codex warns at every start of a SessionEnd hook that may take longer than three seconds.
+    return {"hooks": {"PreToolUse": run(600), "PostToolUse": run(600), "SessionEnd": run(3)}}
+
+
+AGENT = GuardedAgent(
+    name="codex",
+    title="Codex CLI",
+    program="codex",
+    tools=TOOLS,
+    event_of=event_of,
+    allow=_allow,
+    deny=refusal,
+    block=refusal,
+    rewrites=_has_no_sandbox,
+    patches_in_shell=True,
+    settings=SettingsFile(user=".codex/hooks.json", project=".codex/hooks.json", home_variable="CODEX_HOME"),
+    wanted=_wanted,
+    unseen=(
+        "a hook that Codex does not trust is skipped without a word",
+        "what is typed into a shell that runs on (`write_stdin`)",
+        "a patch in a here-document has no outcome: Codex tells of none",
+        "web search runs at the provider",
+    ),
+)
+"""What is known of Codex CLI."""

@@ -1,0 +1,226 @@
+"""`harness hook check`: calls played through the installed agent, and what really happened to them.
+
+Files say what is installed. Only a call says whether it holds: a hook may be untrusted, a plugin may have a fault, a version
+may be too old.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
+
+from harness.errors import UsageError
+from harness.log.order import SEEN_BY_US, LogRecord
+from harness.log.reader import read_log
+from harness.plugins.agents.commands.agent_run import AgentRun, run_agent
+from harness.plugins.agents.commands.agent_starts import AGENT_STARTS, PlayedPlace
+from harness.plugins.agents.commands.codex_trust import AppServer, own_hooks
+from harness.plugins.agents.commands.install_command import agent_program, isolated_command, version_of
+from harness.plugins.agents.commands.played_model import PlayedModel, PlayedScene
+from harness.plugins.agents.guarded_agent import GuardedAgent, agent_named
+from harness.plugins.agents.settings_file import hook_command, installation, installed, settings_path, write
+from harness.record import Record
+from harness.safe_files import read_regular, read_small, write_new
+from harness.session.exits import Exit
+from harness.session.state import State, logs_in
+from harness.terminal.console import FinishedOutput
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column, Table, TableRow
+from harness.text.visible import visible_line
+
+FAILED = 1
+"""Exit code where something else happened than was decided."""
+AGENT_SECONDS = 120.0
+"""How long one agent may take for three calls."""
+MOST_POLICY = 8 * 1024 * 1024
+"""Bytes of the person's policy."""
+PROMPT = "Play the scene."
+_ABOUT_HOOKS = ("version", "hooks", "hooksConfig", "disableAllHooks")
+"""Of an agent's settings."""
+_READ, _MADE, _SECRET = "seen.txt", "made.txt", ".env"
+
+
+class PlayedCall(Record):
+    """One call, and what became of it."""
+
+    command: str
+    decision: str
+    """As our log has it; empty where our hook was not asked."""
+    happened: bool
+    in_walls: bool
+    said: str
+    """What the model read."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it ran if our log lets it run without a question, and did not run otherwise."""
+        return bool(self.decision) and self.happened == (self.decision == "auto")
+
+
+def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Play three calls through the agent that `arguments` name, and return the exit code. Raises HarnessError."""
+    agent = agent_named(arguments.agent)
+    program = agent_program(agent, environment)
+    if program is None:
+        raise UsageError(f"`{agent.program}` is not in PATH: there is nothing to check")
+    console = FinishedOutput(environment)
+    tried = AGENT_STARTS[agent.name].package.rpartition("@")[2]
+    version = version_of(program, environment)
+    console.line(f"{agent.title} {version}, played without a key by a scripted model of our own on this machine")
+    if version != tried:
+        console.line(f"this hook was tried with {tried}", Tone.WARNING)
+    with tempfile.TemporaryDirectory(prefix="harness-check-", dir=_place(environment)) as folder:
+        fresh = _settings_in(agent, program, folder, environment)
+        if fresh:
+            console.line("there is no hook of harness in your settings: it is tried as `install` would write it")
+        run, calls = _played(agent, program, folder, environment)
+    _tell(console, calls)
+    wrong = [call for call in calls if not call.is_right]
+    for call in wrong:
+        console.line(f"{call.command}: {_fault(call)}", Tone.BAD)
+    if any(not call.decision for call in calls):
+        console.line(f"the agent ended with {run.code}: {visible_line(run.stderr.strip()[-400:], 400)}", Tone.QUIET)
+    if not wrong:
+        console.line("each call ended as it was decided", Tone.GOOD)
+    for one in agent.unseen:
+        console.line(f"not seen: {one}", Tone.QUIET)
+    return FAILED if wrong else Exit.DONE
+
+
+def _place(environment: Mapping[str, str]) -> str:
+    """Return the folder that the trial is made in: Codex puts up no sandbox of its own below /tmp."""
+    state = State.of(environment).state
+    os.makedirs(state, mode=0o700, exist_ok=True)
+    return state
+
+
+def _settings_in(agent: GuardedAgent, program: str, folder: str, environment: Mapping[str, str]) -> bool:
+    """Put the hook of the person's settings into an empty home, or the one that would be installed; say whether that is so."""
+    home, workspace = os.path.join(folder, "home"), os.path.join(folder, "work")
+    for made in (home, workspace, os.path.join(workspace, ".git")):
+        os.mkdir(made)
+    for name in (_READ, _SECRET):
+        with open(os.path.join(workspace, name), "w", encoding="utf-8") as file:
+            file.write(f"{_canary(folder, name)}\n")
+    given = {"HOME": home}
+    policy = read_small(State.of(environment).user_policy, MOST_POLICY)
+    if policy is not None:
+        os.makedirs(State.of(given).config)
+        write_new(State.of(given).user_policy, policy)
+    path = settings_path(agent, given, None)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    own = _own_settings(agent, environment)
+    if own is None:
+        write(installation(agent, path, hook_command(isolated_command(), agent.name)), private=True)
+    else:
+        write_new(path, own)
+    hook = installed(agent, path)
+    if agent.name == "codex" and hook is not None:  # its trust names the file by its path
+        codex = {**environment, **given, "CODEX_HOME": os.path.join(home, ".codex")}
+        with AppServer(program, codex, workspace) as server:
+            server.trust(own_hooks(server.hooks(), path, hook.command))
+    return own is None
+
+
+def _own_settings(agent: GuardedAgent, environment: Mapping[str, str]) -> bytes | None:
+    """Return what the person's settings say of hooks, and nothing else that stands there; None where none is ours.
+
+    Addresses and keys that stand there must not reach a trial.
+    """
+    path = settings_path(agent, environment, None)
+    if installed(agent, path) is None:
+        return None
+    held = read_regular(path)
+    if agent.settings.is_plugin:
+        return held
+    settings = json.loads(held)
+    return json.dumps({name: settings[name] for name in _ABOUT_HOOKS if name in settings}).encode()
+
+
+def _canary(folder: str, name: str) -> str:
+    """Return a text that only a file of this trial holds."""
+    return f"held-by-{name.strip('.').partition('.')[0]}-{os.path.basename(folder)}"
+
+
+def _played(
+    agent: GuardedAgent, program: str, folder: str, environment: Mapping[str, str]
+) -> tuple[AgentRun, list[PlayedCall]]:
+    start, work = AGENT_STARTS[agent.name], os.path.join(folder, "work")
+    happened: dict[str, Callable[[str], bool]] = {
+        f"cat {_READ}": lambda said: _canary(folder, _READ) in said,
+        f"touch {_MADE}": lambda said: os.path.exists(os.path.join(work, _MADE)),  # noqa: ARG005
+        f"cat {_SECRET}": lambda said: _canary(folder, _SECRET) in said,
+    }
+    state = os.path.join(folder, "state")
+    given = {
+        "PATH": environment.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "XDG_STATE_HOME": state,
+    }
+    scene = PlayedScene(prompt=PROMPT, steps=tuple((start.command(command),) for command in happened))
+    with PlayedModel([scene]) as model:
+        place = PlayedPlace(home=os.path.join(folder, "home"), workspace=work, origin=model.origin)
+        try:
+            run = run_agent(start, place, PROMPT, program=program, seconds=AGENT_SECONDS, environment=given)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise UsageError(f"{agent.title} cannot be started: {error}") from None
+        said = model.results()
+    logged = list(_logged(os.path.join(state, "harness")))
+    calls = []
+    for number, (command, took_place) in enumerate(happened.items()):
+        text = next((text for name, text in said.items() if name.endswith(f"-{number}-0")), "")
+        decision, walls = _decided(logged, command)
+        calls.append(
+            PlayedCall(command=command, decision=decision, happened=took_place(text), in_walls=walls, said=text)
+        )
+    return run, calls
+
+
+def _logged(state: str) -> Iterator[LogRecord]:
+    for path in logs_in(os.path.join(state, "sessions")):
+        yield from read_log(path)
+
+
+def _decided(records: list[LogRecord], command: str) -> tuple[str, bool]:
+    """Return what our log says of the call of a command: its decision, and whether it ran in our walls."""
+    decided = next((one for one in records if one["kind"] == "decision" and one.get("summary") == command), None)
+    if decided is None:
+        return "", False
+    ends = (one for one in records if one["kind"] == "outcome" and one.get("call") == decided.get("call"))
+    return str(decided["decision"]), any(one.get("seen_by") == SEEN_BY_US for one in ends)
+
+
+def _tell(console: FinishedOutput, calls: list[PlayedCall]) -> None:
+    columns = (
+        Column(name="call"),
+        Column(name="decided"),
+        Column(name="happened", toned=True),
+        Column(name="what the model read", folds=True, spare=1),
+    )
+    rows = [
+        TableRow(
+            cells=(call.command, call.decision or "not asked", _happened(call), visible_line(call.said, 300)),
+            tone=Tone.GOOD if call.is_right else Tone.BAD,
+        )
+        for call in calls
+    ]
+    console.table(Table(columns=columns, rows=tuple(rows)))
+
+
+def _happened(call: PlayedCall) -> str:
+    if not call.happened:
+        return "it did not run"
+    return "it ran in our walls" if call.in_walls else "it ran, without our walls"
+
+
+def _fault(call: PlayedCall) -> str:
+    if not call.decision:
+        return "our hook was not asked" + (", and it RAN" if call.happened else "")
+    if call.happened:
+        return f"the decision was {call.decision}, and it RAN all the same"
+    return "it was let run, and did not run"

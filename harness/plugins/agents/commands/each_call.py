@@ -1,0 +1,281 @@
+"""What an agent starts for each of its calls: `harness hook AGENT`, and `harness exec` for a command that may run.
+
+INVARIANT: whatever goes wrong in here is a refusal in the form that the agent obeys. Both stay light: no argparse, no colours.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, NoReturn
+
+from harness.errors import HarnessError, UsageError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from harness.actions import Action, JsonValue
+    from harness.files.workspace import Workspace
+    from harness.gate.approval import Approval
+    from harness.gate.call_checks import CallChecks
+    from harness.gate.grants_in_force import GrantStore
+    from harness.gate.records import Advice
+    from harness.log.action_log import ActionLog
+    from harness.plugins.agents.confined_run import CommandEnd
+    from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
+    from harness.policy.policy import Policy
+    from harness.policy.session_grants import Grant
+    from harness.policy.verdict import Verdict
+    from harness.session.asked_call import AskedCall, HookParts
+
+OWN_SECONDS = 20.0
+"""How long a decision may take: far less than any agent waits (30 s and more), and then it is a no."""
+MOST_SECONDS = 570.0
+"""How long all of it may take, with what is waited for: an agent waits 600 s, and most let the call run then."""
+WAIT_SECONDS = 330.0
+"""How long another call of the same session is waited for: somewhat longer than a question waits (WAITS_SECONDS)."""
+REFUSES = "harness refuses this call, since it cannot be judged"
+LEAST_SECONDS = 5.0
+"""How long a hook has for the rest of its work, once a question was answered."""
+HOOK_USAGE = "harness hook AGENT [--policy FILE ...]"
+EXEC_USAGE = "harness exec --ticket NAME -- COMMAND"
+
+
+class HookTime:
+    """The time that a hook may take, kept by the timer of its process (setitimer(2)); at its end comes SIGALRM."""
+
+    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Let it begin; `monotonic` is a clock in seconds."""
+        self._monotonic = monotonic
+        self._end = monotonic() + MOST_SECONDS
+        self._set(OWN_SECONDS)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let our own time stand still: somebody else is waited for. That of the agent goes on."""
+        left, _ = signal.getitimer(signal.ITIMER_REAL)
+        self._set(MOST_SECONDS)
+        try:
+            yield
+        finally:
+            self._set(max(left, LEAST_SECONDS))
+
+    def _set(self, seconds: float) -> None:
+        left = max(self._end - self._monotonic(), 0.001)  # 0 would be no end at all
+        signal.setitimer(signal.ITIMER_REAL, min(seconds, left))
+
+
+def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Do what an agent asks for by these words (without the program's), and end the process; return for all others."""
+    import gc
+
+    gc.disable()
+    closed = _fill_closed_streams()
+    if words[0] == "exec":
+        _execute(words[1:], environment)
+    from harness.plugins.agents.guarded_agent import AGENTS, agent_named, refusal
+
+    deny: Callable[[str], HookAnswer] = refusal
+    try:
+        if words[1:2] == [] or words[1] not in AGENTS:
+            gc.enable()
+            return
+        agent = agent_named(words[1])
+        deny = agent.deny
+
+        def leave_too_late(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
+            _leave(deny(f"{REFUSES}: it took longer than it may"))
+
+        signal.signal(signal.SIGALRM, leave_too_late)
+        hook_time = HookTime()
+        if 1 in closed:
+            raise UsageError("stdout is closed")  # noqa: TRY301 - whatever it is, it is told below
+        reply = _answer(agent, words[2:], environment, hook_time)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the call is refused
+        said = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+        reply = deny(f"{REFUSES}: {said}")
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    _leave(reply)
+
+
+def _fill_closed_streams() -> frozenset[int]:
+    """Return which of the three streams are closed, and let nothing that is opened from here on take their place.
+
+    What stands there instead goes with execve(2): a command finds them closed, as it would in the agent's own shell.
+    """
+    closed = set()
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            closed.add(descriptor)
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor, inheritable=False)
+                os.close(null)
+    return frozenset(closed)
+
+
+def _answer(
+    agent: GuardedAgent, words: Sequence[str], environment: Mapping[str, str], hook_time: HookTime
+) -> HookAnswer:
+    from harness.plugins.agents.answering import answer
+
+    if len(words) % 2 or any(flag != "--policy" for flag in words[::2]):
+        raise UsageError(f"usage: {HOOK_USAGE}")
+    policy = words[1::2] or None
+    data = b"".join(iter(lambda: os.read(0, 1 << 20), b""))
+    return answer(agent, data, hook_parts(environment, policy, clock_stopped=hook_time.stopped))
+
+
+def hook_parts(
+    environment: Mapping[str, str],
+    named: Sequence[str] | None,
+    *,
+    clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
+    pause: Callable[[float], None] = time.sleep,
+) -> HookParts:
+    """Return what the program gives a hook; `named` is the policy that decides, `pause` waits while a person is asked.
+
+    `clock_stopped` stops meanwhile what limits our own work.
+    """
+    from harness.files.before_images import BeforeImages
+    from harness.session.asked_call import HookParts
+    from harness.session.environment_secrets import redactor_for
+    from harness.session.state import State
+
+    state = State.of(environment)
+    os.makedirs(state.agents, mode=0o700, exist_ok=True)
+    home = environment.get("HOME")
+
+    def note_head(log: ActionLog, closed: bool) -> None:
+        if closed or log.count < 8:
+            state.record_head(log, closed=closed)
+
+    def policy_at(workspace: Workspace, known: str) -> Policy:
+        from harness.session.policies import assemble
+
+        policy = assemble(state, workspace.root, named=named, fallback="default", examples=False)
+        return policy if policy.sha256 == known else assemble(state, workspace.root, named=named, fallback="default")
+
+    def about() -> Mapping[str, JsonValue]:
+        from harness.session.session_log import who_and_where
+
+        return who_and_where()
+
+    def grants_at(workspace: str) -> tuple[Sequence[Grant], GrantStore]:
+        from harness.session.kept_grants import KeptGrants
+
+        kept = KeptGrants(state.grants, state.name_of(workspace), workspace)
+        return kept.read().grants, kept
+
+    def ask(asked: AskedCall) -> Approval:
+        from harness.session.waiting import WaitingList
+
+        return WaitingList(state.waiting, clock_stopped=clock_stopped, sleep=pause).ask(asked)
+
+    def checks(workspace: Workspace) -> CallChecks:
+        from harness.session.extensions.hooks_here import hooks_here
+
+        return hooks_here(state, workspace.root, environment, redactor.redact, clock_stopped=clock_stopped)
+
+    redactor = redactor_for(state, environment, (), unless=(home or "",))
+    return HookParts(
+        folder=state.agents,
+        home=home,
+        environment=environment,
+        redactor=redactor,
+        images=BeforeImages(state.before_images),
+        hidden=state.guarded,
+        policy_at=policy_at,
+        new_log=state.new_log_path,
+        note_head=note_head,
+        grants_at=grants_at,
+        ask=ask,
+        checks=checks,
+        advise=_advise,
+        runner=f"{own_command()} exec",
+        about=about,
+        wait_seconds=WAIT_SECONDS,
+        clock_stopped=clock_stopped,
+    )
+
+
+def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
+    from harness.plugins.insight.suggestions.advice import advice_on  # with a refusal alone
+
+    return advice_on(policy, action, verdict)
+
+
+def own_command() -> str:
+    """Return the command line of this program, by which an agent's shell finds it from any folder.
+
+    An isolated Python takes no code from the folder or by the variables of the agent, which may lead into the workspace
+    (PYTHONPATH): a hook starts what it runs like itself. See `harness hook install`.
+    """
+    from harness.session.asked_call import quoted
+
+    path = os.path.abspath(sys.argv[0])
+    if sys.flags.isolated or path.endswith(".py") or not os.access(path, os.X_OK):
+        return f"{quoted(sys.executable)} {'-I' if sys.flags.isolated else '-P'} -m harness"
+    return quoted(path)
+
+
+def _leave(reply: HookAnswer) -> NoReturn:
+    """Write an answer in one piece, and end; what cannot be written is a refusal by the exit code."""
+    code = reply.code
+    for descriptor, text in ((1, reply.stdout), (2, reply.stderr)):
+        data = text.encode("utf-8", "replace")
+        try:
+            if data and os.write(descriptor, data) != len(data):
+                code = code or 2
+        except OSError:
+            code = code or 2
+    os._exit(code)
+
+
+def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Run the command of a ticket within its walls, record what it came to, and end as it ended."""
+    from harness.plugins.agents.confined_run import NOT_STARTED
+
+    try:
+        end = _executed(words, environment)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, nothing runs
+        said = str(error) if isinstance(error, (HarnessError, OSError)) else f"{type(error).__name__}: {error}"
+        _tell(f"harness: the command was not run: {said}\n")
+        os._exit(NOT_STARTED)
+    os._exit(end.code)
+
+
+def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEnd:
+    from harness.plugins.agents.confined_run import run_confined
+    from harness.plugins.agents.seen_outcome import record_begin, record_outcome
+    from harness.plugins.agents.tickets import TicketFolder, split_name
+    from harness.session.environment_secrets import redactor_for
+    from harness.session.state import State
+
+    if len(words) != 4 or words[0] != "--ticket" or words[2] != "--":
+        raise UsageError(f"usage: {EXEC_USAGE}")
+    state = State.of(environment)
+    session, name = split_name(words[1])
+    folder = os.path.join(state.agents, session)
+    ticket, call = TicketFolder(folder).take(name)
+    if words[3] != ticket.command or os.path.realpath(os.getcwd()) != ticket.cwd:
+        raise UsageError("the ticket is for another command, or another folder")
+    redactor = redactor_for(state, environment, (), unless=(environment.get("HOME", ""),))
+    record_begin(folder, redactor, call, wait_seconds=WAIT_SECONDS)
+    end = run_confined(ticket, environment)
+    try:
+        record_outcome(folder, redactor, call, end, wait_seconds=WAIT_SECONDS)
+    except (HarnessError, OSError) as error:  # it ran: its end is what the agent must know
+        _tell(f"harness: the command ran, and what it came to could not be recorded: {error}\n")
+    return end
+
+
+def _tell(line: str) -> None:
+    with suppress(OSError):
+        os.write(2, line.encode("utf-8", "replace"))

@@ -1,0 +1,134 @@
+"""GitHub Copilot CLI. Tried: 1.0.102."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.plugins.agents.event import HookEvent, When, needed, parse, table, text
+from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json
+
+TOOLS: Mapping[str, ForeignTool] = {
+    "bash": ForeignTool(
+        kind=ForeignKind.SHELL,
+        takes={"command": "command"},
+        ignores=("description", "shellId", "mode", "detach", "initial_wait"),
+        needs=("command",),
+    ),
+    "view": ForeignTool(
+        kind=ForeignKind.READ,
+        takes={"path": "path"},
+        ignores=("view_range", "forceReadLargeFiles"),
+        needs=("path",),
+    ),
+    "create": ForeignTool(
+        kind=ForeignKind.WRITE, takes={"path": "path", "file_text": "content"}, needs=("path", "content")
+    ),
+    "edit": ForeignTool(
+        kind=ForeignKind.EDIT,
+        takes={"path": "path", "old_str": "old_string", "new_str": "new_string"},
+        needs=("path", "old_string", "new_string"),
+    ),
+    "glob": ForeignTool(kind=ForeignKind.LIST, takes={"paths": "path", "pattern": "glob"}),
+    "grep": ForeignTool(
+        kind=ForeignKind.SEARCH,
+        takes={"paths": "path"},
+        ignores=("pattern", "output_mode", "glob", "type", "-i", "-A", "-B", "-C", "-n", "head_limit", "multiline"),
+    ),
+    **dict.fromkeys(
+        (
+            "task", "read_bash", "stop_bash", "list_bash", "read_agent", "list_agents", "write_agent", "report_intent",
+            "update_todo", "ask_user", "exit_plan_mode", "fetch_copilot_cli_documentation",
+        ),
+        ForeignTool(kind=ForeignKind.INWARD),
+    ),
+}  # fmt: skip
+
+
+def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
+    # Its events do not say which one they are.
+    subagent = text(fields, "agentId")
+    # A subagent has a session of its own; what stops the one stops the other.
+    session = (text(fields, "parentAgentId") if subagent else "") or needed(fields, "sessionId")
+    if "toolName" not in fields:
+        if "reason" not in fields:
+            needed(fields, "toolName")
+        return HookEvent(when=When.ENDED, session=session, cwd=text(fields, "cwd"))
+    when = When.AFTER if "toolResult" in fields else When.FAILED if "error" in fields else When.BEFORE
+    return HookEvent(
+        when=when,
+        session=session,
+        cwd=needed(fields, "cwd"),
+        tool=needed(fields, "toolName"),
+        arguments=_arguments(fields),
+        subagent=subagent,
+        response=fields.get("toolResult", fields.get("error")),
+    )
+
+
+def _arguments(fields: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    """Return the arguments: an object, or in older versions the text of one. A list of one path is that path."""
+    given = fields.get("toolArgs")
+    found = dict(parse(given.encode()) if isinstance(given, str) else table(fields, "toolArgs"))
+    paths = found.get("paths")
+    if isinstance(paths, list) and len(paths) == 1:
+        found["paths"] = paths[0]
+    return found
+
+
+def _decision(word: str, reason: str = "", **more: JsonValue) -> HookAnswer:
+    said: dict[str, JsonValue] = {"permissionDecision": word}
+    if reason:
+        said["permissionDecisionReason"] = reason
+    return as_json({**said, **more})
+
+
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    return _decision("allow") if arguments is None else _decision("allow", modifiedArgs=dict(arguments))
+
+
+def _deny(reason: str) -> HookAnswer:
+    # It obeys an exit code too, but drops the reason then.
+    return _decision("deny", reason.strip() or "refused by harness")
+
+
+def _ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    if arguments is not None:
+        raise ValueError("GitHub Copilot CLI runs what it asked about as it was")
+    return _decision("ask", reason)
+
+
+def _wanted(command: str) -> Mapping[str, JsonValue]:
+    run: list[JsonValue] = [{"type": "command", "bash": command, "timeoutSec": 600}]
+    return {
+        "version": 1,
+        "hooks": {"preToolUse": run, "postToolUse": run, "postToolUseFailure": run, "sessionEnd": run},
+    }
+
+
+AGENT = GuardedAgent(
+    name="copilot",
+    title="GitHub Copilot CLI",
+    program="copilot",
+    tools=TOOLS,
+    event_of=_event_of,
+    allow=_allow,
+    deny=_deny,
+    block=_deny,
+    ask=_ask,
+    asks=lambda event, environment: True,  # noqa: ARG005 - where nobody is there, it refuses
+    rewrites=lambda event, environment: True,  # noqa: ARG005
+    settings=SettingsFile(
+        user=".copilot/hooks/harness.json", project=".github/hooks/harness.json", home_variable="COPILOT_HOME"
+    ),
+    wanted=_wanted,
+    project_variables=("COPILOT_PROJECT_DIR",),
+    unseen=(
+        "a command that it asks the person about is run by itself, without walls of ours",
+        "hooks of a project count only where its folder is trusted",
+        "hooks of calls at once wait for each other, and one that waits too long lets its call run",
+        "web search runs at the provider",
+    ),
+)
+"""What is known of GitHub Copilot CLI."""

@@ -1,0 +1,245 @@
+"""The gate's tools for calls of another agent: each makes the Action that is judged, and none of them runs anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+from harness.actions import (
+    SUMMARY_CHARACTERS,
+    Access,
+    Action,
+    Effects,
+    Facet,
+    FileChange,
+    JsonValue,
+    Opaque,
+    PathAccess,
+    ToolUse,
+)
+from harness.digest import digest_of
+from harness.errors import ToolError
+from harness.files.workspace import Workspace
+from harness.gate.arguments import flag, text
+from harness.gate.tool import Arguments, Tool, ToolOutput
+from harness.messages import ToolCall
+from harness.model import ToolSpec
+from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, ForeignCall, ForeignKind
+from harness.record import Record
+from harness.regex import regex
+from harness.safe_files import read_small
+from harness.text.visible import visible, visible_line
+from harness.tool_kinds import READ_FILE, ToolKind, tool_kind
+
+MOST_SHOWN = 20_000
+"""Characters of a text that a preview holds."""
+_LEADS_OUT = regex(r"^[/~]|\.\.|\\|[{,][./~,}]")
+"""In a pattern of names: what may lead out of its folder, also when braces are expanded and signs unquoted (`{.,}./*`)."""
+_ANYTHING: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": True}
+
+
+class ForeignRequest(Record):
+    """What is asked for, besides what the action says of it."""
+
+    writes: tuple[str, ...] = ()
+    """The files that it names to be written, resolved."""
+
+
+class ForeignFiles:
+    """Reads, searches, writes, edits and patches files: every call that names its files."""
+
+    def __init__(self, call: ForeignCall, workspace: Workspace, cwd: str) -> None:
+        """Take a call, the workspace, and the folder that relative paths are seen from."""
+        self.kind: ToolKind = tool_kind(call.tool)
+        self.root = workspace.root
+        self.check_place = workspace.check
+        self._call = call
+        self._workspace = workspace
+        self._cwd = cwd
+        self.spec = _spec(call)
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        """Return the action. Raises ToolError for a path that cannot name a file, and a patch that is not understood."""
+        kind = self._call.kind
+        if kind is ForeignKind.PATCH:
+            return self._patched(call, arguments)
+        path = text(arguments, "path", "." if kind in (ForeignKind.LIST, ForeignKind.SEARCH) else None)
+        if path != path.strip() or path.casefold().startswith("file:"):
+            raise ToolError(
+                "A blank around the path, or `file:` in front of it: some agents read another path out of it."
+            )
+        reads = kind in (ForeignKind.READ, ForeignKind.LIST, ForeignKind.SEARCH)
+        found = self._workspace.resolve(path, Access.READ if reads else Access.WRITE, self._cwd)
+        if reads:
+            return self._action(call, arguments, (self._whole(found, arguments),), preview=visible_line(path, 4096))
+        from harness.files.file_changes import write_and_read  # with a change alone
+
+        after = _content_after(kind, arguments, found.real)
+        return self._action(
+            call,
+            arguments,
+            write_and_read(found, new=not os.path.lexists(found.real)),
+            preview=_preview(kind, arguments),
+            change=_change_to(found.real, after),
+            writes=(found.real,),
+        )
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
+        """Raise: the agent carries it out."""
+        _not_ours(action, effects)
+
+    def _action(
+        self,
+        call: ToolCall,
+        arguments: Arguments,
+        facets: tuple[Facet, ...],
+        *,
+        preview: str,
+        change: FileChange | None = None,
+        writes: tuple[str, ...] = (),
+    ) -> Action:
+        paths = [facet.written for facet in facets if isinstance(facet, PathAccess)]
+        return Action(
+            call=call,
+            tool=self.spec.name,
+            arguments=arguments,
+            facets=facets,
+            reads_as=READ_FILE.name,
+            summary=visible_line(", ".join(dict.fromkeys(paths)), SUMMARY_CHARACTERS),
+            preview=preview,
+            shown_whole=len(preview) < MOST_SHOWN,
+            change=change,
+            request=ForeignRequest(writes=writes),
+            described=self.kind,
+        )
+
+    def _whole(self, path: PathAccess, arguments: Arguments) -> Facet:
+        """Return what a read or a search reads: of a folder everything below it, since it may show all of that."""
+        pattern = text(arguments, "glob", "")
+        if _LEADS_OUT.search(pattern):
+            return Opaque(text=pattern, reason="a pattern that may lead out of its folder", column=1, paths=(path,))
+        if self._call.kind is ForeignKind.SEARCH and os.path.isdir(path.real):
+            return self._workspace.look_below(path, follows=True)
+        return path
+
+    def _patched(self, call: ToolCall, arguments: Arguments) -> Action:
+        from harness.files.file_changes import write_and_read
+        from harness.plugins.agents.patches import read_patch
+
+        patch = text(arguments, "patch")
+        facets: list[Facet] = []
+        writes: list[str] = []
+        changes: list[FileChange | None] = []
+        for one in read_patch(patch):
+            for name in one.names:
+                found = self._workspace.resolve(name, Access.WRITE, self._cwd, entry=one.removes)
+                facets += write_and_read(found, new=not os.path.lexists(found.real))
+                writes.append(found.real)
+            before = read_small(writes[-1], MOST_KEPT_BYTES)
+            changes.append(_change_to(writes[-1], one.after(before)) if len(one.names) == 1 else None)
+        change = changes[0] if len(changes) == 1 else None
+        shown = visible(patch)[:MOST_SHOWN]
+        return self._action(call, arguments, tuple(facets), preview=shown, change=change, writes=tuple(writes))
+
+
+class ForeignOther:
+    """A tool of which nothing is known but its name, or that touches nothing but the agent itself."""
+
+    def __init__(self, call: ForeignCall, workspace: Workspace) -> None:
+        """Take a call and the workspace."""
+        self.kind = tool_kind(call.tool)
+        self._inward = call.kind is ForeignKind.INWARD
+        self._workspace = workspace
+        self.spec = _spec(call)
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        """Return the action: the use of the tool. What touches nothing but the agent counts as reading the workspace's name."""
+        from harness.policy.tool_arguments import tool_arguments  # with such a call alone
+
+        facet: Facet = ToolUse(tool=self.spec.name, arguments=tool_arguments(arguments, self._workspace))
+        if self._inward:
+            facet = self._workspace.resolve(".", Access.READ)
+        shown = visible(call.arguments)
+        return Action(
+            call=call,
+            tool=self.spec.name,
+            arguments=arguments,
+            facets=(facet,),
+            summary=visible_line(self.spec.name, SUMMARY_CHARACTERS),
+            preview=shown[:MOST_SHOWN],
+            shown_whole=len(shown) < MOST_SHOWN,
+            request=ForeignRequest(),
+            default_of=READ_FILE.name if self._inward else "",
+            described=self.kind,
+        )
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
+        """Raise: the agent carries it out."""
+        _not_ours(action, effects)
+
+
+def foreign_tool(call: ForeignCall, workspace: Workspace, cwd: str, shell: Callable[[], Tool]) -> Tool:
+    """Return the tool that prepares one call; `shell` makes the one that prepares commands."""
+    if call.kind is ForeignKind.SHELL:
+        return shell()
+    if call.kind in (ForeignKind.INWARD, ForeignKind.UNKNOWN):
+        return ForeignOther(call, workspace)
+    return ForeignFiles(call, workspace, cwd)
+
+
+def _not_ours(action: Action, effects: Effects) -> NoReturn:  # noqa: ARG001 - the signature of a body
+    raise ToolError(f"{action.tool} is carried out by the agent that called it")
+
+
+def _spec(call: ForeignCall) -> ToolSpec:
+    # What the arguments are is known by then (ForeignTool.read); a tool that is not known may be given anything.
+    return ToolSpec(name=call.tool, description="", parameters=dict(_ANYTHING))
+
+
+def _change_to(path: str, after: bytes | None) -> FileChange | None:
+    """Return what a file is, and what it is thought to become, by digest; None where that cannot be foretold."""
+    if after is None:
+        return None
+    made = digest_of(after)
+    try:
+        mode = os.lstat(path).st_mode & 0o7777
+    except FileNotFoundError:
+        return FileChange(path=path, before_sha256=None, after_sha256=made, before_mode=None)
+    except OSError:
+        return None
+    before = read_small(path, MOST_KEPT_BYTES)
+    if before is None:
+        return None
+    return FileChange(path=path, before_sha256=digest_of(before), after_sha256=made, before_mode=mode)
+
+
+def _content_after(kind: ForeignKind, arguments: Arguments, path: str) -> bytes | None:
+    """Return what a file will hold if the agent does as it says; None where that cannot be foretold."""
+    if kind is ForeignKind.WRITE:
+        return text(arguments, "content").encode()
+    before = read_small(path, MOST_KEPT_BYTES)
+    old, new = text(arguments, "old_string").encode(), text(arguments, "new_string").encode()
+    if before is None:
+        return new if not old and not os.path.lexists(path) else None
+    if not old or old not in before:
+        return None
+    return before.replace(old, new, -1 if flag(arguments, "replace_all") else 1)
+
+
+def _preview(kind: ForeignKind, arguments: Arguments) -> str:
+    """Return what a person sees of a change: the path, and the text that goes and the one that comes."""
+    name = visible_line(text(arguments, "path"), 4096)
+    if kind is ForeignKind.WRITE:
+        return _cut((f"write {name}", *_marked("+", text(arguments, "content"))))
+    old, new = text(arguments, "old_string"), text(arguments, "new_string")
+    everywhere = " (everywhere)" if flag(arguments, "replace_all") else ""
+    return _cut((f"edit {name}{everywhere}", *_marked("-", old), *_marked("+", new)))
+
+
+def _marked(sign: str, content: str) -> Sequence[str]:
+    return [f"{sign}{visible_line(line, MOST_SHOWN)}" for line in content.splitlines()]
+
+
+def _cut(lines: Sequence[str]) -> str:
+    return "\n".join(lines)[:MOST_SHOWN]

@@ -1,0 +1,140 @@
+"""Gemini CLI. Tried: 0.61.0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.plugins.agents.event import HookEvent, When, needed, table, text
+from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
+
+_WAITS = "wait_for_previous"
+"""An argument that every tool takes: whether it begins behind the others of its turn."""
+
+TOOLS: Mapping[str, ForeignTool] = {
+    "run_shell_command": ForeignTool(
+        kind=ForeignKind.SHELL,
+        takes={"command": "command", "dir_path": "cwd"},
+        ignores=("description", "is_background", "delay_ms", _WAITS),
+        needs=("command",),
+    ),
+    "read_file": ForeignTool(
+        kind=ForeignKind.READ,
+        takes={"file_path": "path"},
+        ignores=("start_line", "end_line", _WAITS),
+        needs=("path",),
+    ),
+    "list_directory": ForeignTool(
+        kind=ForeignKind.READ,
+        takes={"dir_path": "path"},
+        ignores=("ignore", "file_filtering_options", _WAITS),
+        needs=("path",),
+    ),
+    "write_file": ForeignTool(
+        kind=ForeignKind.WRITE,
+        takes={"file_path": "path", "content": "content"},
+        ignores=(_WAITS,),
+        needs=("path", "content"),
+    ),
+    "replace": ForeignTool(
+        kind=ForeignKind.EDIT,
+        takes={
+            "file_path": "path",
+            "old_string": "old_string",
+            "new_string": "new_string",
+            "allow_multiple": "replace_all",
+        },
+        ignores=("instruction", _WAITS),
+        needs=("path", "old_string", "new_string"),
+    ),
+    "glob": ForeignTool(
+        kind=ForeignKind.LIST,
+        takes={"dir_path": "path", "pattern": "glob"},
+        ignores=("case_sensitive", "respect_git_ignore", "respect_gemini_ignore", _WAITS),
+    ),
+    "grep_search": ForeignTool(
+        kind=ForeignKind.SEARCH,
+        takes={"dir_path": "path"},
+        ignores=(
+            "pattern", "include_pattern", "exclude_pattern", "names_only", "case_sensitive", "fixed_strings", "context",
+            "after", "before", "no_ignore", "max_matches_per_file", "total_max_matches", _WAITS,
+        ),
+    ),
+    **dict.fromkeys(
+        (
+            "invoke_agent", "write_todos", "update_topic", "ask_user", "enter_plan_mode", "exit_plan_mode", "complete_task",
+            "list_background_processes", "read_background_output", "get_internal_docs",
+        ),
+        ForeignTool(kind=ForeignKind.INWARD),
+    ),
+}  # fmt: skip
+
+_WHEN: Mapping[str, When] = {"BeforeTool": When.BEFORE, "AfterTool": When.AFTER, "SessionEnd": When.ENDED}
+
+
+def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
+    when = _WHEN.get(needed(fields, "hook_event_name"), When.BEFORE)
+    session = needed(fields, "session_id")
+    if when is When.ENDED:
+        return HookEvent(when=when, session=session, cwd=text(fields, "cwd"))
+    response = fields.get("tool_response")
+    if when is When.AFTER and isinstance(response, dict) and response.get("error"):
+        when = When.FAILED
+    return HookEvent(
+        when=when,
+        session=session,
+        cwd=needed(fields, "cwd"),
+        tool=_tool_of(fields),
+        arguments=table(fields, "tool_input"),
+        response=response,
+    )
+
+
+def _tool_of(fields: Mapping[str, JsonValue]) -> str:
+    """Return the name of the tool; of one of an MCP server as policies have it: `mcp_srv_tool` could be read in two ways."""
+    if "mcp_context" not in fields:
+        return needed(fields, "tool_name")
+    server = table(fields, "mcp_context")
+    return f"mcp__{needed(server, 'server_name')}__{needed(server, 'tool_name')}"
+
+
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    # Only a refusal and a rewritten call are read; silence says the same as an allow.
+    if arguments is None:
+        return HookAnswer()
+    said: JsonValue = {"hookEventName": "BeforeTool", "tool_input": dict(arguments)}
+    return as_json({"decision": "allow", "hookSpecificOutput": said})
+
+
+def _block(reason: str) -> HookAnswer:
+    return as_json({"decision": "deny", "reason": reason, "continue": False, "stopReason": reason})
+
+
+def _wanted(command: str) -> Mapping[str, JsonValue]:
+    hook: JsonValue = {"type": "command", "name": "harness", "command": command, "timeout": 600_000}
+    run: list[JsonValue] = [{"matcher": ".*", "hooks": [hook]}]
+    return {"hooks": {"BeforeTool": run, "AfterTool": run, "SessionEnd": [{"hooks": [hook]}]}}
+
+
+AGENT = GuardedAgent(
+    name="gemini",
+    title="Gemini CLI",
+    program="gemini",
+    tools=TOOLS,
+    event_of=_event_of,
+    allow=_allow,
+    deny=refusal,
+    block=_block,
+    # It knows an `ask`, and waits for ever where nobody is there.
+    rewrites=lambda event, environment: True,  # noqa: ARG005
+    settings=SettingsFile(user=".gemini/settings.json", project=".gemini/settings.json"),
+    wanted=_wanted,
+    project_variables=("GEMINI_PROJECT_DIR",),
+    unseen=(
+        "a file that the prompt names with @ is sent without a hook",
+        "a call of a subagent looks like one of its own",
+        "web search runs at the provider",
+    ),
+)
+"""What is known of Gemini CLI."""

@@ -1,0 +1,143 @@
+"""opencode. Tried: 1.18.33.
+
+It starts no program before its tools, but calls a plugin: a text of ours, which starts the program and throws unless that
+lets the call run. So the form of the answers is ours: nothing, or `{"args": {...}}` for other arguments; a refusal is an exit
+code, and its reason stands on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.plugins.agents.event import EventError, HookEvent, When, needed, table
+from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, as_json, refusal
+
+TOOLS: Mapping[str, ForeignTool] = {
+    "bash": ForeignTool(
+        kind=ForeignKind.SHELL,
+        takes={"command": "command", "workdir": "cwd"},
+        ignores=("description", "timeout"),
+        needs=("command",),
+    ),
+    "read": ForeignTool(
+        kind=ForeignKind.READ, takes={"filePath": "path"}, ignores=("offset", "limit"), needs=("path",)
+    ),
+    "list": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path"}, ignores=("ignore",)),
+    "write": ForeignTool(
+        kind=ForeignKind.WRITE, takes={"filePath": "path", "content": "content"}, needs=("path", "content")
+    ),
+    "edit": ForeignTool(
+        kind=ForeignKind.EDIT,
+        takes={
+            "filePath": "path",
+            "oldString": "old_string",
+            "newString": "new_string",
+            "replaceAll": "replace_all",
+        },
+        needs=("path", "old_string", "new_string"),
+    ),
+    "apply_patch": ForeignTool(kind=ForeignKind.PATCH, takes={"patchText": "patch"}, needs=("patch",)),
+    "glob": ForeignTool(kind=ForeignKind.LIST, takes={"path": "path", "pattern": "glob"}),
+    "grep": ForeignTool(kind=ForeignKind.SEARCH, takes={"path": "path"}, ignores=("pattern", "include")),
+    **dict.fromkeys(
+        ("task", "todowrite", "todoread", "question", "plan_enter", "plan_exit", "invalid"),
+        ForeignTool(kind=ForeignKind.INWARD),
+    ),
+}
+
+_WHEN: Mapping[str, When] = {"before": When.BEFORE, "after": When.AFTER}
+
+_PLUGIN = """\
+// The gate of `harness` before the tools of opencode; `harness hook uninstall opencode` takes it away.
+// Whatever goes wrong in here throws, and what throws here does not run.
+import { spawn } from "node:child_process";
+
+const COMMAND = %s;
+const MILLISECONDS = 600000;
+
+const heard = (event) =>
+  new Promise((resolve, reject) => {
+    const child = spawn("/bin/sh", ["-c", COMMAND], { cwd: event.directory, stdio: ["pipe", "pipe", "pipe"] });
+    const said = { stdout: [], stderr: [] };
+    const late = setTimeout(() => {
+      child.kill("SIGKILL");
+      reject(new Error("harness: no answer in time"));
+    }, MILLISECONDS);
+    for (const name of ["stdout", "stderr"]) child[name].on("data", (data) => said[name].push(data));
+    child.stdin.on("error", () => {});
+    child.on("error", (error) => reject(new Error(`harness: the hook cannot be started: ${error.message}`)));
+    child.on("close", (code) => {
+      clearTimeout(late);
+      const text = (name) => Buffer.concat(said[name]).toString("utf8").trim();
+      if (code === 0) resolve(text("stdout"));
+      else reject(new Error(text("stderr") || "harness: the hook failed"));
+    });
+    child.stdin.end(JSON.stringify(event));
+  });
+
+export const Harness = async ({ directory, worktree }) => ({
+  "tool.execute.before": async (input, output) => {
+    const said = await heard({ when: "before", ...input, args: output.args, directory, worktree });
+    if (said === "") return;
+    const { args } = JSON.parse(said);
+    for (const name of Object.keys(output.args)) if (!(name in args)) delete output.args[name];
+    Object.assign(output.args, args);
+  },
+  "tool.execute.after": async (input, output) => {
+    const { title, output: text, metadata } = output ?? {};
+    await heard({ when: "after", ...input, output: { title, output: text, metadata }, directory, worktree }).catch(() => {});
+  },
+});
+"""
+
+
+def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
+    when = _WHEN.get(needed(fields, "when"))
+    if when is None:
+        raise EventError("when is neither before nor after")
+    return HookEvent(
+        when=when,
+        session=needed(fields, "sessionID"),
+        cwd=needed(fields, "directory"),
+        tool=needed(fields, "tool"),
+        arguments=table(fields, "args"),
+        use_id=needed(fields, "callID"),
+        response=fields.get("output"),
+    )
+
+
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    return HookAnswer() if arguments is None else as_json({"args": dict(arguments)})
+
+
+def _wanted(command: str) -> Mapping[str, JsonValue]:
+    return {"text": _PLUGIN % json.dumps(command)}
+
+
+AGENT = GuardedAgent(
+    name="opencode",
+    title="opencode",
+    program="opencode",
+    tools=TOOLS,
+    event_of=_event_of,
+    allow=_allow,
+    deny=refusal,
+    block=refusal,
+    rewrites=lambda event, environment: True,  # noqa: ARG005
+    settings=SettingsFile(
+        user=".config/opencode/plugin/harness.js",
+        project=".opencode/plugin/harness.js",
+        home_variable="XDG_CONFIG_HOME",
+        is_plugin=True,
+    ),
+    wanted=_wanted,
+    unseen=(
+        "`--pure` loads no plugins, and version 2 (`opencode2`) none of version 1",
+        "a call that fails has no outcome: opencode tells of none",
+        "a subagent has a session of its own: what stops the one does not stop the other",
+    ),
+)
+"""What is known of opencode."""

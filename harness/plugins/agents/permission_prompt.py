@@ -1,0 +1,148 @@
+"""Claude Code's questions, asked of us: the one tool that `--permission-prompt-tool` names, behind `harness mcp serve`.
+
+Where Claude Code would ask its person it calls this tool, and obeys the JSON that it returns. The call is judged as before its
+hook: by the same policy, with the same log of its own, and a command that may run is replaced by its ticket.
+
+A model that calls the tool itself gains nothing: an answer lets nothing run. A ticket in it runs the command that was
+judged, in its walls, once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.errors import HarnessError
+from harness.model import ToolSpec
+from harness.plugins.agents.answering import answer
+from harness.plugins.agents.claude import AGENT
+from harness.plugins.agents.event import EventError, HookEvent, When, needed, table, text
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, as_json
+from harness.record import replace
+
+if TYPE_CHECKING:
+    from harness.session.asked_call import HookParts
+
+TOOL = ToolSpec(
+    name="approve",
+    description=(
+        "For Claude Code itself (--permission-prompt-tool): says whether one of its calls may run. It runs nothing, and "
+        "calling it lets nothing run."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "tool_name": {"type": "string", "description": "The tool that Claude Code wants to call."},
+            "input": {"type": "object", "description": "Its arguments."},
+            "tool_use_id": {"type": "string", "description": "Claude Code's name of the call."},
+        },
+        "required": ["tool_name", "input"],
+        "additionalProperties": False,
+    },
+)
+"""What a client is told of the tool."""
+_ARGUMENTS = frozenset(("tool_name", "input", "tool_use_id"))
+
+
+class ClaudePrompt:
+    """The prompt tool of one server: one session, as far as the log is concerned."""
+
+    def __init__(self, folder: str, session: str, parts_for: Callable[[Callable[[float], None]], HookParts]) -> None:
+        """Take the folder that Claude Code was started in, a name for the session, and what makes the parts of a hook.
+
+        `parts_for` is given what waits while a person is asked.
+        """
+        self.name = TOOL.name
+        self._folder = folder
+        self._session = session
+        self._parts_for = parts_for
+        self._is_used = False
+
+    def answer(self, arguments: str, latch: str, pause: Callable[[float], None]) -> tuple[str, str]:
+        """Return the JSON that Claude Code obeys, and why nothing runs any more, or nothing.
+
+        With `latch` it is a refusal, for that reason. Whatever goes wrong is one; raises only what `pause` does.
+        """
+        if latch:
+            return _refusal(latch).stdout, ""
+        blocked: list[str] = []
+
+        def block(reason: str) -> HookAnswer:
+            blocked.append(reason)
+            return _refusal(reason, interrupt=True)
+
+        try:
+            self._is_used = True
+            agent = replace(self._agent(self._event), block=block)
+            given = answer(agent, arguments.encode(), self._parts_for(pause))
+        except (HarnessError, EventError, OSError, ValueError) as error:
+            return _refusal(f"harness refuses this call, since it cannot be judged: {error}").stdout, ""
+        latched = (
+            f"an earlier call was a hard block, and nothing runs after it. It was told: {blocked[0]}" if blocked else ""
+        )
+        return given.stdout, latched
+
+    def end(self) -> None:
+        """End the session in its log. Raises HarnessError and OSError."""
+        if self._is_used:
+            ended = HookEvent(when=When.ENDED, session=self._session)
+            answer(self._agent(lambda fields: ended), b"{}", self._parts_for(_no_pause))  # noqa: ARG005
+
+    def _agent(self, event_of: Callable[[Mapping[str, JsonValue]], HookEvent]) -> GuardedAgent:
+        """Return Claude Code as it is for this tool, which says yes or no, and is not told in which folder its shell is.
+
+        INVARIANT: no answer brings that shell to another folder (`keeps_folder`), and a ticket is good in its own alone.
+        """
+        asked: list[HookEvent] = []
+
+        def read(fields: Mapping[str, JsonValue]) -> HookEvent:
+            asked.append(event_of(fields))
+            return asked[-1]
+
+        def allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+            # Without `updatedInput` Claude Code takes the answer for none.
+            return as_json(
+                {"behavior": "allow", "updatedInput": dict(asked[-1].arguments if arguments is None else arguments)}
+            )
+
+        return replace(
+            AGENT,
+            event_of=read,
+            allow=allow,
+            deny=_refusal,
+            block=_refusal,
+            ask=None,
+            asks=lambda event, environment: False,  # noqa: ARG005
+            keeps_folder=False,
+        )
+
+    def _event(self, fields: Mapping[str, JsonValue]) -> HookEvent:
+        """Return what the tool is asked. Raises EventError."""
+        further = next((name for name in fields if name not in _ARGUMENTS), None)
+        if further is not None:
+            raise EventError(f"{json.dumps(further[:50])} is no argument of this tool")
+        return HookEvent(
+            when=When.BEFORE,
+            session=self._session,
+            cwd=self._folder,
+            tool=needed(fields, "tool_name"),
+            arguments=table(fields, "input"),
+            use_id=text(fields, "tool_use_id"),
+            mode="permission prompt",
+        )
+
+
+def prompt_session() -> str:
+    """Return a name for a session that has none: nobody else has it."""
+    return f"permission-prompt-{os.urandom(8).hex()}"
+
+
+def _refusal(reason: str, *, interrupt: bool = False) -> HookAnswer:
+    return as_json({"behavior": "deny", "message": reason, **({"interrupt": True} if interrupt else {})})
+
+
+def _no_pause(seconds: float) -> None:
+    pass

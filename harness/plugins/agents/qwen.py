@@ -1,0 +1,99 @@
+"""Qwen Code. Tried: 0.24.4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.plugins.agents.claude import TOOLS as OF_CLAUDE
+from harness.plugins.agents.claude import ask, event_of
+from harness.plugins.agents.event import HookEvent, needed, table
+from harness.plugins.agents.foreign_call import ForeignKind, ForeignTool
+from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, SettingsFile, refusal
+from harness.record import replace
+
+_THROUGH = "tool_call"
+"""A tool that calls another one, which it names."""
+
+TOOLS: Mapping[str, ForeignTool] = {
+    "run_shell_command": ForeignTool(
+        kind=ForeignKind.SHELL,
+        takes={"command": "command", "directory": "cwd"},
+        ignores=("description", "is_background", "timeout"),
+        needs=("command",),
+    ),
+    "read_file": ForeignTool(
+        kind=ForeignKind.READ,
+        takes={"file_path": "path"},
+        ignores=("offset", "limit", "pages"),
+        needs=("path",),
+    ),
+    "list_directory": ForeignTool(
+        kind=ForeignKind.READ,
+        takes={"path": "path"},
+        ignores=("ignore", "file_filtering_options"),
+        needs=("path",),
+    ),
+    "write_file": ForeignTool(
+        kind=ForeignKind.WRITE,
+        takes={"file_path": "path", "content": "content"},
+        ignores=("record_as_artifact",),
+        needs=("path", "content"),
+    ),
+    "edit": OF_CLAUDE["Edit"],
+    "notebook_edit": OF_CLAUDE["NotebookEdit"],
+    "glob": OF_CLAUDE["Glob"],
+    "grep_search": ForeignTool(
+        kind=ForeignKind.SEARCH, takes={"path": "path"}, ignores=("pattern", "glob", "limit")
+    ),
+    **dict.fromkeys(
+        (
+            "agent", "todo_write", "tool_search", "ask_user_question", "enter_plan_mode", "exit_plan_mode", "list_agents",
+            "get_goal", "update_goal", "task_create", "task_update", "task_list", "task_stop", "structured_output",
+        ),
+        ForeignTool(kind=ForeignKind.INWARD),
+    ),
+}  # fmt: skip
+
+
+def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
+    event = event_of(fields)
+    if event.tool != _THROUGH:
+        return event
+    return replace(event, tool=needed(event.arguments, "name"), arguments=table(event.arguments, "arguments"))
+
+
+def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
+    if arguments is not None:
+        raise ValueError("Qwen Code takes no other arguments from a hook")
+    return HookAnswer()
+
+
+def _wanted(command: str) -> Mapping[str, JsonValue]:
+    hook: JsonValue = {"type": "command", "name": "harness", "command": command, "timeout": 600}
+    run: list[JsonValue] = [{"matcher": ".*", "hooks": [hook]}]
+    ended: list[JsonValue] = [{"hooks": [hook]}]
+    return {"hooks": {"PreToolUse": run, "PostToolUse": run, "PostToolUseFailure": run, "SessionEnd": ended}}
+
+
+AGENT = GuardedAgent(
+    name="qwen",
+    title="Qwen Code",
+    program="qwen",
+    tools=TOOLS,
+    event_of=_event_of,
+    allow=_allow,
+    deny=refusal,
+    block=refusal,
+    ask=ask,
+    asks=lambda event, environment: True,  # noqa: ARG005 - where nobody is there, it refuses
+    settings=SettingsFile(user=".qwen/settings.json", project=".qwen/settings.json", home_variable="QWEN_HOME"),
+    wanted=_wanted,
+    project_variables=("QWEN_PROJECT_DIR",),
+    unseen=(
+        "a file that the prompt names with @ is sent without a hook",
+        "it runs its commands itself, so that no walls of ours are around them",
+        "without --yolo and without a person its own rules refuse first, and nothing is asked here",
+    ),
+)
+"""What is known of Qwen Code."""

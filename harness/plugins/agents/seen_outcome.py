@@ -1,0 +1,44 @@
+"""The run of a command by a ticket, as we see it ourselves: that it begins, and how it ended; not what it printed."""
+
+from __future__ import annotations
+
+from harness.errors import LogError
+from harness.gate.records import CallRecords
+from harness.log.order import SEEN_BY_US
+from harness.messages import ResultStatus, ToolResult
+from harness.plugins.agents.agent_session import AgentSession
+from harness.plugins.agents.confined_run import CommandEnd
+from harness.redaction.redactor import Redactor
+
+NOT_KEPT = "What it printed went straight to the agent, and was not kept."
+
+
+def record_begin(folder: str, redactor: Redactor, number: int, *, wait_seconds: float) -> None:
+    """Record that a call was answered yes where the agent asked, and its intent; on disk when this returns.
+
+    Raises LogError: then it must not run. So it is for a call that is not open, or whose session was blocked.
+    """
+    with AgentSession(folder, redactor, wait_seconds=wait_seconds) as session:
+        call = session.found(number) if session.begun else None
+        if call is None or session.latch:
+            raise LogError(session.latch or "the call of this ticket is not open any more")
+        if call.intent is not None:
+            session.record_yes(call)
+
+
+def record_outcome(folder: str, redactor: Redactor, number: int, end: CommandEnd, *, wait_seconds: float) -> None:
+    """Record how the command of a call ended, in the session of that folder. Raises LogError."""
+    with AgentSession(folder, redactor, wait_seconds=wait_seconds) as session:
+        call = session.found(number) if session.begun else None
+        if call is None:
+            return
+        session.open.remove(call)
+        gaps = "".join(f"\n[not enforced: {gap}]" for gap in end.gaps)
+        result = ToolResult(
+            call_id=call.id,
+            status=ResultStatus.OK if end.code == 0 else ResultStatus.FAILED,
+            content=f"[exit code {end.code}, {end.seconds:.1f} s] {NOT_KEPT}{gaps}",
+            exit_code=end.code,
+            duration_ms=round(end.seconds * 1000),
+        )
+        CallRecords(session.log).ended(call.proposal, result, ran=True, seen_by=SEEN_BY_US)

@@ -1,0 +1,326 @@
+"""What stands in the settings of an agent so that it calls our hook: put there beside what is there, found again, taken out.
+
+A hook of ours is recognised by its command line. INVARIANT: what others wrote stays, in its place and in its order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.files import atomic
+from harness.plugins.agents.guarded_agent import GuardedAgent
+from harness.record import Record
+from harness.safe_files import read_regular
+from harness.session.asked_call import quoted
+from harness.text.strict_json import NotJsonError, read_one
+from harness.text.visible import visible_line
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Of a settings file."""
+_CLOSED = "|| { [ $? = 2 ] || echo harness failed >&2; exit 2; }"
+"""Behind our program: whatever becomes of it, also where it is gone, is a refusal. One by exit code 2 has said why."""
+_WORD = r"(?:'(?:[^']|'\\'')*+'|[^\s']++)++"
+_OURS = re.compile(
+    rf"(?P<program>{_WORD})(?P<module>(?: -[A-Z]+)? -m harness)? hook (?P<agent>[a-z]+)"
+    rf"(?P<policies>(?: --policy {_WORD})*+)(?: \|\| .*)?",
+    re.DOTALL,
+)
+_POLICY = re.compile(rf" --policy ({_WORD})")
+_IN_SH = re.compile(r"/bin/sh -c (?P<line>'(?:[^']|'\\'')*+')", re.DOTALL)
+_COMMANDS = ("command", "bash")
+"""Where an entry of the settings holds its command line."""
+_PLUGIN_COMMAND = re.compile(r"^const COMMAND = (\".*\");$", re.MULTILINE)
+
+
+class Installed(Record):
+    """A hook of ours, as the settings of an agent have it."""
+
+    command: str
+    program: str
+    """The file that it starts."""
+    policy: str
+    """The policies that it names, joined by `and`; empty where it names none."""
+    complete: bool
+    """Whether the settings say exactly what they would say if it were installed now by this command."""
+
+
+class SettingsChange(Record):
+    """What a settings file holds, and what it is to hold; None where there is none."""
+
+    path: str
+    """Links followed."""
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to do."""
+        return self.before != self.after
+
+
+def hook_command(program: str, agent: str, policies: Sequence[str] = ()) -> str:
+    """Return the command line of our hook; `program` is that of ours, quoted, `policies` the files or names that it takes.
+
+    It must not depend on our version: Codex trusts exactly this line.
+    """
+    named = "".join(f" --policy {quoted(policy)}" for policy in policies)
+    return f"{program} hook {agent}{named} {_CLOSED}"
+
+
+def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: str | None) -> str:
+    """Return where the settings of an agent lie: the user's, or those of the project in this folder.
+
+    Raises UsageError where nobody knows.
+    """
+    if project is not None:
+        return os.path.join(project, agent.settings.project)
+    first, _, rest = agent.settings.user.partition("/")
+    folder = environment.get(agent.settings.home_variable, "") if agent.settings.home_variable else ""
+    if os.path.isabs(folder):
+        return os.path.join(folder, rest)
+    home = environment.get("HOME", "")
+    if not os.path.isabs(home):
+        raise UsageError("HOME is no absolute path: where the agent's settings lie is not known")
+    return os.path.join(home, first, rest)
+
+
+def installation(agent: GuardedAgent, path: str, command: str) -> SettingsChange:
+    """Return the change that makes the agent call this command line. Raises UsageError for a file that is left alone."""
+    path, before = _found(path)
+    wanted = agent.wanted(command)
+    if agent.settings.is_plugin:
+        _check_plugin(agent, path, before)
+        return SettingsChange(path=path, before=before, after=str(wanted["text"]).encode())
+    settings = _read(agent, path, before, command)
+    merged = _with_ours(settings, wanted, agent.name)
+    after = before if before is not None and merged == settings else _written(merged, before)
+    return SettingsChange(path=path, before=before, after=after)
+
+
+def removal(agent: GuardedAgent, path: str) -> SettingsChange:
+    """Return the change that takes our hook out. Raises UsageError for a file that is left alone."""
+    path, before = _found(path)
+    if before is None:
+        return SettingsChange(path=path, before=None, after=None)
+    if agent.settings.is_plugin:
+        _check_plugin(agent, path, before)
+        return SettingsChange(path=path, before=before, after=None)
+    settings = _read(agent, path, before, "")
+    rest = _without_ours(settings, agent.name)
+    if rest == settings:
+        return SettingsChange(path=path, before=before, after=before)
+    alone = not rest.keys() - {"version"}
+    return SettingsChange(path=path, before=before, after=None if alone else _written(rest, before))
+
+
+def installed(agent: GuardedAgent, path: str) -> Installed | None:
+    """Return our hook as the settings have it; None where they have none. Raises UsageError for what is not understood."""
+    path, before = _found(path)
+    if before is None:
+        return None
+    if agent.settings.is_plugin:
+        found_line = _PLUGIN_COMMAND.search(before.decode(errors="replace"))
+        commands = [] if found_line is None else [str(json.loads(found_line[1]))]
+    else:
+        commands = list(_commands(_read(agent, path, before, ""), agent.name))
+    ours = next((one for one in commands if _is_ours(one, agent.name)), None)
+    if ours is None:
+        return None
+    line = _line(ours)
+    found = _OURS.fullmatch(line)
+    return Installed(
+        command=ours,
+        program=_unquoted(found["program"]) if found else "",
+        policy=" and ".join(map(_unquoted, _POLICY.findall(found["policies"]))) if found else "",
+        complete=not installation(agent, path, line).changes,
+    )
+
+
+def write(change: SettingsChange, *, private: bool) -> None:
+    """Do what a change says, whole or not at all. What is `private` gets folders for its owner alone.
+
+    Raises UsageError where it cannot be done, and where the file is no longer what the change began with.
+    """
+    folder, name = os.path.split(change.path)
+
+    def check() -> None:
+        if _found(change.path)[1] != change.before:
+            raise UsageError(f"{visible_line(change.path, 1_000)} was changed meanwhile: nothing was written")
+
+    try:
+        os.makedirs(folder, mode=0o700 if private else 0o777, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if change.after is None:
+                check()
+                os.unlink(name, dir_fd=descriptor)
+            else:
+                present = None if change.before is None else os.lstat(change.path)
+                atomic.replace(descriptor, name, change.after, present=present, check=check)
+        finally:
+            os.close(descriptor)
+    except (OSError, atomic.NotKeptError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{visible_line(change.path, 1_000)}: cannot be written: {why}") from None
+
+
+def _found(path: str) -> tuple[str, bytes | None]:
+    """Return where a settings file really lies, and what it holds. Raises UsageError for what is no plain file of the user."""
+    shown = visible_line(path, 1_000)
+    real = os.path.realpath(path)
+    try:
+        status = os.lstat(real)
+    except (FileNotFoundError, NotADirectoryError):
+        if os.path.islink(path):
+            raise UsageError(f"{shown} is a link to nothing: mend it first") from None
+        return real, None
+    except OSError as error:
+        raise UsageError(f"{shown}: {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        raise UsageError(f"{shown} is no plain file of yours: it is left as it is")
+    if status.st_size > MOST_BYTES:
+        raise UsageError(f"{shown} has more than {MOST_BYTES:,} bytes: it is left as it is")
+    try:
+        return real, read_regular(real)
+    except OSError as error:
+        raise UsageError(f"{shown}: {error.strerror}") from None
+
+
+def _check_plugin(agent: GuardedAgent, path: str, before: bytes | None) -> None:
+    found = None if before is None else _PLUGIN_COMMAND.search(before.decode(errors="replace"))
+    if before is not None and (found is None or not _is_ours(str(json.loads(found[1])), agent.name)):
+        raise UsageError(f"{visible_line(path, 1_000)} is no plugin of ours: it is left as it is")
+
+
+def _read(agent: GuardedAgent, path: str, before: bytes | None, command: str) -> dict[str, JsonValue]:
+    """Return what the settings say. Raises UsageError, with what to add by hand, for what is not plainly understood."""
+    if before is None:
+        return {}
+    try:
+        value = read_one(before.decode("utf-8-sig") or "{}")
+        hooks = value.get("hooks", {}) if isinstance(value, dict) else None
+        if isinstance(value, dict) and isinstance(hooks, dict) and all(isinstance(one, list) for one in hooks.values()):
+            return value
+        why = "`hooks` is not what it should be"
+    except UnicodeDecodeError:
+        why = "it is no UTF-8"
+    except NotJsonError as error:
+        why = f"it is no plain JSON (a comment is none either): {error}"
+    told = f"{visible_line(path, 1_000)} is left as it is: {why}"
+    if command:
+        told += f". Add this by hand:\n{json.dumps(dict(agent.wanted(command)), indent=2)}"
+    raise UsageError(told)
+
+
+def _written(value: Mapping[str, JsonValue], before: bytes | None) -> bytes:
+    """Return JSON as the file was written before: its indentation, its last line end."""
+    text = "" if before is None else before.decode("utf-8-sig")
+    found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
+    made = json.dumps(value, indent=found[1] if found else 2, ensure_ascii=False)
+    return (made + ("" if text.strip() and not text.endswith("\n") else "\n")).encode()
+
+
+def _line(command: str) -> str:
+    """Return the command line that an agent of many shells is told to give to sh; else the command line itself."""
+    found = _IN_SH.fullmatch(command)
+    return _unquoted(found["line"]) if found else command
+
+
+def _is_ours(command: JsonValue, agent: str) -> bool:
+    found = _OURS.fullmatch(_line(command)) if isinstance(command, str) else None
+    if found is None or found["agent"] != agent:
+        return False
+    return found["module"] is not None or os.path.basename(_unquoted(found["program"])) == "harness"
+
+
+def _unquoted(word: str) -> str:
+    return word[1:-1].replace("'\\''", "'") if word.startswith("'") else word
+
+
+def _entry_is_ours(entry: JsonValue, agent: str) -> bool:
+    return isinstance(entry, dict) and any(_is_ours(entry.get(name), agent) for name in _COMMANDS)
+
+
+def _inner(entry: JsonValue) -> list[JsonValue] | None:
+    """Return the hooks of a group that a matcher stands before; None for an entry that is a hook itself."""
+    inner = entry.get("hooks") if isinstance(entry, dict) else None
+    return inner if isinstance(inner, list) else None
+
+
+def _commands(settings: Mapping[str, JsonValue], agent: str) -> list[str]:
+    found: list[str] = []
+    for entries in _events(settings).values():
+        for entry in entries:
+            hooks = _inner(entry)
+            for one in [entry] if hooks is None else hooks:
+                if isinstance(one, dict) and _entry_is_ours(one, agent):
+                    found += [str(one[name]) for name in _COMMANDS if _is_ours(one.get(name), agent)]
+    return found
+
+
+def _events(settings: Mapping[str, JsonValue]) -> dict[str, list[JsonValue]]:
+    hooks = settings.get("hooks")
+    if not isinstance(hooks, dict):
+        return {}
+    return {name: entries for name, entries in hooks.items() if isinstance(entries, list)}
+
+
+def _with_ours(settings: Mapping[str, JsonValue], wanted: Mapping[str, JsonValue], agent: str) -> dict[str, JsonValue]:
+    """Return settings with our entries: where one stands already, in its place; else behind the others."""
+    merged: dict[str, JsonValue] = {**{name: value for name, value in wanted.items() if name != "hooks"}, **settings}
+    events = _events(settings)
+    made: dict[str, JsonValue] = {}
+    for name, entries in events.items():
+        ours = _events(wanted).get(name, [])
+        kept = _kept(entries, agent, ours)
+        if kept or not entries:
+            made[name] = kept
+    for name, ours in _events(wanted).items():
+        if name not in made:
+            made[name] = list(ours)
+    return {**merged, "hooks": made}
+
+
+def _without_ours(settings: Mapping[str, JsonValue], agent: str) -> dict[str, JsonValue]:
+    left: dict[str, JsonValue] = {}
+    for name, entries in _events(settings).items():
+        kept = _kept(entries, agent, [])
+        if kept or not entries:
+            left[name] = kept
+    if left or not _events(settings):
+        return {**settings, "hooks": left} if "hooks" in settings else dict(settings)
+    return {name: value for name, value in settings.items() if name != "hooks"}
+
+
+def _kept(entries: Sequence[JsonValue], agent: str, ours: Sequence[JsonValue]) -> list[JsonValue]:
+    """Return the entries of an event with `ours` in the place of the first that was ours, without all others of ours."""
+    kept: list[JsonValue] = []
+    waiting = list(ours)
+
+    def take_place() -> None:
+        kept.extend(waiting)
+        waiting.clear()
+
+    for entry in entries:
+        inner = _inner(entry)
+        if inner is None:
+            if _entry_is_ours(entry, agent):
+                take_place()
+            else:
+                kept.append(entry)
+            continue
+        others = [one for one in inner if not _entry_is_ours(one, agent)]
+        if len(others) < len(inner):
+            if others and isinstance(entry, dict):
+                kept.append({**entry, "hooks": others})
+            take_place()
+        else:
+            kept.append(entry)
+    take_place()
+    return kept

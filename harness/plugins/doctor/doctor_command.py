@@ -1,0 +1,300 @@
+"""`harness doctor`: what this machine can enforce, found by trying it; needs no model, no key and no network."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from harness import __version__
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.paths import is_within
+from harness.plugins.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Behind, WallAttempt
+from harness.plugins.doctor.trials import NO_WALLS, REFUSED, Scene, Trial, TrialOutcome, make
+from harness.process.hardening import undumpable
+from harness.process.own_code import own_code
+from harness.process.start import find_bash
+from harness.record import Record, replace
+from harness.sandbox import Machine, Walls, bubblewrap, describe, enforces, missing, probe
+from harness.sandbox.own_network import why_none
+from harness.session.exits import Exit
+from harness.session.state import State, current_folder
+from harness.terminal.console import FinishedOutput
+from harness.terminal.styles import Line, Tone
+from harness.terminal.tables import labelled
+from harness.tools.command_walls import CONTAINER_HINT
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_TONES = {
+    TrialOutcome.STOPPED: Tone.GOOD,
+    TrialOutcome.WORKS: Tone.GOOD,
+    TrialOutcome.ALLOWED: Tone.WARNING,
+    TrialOutcome.CLOSED: Tone.QUIET,
+    TrialOutcome.SKIPPED: Tone.QUIET,
+    TrialOutcome.NOT_STOPPED: Tone.BAD,
+    TrialOutcome.FAILS: Tone.BAD,
+    TrialOutcome.UNCLEAR: Tone.BAD,
+}
+
+WallsOf = Callable[[Scene], Mapping[Behind, Walls]]
+
+
+class MachineFindings(Record):
+    """What is known of the machine and of who runs the program, before anything is tried."""
+
+    system: str
+    machine: Machine
+    bash: str
+    """Where it is; empty where it is not."""
+    state: str
+    state_writable: bool
+    root: bool
+    no_own_network: str = ""
+    """Why commands can have no network of their own, by which some hosts alone are reached; empty where they can."""
+    code: tuple[str, ...] = ()
+    """The folders of the program, its dependencies, and Python."""
+    code_inside: tuple[str, ...] = ()
+    """Those in the current folder, which commands could write if it were the workspace."""
+
+
+class Report(Record):
+    """Everything that was found."""
+
+    findings: MachineFindings
+    trials: tuple[Trial, ...]
+    environment_closed: bool
+    """Whether a command without walls cannot read the environment that the harness was started with."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that a policy with `required = true` relies on holds here."""
+        return enforces(self.findings.machine) and not self.failures
+
+    @property
+    def failures(self) -> int:
+        """How many attempts show that it does not."""
+        return sum(trial.outcome.bad and self.relies_on(trial.attempt) for trial in self.trials)
+
+    def relies_on(self, attempt: WallAttempt) -> bool:
+        """Tell whether such a policy relies on what was attempted."""
+        by_bubblewrap = attempt.behind is Behind.MASKED
+        return attempt.ground in REQUIRED and (not by_bubblewrap or bool(self.findings.machine.bubblewrap))
+
+
+def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Examine this machine, say what was found, and return the exit code: 2 where commands cannot be confined.
+
+    With --model it is the model that is examined.
+
+    Raises UsageError where there is no room for temporary files, or for processes and threads.
+    """
+    if arguments.model is not None:
+        from harness.plugins.doctor.doctor_model import doctor_model
+
+        return doctor_model(arguments, environment)
+    for flag in ("provider", "base_url", "api", "cwd"):
+        if getattr(arguments, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} is about the model: say `harness doctor --model` too")
+    import signal
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
+    try:
+        report = examine(probe(), environment)
+    except (OSError, RuntimeError) as error:  # the latter is what Python says of a thread that cannot be started
+        raise UsageError(f"nothing could be tried: {error}") from None
+    return tell(report, as_json=arguments.json, environment=environment)
+
+
+def examine(machine: Machine, environment: Mapping[str, str], walls: WallsOf = Scene.walls) -> Report:
+    """Try on `machine` (from `probe`) what `walls` stop, and return what was found. Takes less than a second.
+
+    Closes /proc/PID/environ of this process for good, as a session does. Raises OSError where there is no room for
+    temporary files.
+    """
+    if machine.bubblewrap is None:
+        machine = replace(machine, bubblewrap=bubblewrap.find())
+    findings = _findings(machine, environment)
+    with Scene(findings.bash, environment) as scene:
+        # Elsewhere nothing could be stopped, and half of what is tried does not exist.
+        attempts = ATTEMPTS if findings.system.startswith("Linux ") else ()
+        trials = make(attempts, scene, machine, walls(scene))
+        undumpable()  # after the trials: an attempt that fails without walls would prove nothing of them
+        closed = scene.say(ENVIRON, None).startswith(REFUSED)
+    return Report(findings=findings, trials=trials, environment_closed=closed)
+
+
+def tell(report: Report, *, as_json: bool, environment: Mapping[str, str]) -> int:
+    """Write the report to stdout and return the exit code."""
+    if as_json:
+        import json
+
+        sys.stdout.write(json.dumps(_fields(report), indent=2) + "\n")
+        return Exit.DONE if report.holds else Exit.USAGE
+    console = FinishedOutput(environment)
+    console.table(labelled(_found(report)))
+    for ground, trials in itertools.groupby(report.trials, key=lambda trial: trial.attempt.ground):
+        console.line(f"\n{ground.value}")
+        console.table(labelled(_tried(trials, has_walls=enforces(report.findings.machine))))
+    for line in _verdict_lines(report):
+        console.line(line.text, line.tone)
+    return Exit.DONE if report.holds else Exit.USAGE
+
+
+def _leave(number: int, frame: object) -> None:  # noqa: ARG001 - what signal.signal calls
+    """End the program in order, so that its temporary folder goes."""
+    sys.exit(128 + number)
+
+
+def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindings:
+    system = os.uname()
+    state = State.of(environment).state
+    code, here = own_code().folders, os.path.realpath(current_folder())
+    return MachineFindings(
+        system=f"{system.sysname} {system.release} {system.machine}",
+        machine=machine,
+        bash=find_bash(os.get_exec_path(environment)),
+        state=state,
+        state_writable=_writable(state),
+        root=os.geteuid() == 0,
+        code=code,
+        code_inside=tuple(path for path in code if is_within(path, here)),
+        no_own_network=why_none() if machine.seccomp else "nothing confines commands here",
+    )
+
+
+def _writable(folder: str) -> bool:
+    """Tell whether files can be made in a folder, or the folder itself. Makes none."""
+    folder = os.path.abspath(folder)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _found(report: Report) -> Iterator[tuple[str, str, Tone]]:
+    """Yield what is known of the machine: a label, a text, and how it is meant."""
+    found = report.findings
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    yield "harness", f"{__version__}, Python {python}, {found.system}", Tone.PLAIN
+    yield "walls", describe(found.machine), Tone.PLAIN if enforces(found.machine) else Tone.BAD
+    for text in missing(found.machine):
+        yield "missing", text, Tone.WARNING
+    if found.machine.bubblewrap:
+        yield "bubblewrap", found.machine.bubblewrap, Tone.PLAIN
+    if found.no_own_network:
+        yield "missing", f"network by host: {found.no_own_network}; such commands get no network", Tone.WARNING
+    else:
+        yield "network", "can be held to single hosts (network = [...] in a policy)", Tone.PLAIN
+    yield "bash", found.bash or "none: commands cannot run", Tone.PLAIN if found.bash else Tone.BAD
+    yield "own code", ", ".join(found.code), Tone.PLAIN
+    if found.code_inside:
+        yield "own code", f"{', '.join(found.code_inside)} {_own_code_told(found)}", Tone.WARNING
+    can = "can be written" if found.state_writable else "CANNOT be written: there will be no log, and no session"
+    yield "state folder", f"{found.state} ({can})", Tone.PLAIN if found.state_writable else Tone.BAD
+    if found.root:
+        text = "root: limits and file modes do not bind root, and what gets past a wall owns the machine; "
+        text += "run the harness as an ordinary user"
+        yield "user", text, Tone.WARNING
+    if report.environment_closed:
+        yield "environment", "what the harness was started with (keys) is closed to commands", Tone.PLAIN
+    else:
+        why = "root may look into every process" if found.root else "the kernel let it be read"
+        text = f"what the harness was started with (keys) is open to commands without walls: {why}"
+        yield "environment", text, Tone.WARNING
+
+
+def _own_code_told(found: MachineFindings) -> str:
+    if found.machine.bubblewrap and all(os.path.exists(f"{path}/pyvenv.cfg") for path in found.code_inside):
+        return "can be written by no command in this folder: bubblewrap keeps it as it is"
+    return (
+        "can be written by commands in this folder; a session that would load changed code ends: install it elsewhere"
+    )
+
+
+def _tried(trials: Iterable[Trial], *, has_walls: bool) -> Iterator[tuple[str, str, Tone]]:
+    """Yield how each attempt ended, what it was, and how that is meant."""
+    for trial in trials:
+        detail = _detail(trial, has_walls=has_walls)
+        text = f"{trial.attempt.what}: {detail}" if detail else trial.attempt.what
+        yield f"  {trial.outcome.value}", text, _TONES[trial.outcome]
+
+
+def _detail(trial: Trial, *, has_walls: bool) -> str:
+    """Return what is to be said beside the outcome, or nothing; why a machine has no walls is said once for all."""
+    if trial.behind.startswith(NO_WALLS):
+        return trial.behind if has_walls else ""
+    match trial.outcome:
+        case TrialOutcome.STOPPED | TrialOutcome.WORKS:
+            return ""
+        case TrialOutcome.ALLOWED | TrialOutcome.NOT_STOPPED:
+            return trial.attempt.why
+        case TrialOutcome.CLOSED:
+            return f"{trial.without} without walls too"
+        case TrialOutcome.SKIPPED:
+            return trial.without
+        case TrialOutcome.FAILS | TrialOutcome.UNCLEAR:
+            return trial.behind
+
+
+def _verdict_lines(report: Report) -> Iterator[Line]:
+    yield Line(tone=Tone.PLAIN, text="")
+    if report.holds:
+        yield Line(tone=Tone.GOOD, text="Commands can be confined here, so policies that say required = true (ci) run.")
+    elif enforces(report.findings.machine):
+        text = f"The walls do not hold here: {report.failures} of the attempts above ended as they must not. Policies that say "
+        yield Line(tone=Tone.BAD, text=f"{text}required = true (ci) must not be relied on; please report this.")
+    else:
+        text = "Commands cannot be confined here: policies that say required = true (ci) do not run here."
+        yield Line(tone=Tone.BAD, text=text)
+        yield Line(tone=Tone.PLAIN, text=f"What to do: {_remedy(report.findings)}.")
+
+
+def _remedy(found: MachineFindings) -> str:
+    if not found.system.startswith("Linux "):
+        return "run the harness on Linux, in a container or a virtual machine; there are no walls for this system yet"
+    return CONTAINER_HINT
+
+
+def _fields(report: Report) -> dict[str, JsonValue]:
+    """Return the report as one object."""
+    found = report.findings
+    return {
+        "harness": __version__,
+        "python": sys.version.split()[0],
+        "system": found.system,
+        "level": describe(found.machine),
+        "landlock": found.machine.landlock,
+        "seccomp": found.machine.seccomp or None,
+        "bubblewrap": found.machine.bubblewrap or None,
+        "missing": list(missing(found.machine)),
+        "network_by_host": not found.no_own_network,
+        "bash": found.bash or None,
+        "own_code": list(found.code),
+        "own_code_in_folder": list(found.code_inside),
+        "state_folder": found.state,
+        "state_writable": found.state_writable,
+        "root": found.root,
+        "environment_closed": report.environment_closed,
+        "attempts": [_trial_fields(trial) for trial in report.trials],
+        "confines": report.holds,
+        "exit_code": int(Exit.DONE if report.holds else Exit.USAGE),
+    }
+
+
+def _trial_fields(trial: Trial) -> dict[str, JsonValue]:
+    attempt = trial.attempt
+    return {
+        "about": attempt.ground.value,
+        "what": attempt.what,
+        "walls": attempt.behind.value,
+        "expected": attempt.expected.value,
+        "outcome": trial.outcome.value,
+        "without_walls": trial.without,
+        "behind_walls": trial.behind,
+    }

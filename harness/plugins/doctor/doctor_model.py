@@ -1,0 +1,408 @@
+"""`harness doctor --model`: one tiny request for one call, and what of the reply works; the call is never run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol, assert_never, runtime_checkable
+
+from harness.actions import JsonValue
+from harness.errors import ModelError, ModelFault, ToolError
+from harness.gate.arguments import parse_arguments
+from harness.loop.reply_calls import no_answer
+from harness.messages import FinishReason, Message, ModelResponse, Role
+from harness.model import Model, Retry, ToolSpec
+from harness.models.endpoint import Quirks, is_local, shown_address
+from harness.models.exchange import Timing
+from harness.models.text_calls import TextCalls
+from harness.record import Record, field_names, replace
+from harness.session.config.provider import model_from, not_for, withhold
+from harness.session.config.settings import DEFAULT, Settings, settings_from
+from harness.session.exits import Exit
+from harness.session.state import here
+from harness.terminal.console import FinishedOutput
+from harness.terminal.styles import Tone
+from harness.terminal.tables import labelled
+from harness.text.visible import visible_line
+from harness.tool_kinds import BASH
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+class WantedCall(Record):
+    """The one call that the model is asked for, in one of the forms in which models call."""
+
+    tool: ToolSpec
+    arguments: Mapping[str, JsonValue]
+    """Those that are asked for."""
+    asked: str
+    uncalled: str
+    """What to do where the model calls nothing."""
+    refused: str = ""
+    """What to do where the server refuses the request."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What is sent."""
+        system = Message(role=Role.SYSTEM, content="You answer by calling tools.")
+        return (system, Message(role=Role.USER, content=self.asked))
+
+
+_AS_TEXT = "or the model cannot call tools at all: try --calls text"
+BY_FUNCTIONS = WantedCall(
+    tool=ToolSpec(
+        name="report",
+        description="Report that tool calls work.",
+        parameters={
+            "type": "object",
+            "properties": {"status": {"type": "string", "description": "Always `ok`."}},
+            "required": ["status"],
+            "additionalProperties": False,
+        },
+    ),
+    arguments={"status": "ok"},
+    asked='Call the tool `report` once, with the status "ok". Say nothing else.',
+    uncalled=(
+        "the server has to parse this model's calls: vLLM wants --enable-auto-tool-choice and --tool-call-parser, "
+        f"llama-server --jinja, Ollama and LM Studio a model whose template knows tools; {_AS_TEXT}"
+    ),
+    refused=f"the server may not take tools; {_AS_TEXT}",
+)
+BY_TEXT = WantedCall(
+    tool=ToolSpec(
+        name=BASH.name,
+        description="",
+        parameters={
+            "type": "object",
+            "properties": {BASH.subject: {"type": "string"}},
+            "required": [BASH.subject],
+            "additionalProperties": False,
+        },
+    ),
+    arguments={BASH.subject: "echo ok"},
+    asked="Run the command `echo ok`, once. Say nothing else.",
+    uncalled="the model does not write a fenced bash block when it is asked for one: take another model",
+)
+"""`--calls text`."""
+
+
+class ModelFinding(Record):
+    """One thing that was looked at."""
+
+    about: str
+    tone: Tone
+    said: str
+    advice: str = ""
+    """What to do, where something is to be done."""
+
+
+class Asked(Record):
+    """What came of the request."""
+
+    reply: ModelResponse | None
+    error: ModelError | None
+    seconds: float
+    first_text_seconds: float | None
+    """When the first text came; None where none did."""
+    again: tuple[str, ...] = ()
+    """Why it was sent again."""
+    quirks: Quirks | None = None
+    """How the server was asked in the end; None where the adapter does not say."""
+    timing: Timing = Timing()
+    """How fast the last try was, as far as the adapter says."""
+
+
+def findings(settings: Settings, asked: Asked) -> Iterator[ModelFinding]:
+    """Yield what was found, in the order in which a request goes its way. Pure."""
+    wanted = _wanted(settings)
+    if asked.error is not None:
+        yield from _failed(settings, asked.error, wanted)
+    if asked.reply is not None:
+        yield _address(settings)
+        yield _key(settings)
+        yield _good("model", f"{settings.model.value} answered")
+        yield from _asking(settings, asked.quirks)
+        yield from _call(asked.reply, wanted)
+        yield _end(asked.reply)
+        yield _usage(asked.reply)
+        if asked.reply.echo:
+            yield _good("reasoning", "comes with the reply, and goes back with the next request")
+    for reason in asked.again:
+        yield ModelFinding(about="sent again", tone=Tone.WARNING, said=reason)
+    yield _time(asked)
+
+
+def _good(about: str, said: str) -> ModelFinding:
+    return ModelFinding(about=about, tone=Tone.GOOD, said=said)
+
+
+def _bad(about: str, said: str, advice: str = "") -> ModelFinding:
+    return ModelFinding(about=about, tone=Tone.BAD, said=said, advice=advice)
+
+
+def _wanted(settings: Settings) -> WantedCall:
+    return BY_TEXT if settings.calls.value == "text" else BY_FUNCTIONS
+
+
+def _failed(settings: Settings, error: ModelError, wanted: WantedCall) -> Iterator[ModelFinding]:
+    """Yield how far the request came, and where it ended."""
+    said = str(error)
+    match error.fault:
+        case ModelFault.SETTINGS:
+            yield _bad("settings", said)
+        case ModelFault.CONNECTION | ModelFault.TIMEOUT | ModelFault.TIME:
+            advice = "is the server running, and the address right? `harness config show --origin` says who named it"
+            yield _bad("address", said, advice)
+        case ModelFault.AUTHENTICATION:
+            yield _address(settings)
+            yield _bad("key", said, f"the key is taken from {settings.key_variable.value or 'no variable'}")
+        case ModelFault.NOT_FOUND:
+            yield _address(settings)
+            yield _bad("model", said, "a base URL usually ends in /v1; the model's name is what the server calls it")
+        case ModelFault.SERVER:
+            yield _address(settings)
+            yield _bad("server", said, "try again later")
+        case ModelFault.QUOTA:
+            yield _address(settings)
+            yield _bad("quota", said)
+        case ModelFault.CONTEXT | ModelFault.CONTENT | ModelFault.REQUEST:
+            yield _address(settings)
+            yield _bad("request", said, wanted.refused)
+        case ModelFault.REPLY:
+            yield _address(settings)
+            yield _bad("reply", said)
+        case _:
+            assert_never(error.fault)
+
+
+def _address(settings: Settings) -> ModelFinding:
+    url, shown = settings.base_url.value, f"{shown_address(settings.base_url.value)} was reached"
+    title = f" ({settings.preset.title})" if settings.preset else ""
+    if settings.key_set and url.lower().startswith("http:") and not is_local(url):
+        advice = "use https, or a server on this machine"
+        return ModelFinding(
+            about="address", tone=Tone.WARNING, said=f"{shown}{title}, unencrypted: so is the key", advice=advice
+        )
+    return _good("address", shown + title)
+
+
+def _key(settings: Settings) -> ModelFinding:
+    if settings.key_set:
+        return _good("key", f"the one in {settings.key_variable.value} was accepted")
+    return _good("key", "none was sent, and none was wanted")
+
+
+def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[ModelFinding]:
+    """Yield how the server was asked, and what had to be learned for it."""
+    if quirks is None:
+        return
+    if quirks.stream:
+        yield _good("streaming", "the reply came as a stream")
+    else:
+        advice = "text appears only when a reply is whole; servers with --jinja or a tool parser stream calls too"
+        said = "replies are asked for as a whole: the server does not stream calls"
+        yield ModelFinding(about="streaming", tone=Tone.WARNING, said=said, advice=advice)
+    known = settings.preset.quirks if settings.preset else Quirks()
+    for name in field_names(Quirks):
+        if getattr(known, name) != getattr(quirks, name):
+            yield ModelFinding(about="learned", tone=Tone.PLAIN, said=f"{name} = {getattr(quirks, name)}, by a refusal")
+
+
+def _call(reply: ModelResponse, wanted: WantedCall) -> Iterator[ModelFinding]:
+    """Yield whether the tool was called as the harness needs it."""
+    calls = [call for call in reply.tool_calls if call.name == wanted.tool.name]
+    if not calls and reply.tool_calls:
+        yield _bad("tool call", f"the model called {reply.tool_calls[0].name!r}, which it was not offered")
+        return
+    if not calls:
+        said = (
+            f"none: the answer came as text: {visible_line(reply.text.strip(), 100)!r}"
+            if reply.text.strip()
+            else "none"
+        )
+        yield _bad("tool call", said, wanted.uncalled)
+        return
+    if len(reply.tool_calls) > 1:
+        yield ModelFinding(
+            about="tool call", tone=Tone.WARNING, said=f"{len(reply.tool_calls)} calls where one was asked for"
+        )
+    else:
+        yield _good("tool call", "came as a call")
+    if calls[0].problem:
+        yield _bad("arguments", calls[0].problem)
+        return
+    try:
+        arguments = parse_arguments(calls[0].arguments, wanted.tool)
+    except ToolError as error:
+        yield _bad("arguments", str(error), "the model or the server writes calls that cannot be read")
+        return
+    if arguments == wanted.arguments:
+        yield _good("arguments", "as asked for")
+    else:
+        said = f"can be read, but are not those that were asked for: {visible_line(calls[0].arguments, 100)}"
+        yield ModelFinding(about="arguments", tone=Tone.WARNING, said=said)
+
+
+def _end(reply: ModelResponse) -> ModelFinding:
+    match reply.finish_reason:
+        case FinishReason.DONE:
+            return _good("end", "the reply was finished")
+        case FinishReason.REASONING | FinishReason.NO_CALLS | FinishReason.FUNCTION_CALL:
+            return _bad("end", no_answer(reply))
+        case FinishReason.LENGTH:
+            return _bad("end", "the reply was cut at its greatest length", "raise the server's limit on output tokens")
+        case FinishReason.CONTENT_FILTER:
+            return _bad("end", "the provider's content filter ended the reply")
+        case _:
+            assert_never(reply.finish_reason)
+
+
+def _usage(reply: ModelResponse) -> ModelFinding:
+    if reply.usage.unreported:
+        advice = (
+            "limits of tokens and of cost cannot be held with this server: a run with one ends after its first reply"
+        )
+        return ModelFinding(about="usage", tone=Tone.WARNING, said="not reported", advice=advice)
+    return _good("usage", f"{reply.usage.input_tokens} tokens in, {reply.usage.output_tokens} out")
+
+
+def _time(asked: Asked) -> ModelFinding:
+    steps = {
+        "connected": asked.timing.connected,
+        "first event": asked.timing.first_event,
+        "first text": asked.first_text_seconds,
+        "all of it": asked.seconds,
+    }
+    said = ", ".join(f"{step} after {seconds * 1000:.0f} ms" for step, seconds in steps.items() if seconds is not None)
+    return ModelFinding(about="time", tone=Tone.PLAIN, said=said)
+
+
+ASKED_ONCE = 1
+"""Tries: a person who waits can ask again."""
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """An adapter that says how it has come to ask the server."""
+
+    @property
+    def quirks(self) -> Quirks:
+        """What was known at first, and what the server's refusals have taught."""
+        ...
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """An adapter that says how fast its last try was."""
+
+    @property
+    def timing(self) -> Timing:
+        """The steps of it."""
+        ...
+
+
+def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Send one request, say what was found, and return the exit code: 0 usable, 2 settings, 6 not usable.
+
+    Raises UsageError for settings that do not make sense; then nothing was sent.
+    """
+    settings = settings_from(arguments, environment, here(arguments.cwd))
+    once = replace(settings, attempts=replace(settings.attempts, value=ASKED_ONCE))
+    withhold(not_for(once))
+    model = model_from(once, environment)
+    try:
+        model.warm_up()  # what the import of the SDK takes is no time of the server's
+        asked = ask(model, _wanted(settings))
+    finally:
+        model.close()
+    found = tuple(findings(settings, asked))
+    code = _code(asked, found)
+    if arguments.json:
+        import json
+
+        sys.stdout.write(json.dumps(_fields(settings, asked, found, code), indent=2) + "\n")
+        return code
+    console = FinishedOutput(environment)
+    console.table(labelled(_told(settings, found)))
+    can = "can use this model" if code is Exit.DONE else "cannot use this model as things are"
+    console.line(f"\nThe harness {can}.", Tone.GOOD if code is Exit.DONE else Tone.BAD)
+    return code
+
+
+def ask(adapter: Model, wanted: WantedCall) -> Asked:
+    """Send the request and return what came of it, the time measured."""
+    model = TextCalls(adapter) if wanted is BY_TEXT else adapter
+    begun = time.monotonic()
+    first: list[float] = []
+    again: list[str] = []
+
+    def on_text(delta: str) -> None:
+        if delta and not first:
+            first.append(time.monotonic() - begun)
+
+    def on_retry(retry: Retry) -> None:
+        again.append(retry.reason)
+
+    reply, error = None, None
+    try:
+        reply = model.complete(wanted.messages, (wanted.tool,), on_text=on_text, on_retry=on_retry)
+    except ModelError as failure:
+        error = failure
+    return Asked(
+        reply=reply,
+        error=error,
+        seconds=time.monotonic() - begun,
+        first_text_seconds=first[0] if first else None,
+        again=tuple(again),
+        quirks=adapter.quirks if isinstance(adapter, Learning) else None,
+        timing=adapter.timing if isinstance(adapter, Timed) else Timing(),
+    )
+
+
+def _code(asked: Asked, found: tuple[ModelFinding, ...]) -> Exit:
+    if asked.error is not None and asked.error.fault is ModelFault.SETTINGS:
+        return Exit.USAGE
+    return Exit.MODEL if any(finding.tone is Tone.BAD for finding in found) else Exit.DONE
+
+
+def _told(settings: Settings, found: tuple[ModelFinding, ...]) -> Iterator[tuple[str, str, Tone]]:
+    """Yield what was asked, and each finding with what to do about it: a label, a text, and how it is meant."""
+    by = "" if settings.api.origin == DEFAULT else f", from {settings.api.origin}"
+    form = ", with calls as text" if settings.calls.value == "text" else ""
+    yield "asked", f"{settings.model.value} by the {settings.api.value.value} API{by}{form}", Tone.PLAIN
+    for finding in found:
+        yield finding.about, finding.said, finding.tone
+        if finding.advice:
+            yield "", finding.advice, Tone.PLAIN
+
+
+def _fields(settings: Settings, asked: Asked, found: tuple[ModelFinding, ...], code: Exit) -> dict[str, JsonValue]:
+    """Return what was found as one object."""
+    return {
+        "model": settings.model.value,
+        "api": settings.api.value.value,
+        "address": shown_address(settings.base_url.value),
+        "provider": settings.preset.name if settings.preset else None,
+        "findings": [
+            {
+                "about": finding.about,
+                "outcome": finding.tone.value,
+                "said": finding.said,
+                "advice": finding.advice or None,
+            }
+            for finding in found
+        ],
+        "fault": asked.error.fault.value if asked.error else None,
+        "connected_ms": _milliseconds(asked.timing.connected),
+        "first_event_ms": _milliseconds(asked.timing.first_event),
+        "first_text_ms": _milliseconds(asked.first_text_seconds),
+        "total_ms": _milliseconds(asked.seconds),
+        "usable": code is Exit.DONE,
+        "exit_code": int(code),
+    }
+
+
+def _milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)

@@ -1,0 +1,323 @@
+"""`harness batch`: many tasks, several at once, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, cast
+
+from harness.actions import JsonValue
+from harness.audit.batch_results import is_summary, summary_name
+from harness.errors import LogError, UsageError
+from harness.plugins.fleet.batch.outcome import Progress, TaskEnd, TaskOutcome, by_exit_code, tell, worst
+from harness.plugins.fleet.batch.pool import Pool
+from harness.plugins.fleet.batch.swebench import REPOS, is_predictions, read_instances, write_predictions
+from harness.plugins.fleet.batch.task import Task, in_shard, of_task, read_tasks, settings_of
+from harness.plugins.fleet.batch.task_folder import TaskFolder, refuse_other_settings
+from harness.plugins.fleet.queue.fleet_flags import checked_queue_flags
+from harness.safe_files import replace_file, sync_path
+from harness.session.exits import Exit, is_soft
+from harness.session.own_folders import fix_modes, output_path
+from harness.session.signals import Stopping
+from harness.session.state import PROJECT_POLICY, State, here
+from harness.terminal.console import Console, look_here
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from harness.app.run.facts import RunFacts
+    from harness.app.run.reported import ReportedRun
+    from harness.plugins.fleet.batch.uploads import Uploads
+    from harness.plugins.reports.github import Actions
+    from harness.plugins.reports.report_files import Reports
+
+
+def folders_of(arguments: Namespace, tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Return the folders of this machine that the tasks work on, links followed. Raises UsageError."""
+    return tuple(dict.fromkeys(here(task.cwd or arguments.cwd) for task in tasks if task.source is None))
+
+
+def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:
+    """Return the folder of a batch, and make it where it is missing. Raises UsageError.
+
+    No link in one of `folders` may lead to it, or to the folder of a task in it.
+    """
+    out = output_path(path, folders, shown_as="--out")
+    for task in tasks:
+        output_path(os.path.join(out, task.id), folders, shown_as="--out")
+    try:
+        os.makedirs(out, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out: {out} cannot be made: {error.strerror}") from None
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise UsageError(f"--out: {out} cannot be written")
+    return out
+
+
+def write_summary(
+    out: str, outcomes: Sequence[TaskOutcome], code: int, *, shard: tuple[int, int] | None, seconds: float
+) -> tuple[str, ...]:
+    """Write a line for each task, and one object for all. Return what went wrong, in words."""
+    summary: dict[str, JsonValue] = {
+        "v": 1,
+        "tasks": len(outcomes),
+        "exit_code": code,
+        "exit_codes": dict(by_exit_code(outcomes)),
+        "done_earlier": sum(one.how is TaskEnd.EARLIER for one in outcomes),
+        "cost": sum(one.cost for one in outcomes if one.cost is not None),
+        "cost_not_known": sum(one.cost is None for one in outcomes),
+        "shard": "{}/{}".format(*shard) if shard else None,
+        "seconds": round(seconds, 3),
+    }
+    path = os.path.join(out, summary_name(shard))
+    rows = ((json.dumps(one.as_json, separators=(",", ":")) + "\n").encode() for one in outcomes)
+    try:
+        replace_file(f"{path}.jsonl", rows)
+        replace_file(f"{path}.json", ((json.dumps(summary, indent=2) + "\n").encode(),))
+        sync_path(out)
+    except OSError as error:
+        return (f"the summary cannot be written: {error}",)
+    return ()
+
+
+class BatchReports:
+    """The reports on all tasks of a batch. Their places are checked before the batch begins."""
+
+    def __init__(self, arguments: Namespace, environment: Mapping[str, str], out: str, tasks: Sequence[Task]) -> None:
+        """Raise UsageError for a report that cannot be written, or that would overwrite what the batch needs."""
+        self._out = out
+        self._with_answer: bool = arguments.report_answer
+        self._heads = State.of(environment).heads
+        self._reports: Reports | None = None
+        self._actions: Actions | None = None
+        if arguments.report:
+            from harness.plugins.reports.report_files import Reports
+
+            keep_from = [*_needed(arguments, environment, tasks), *_own(out, arguments.report, tasks)]
+            self._reports = Reports(
+                arguments.report,
+                with_answer=arguments.report_answer,
+                keep_from=keep_from,
+                folders=folders_of(arguments, tasks),
+            )
+        if environment.get("GITHUB_ACTIONS"):
+            from harness.plugins.reports.github import actions_from
+
+            self._actions = actions_from(environment)
+
+    def write(self, outcomes: Sequence[TaskOutcome], code: int) -> tuple[str, ...]:
+        """Write the reports, and tell GitHub. Return what went wrong, in words."""
+        if self._reports is None and self._actions is None:
+            return ()
+        runs = runs_of(self._out, outcomes, self._heads)
+        problems = []
+        if self._reports is not None:
+            problems.append(self._reports.write(runs))
+        if self._actions is not None:
+            problems.append(self._actions.tell_all(runs, code=code, with_answer=self._with_answer))
+        return tuple(problem for problem in problems if problem)
+
+
+def runs_of(out: str, outcomes: Sequence[TaskOutcome], heads: str) -> Sequence[ReportedRun]:
+    """Return the runs of a batch for a report. Each reads its result and its log when it is asked for them."""
+
+    reading = _Reading(out, heads)
+    return cast("Sequence[ReportedRun]", [_Run(one, reading) for one in outcomes])
+
+
+def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> Iterator[str]:
+    """Yield the files that the batch, its runs or a CI runner reads. No report may take their place."""
+    from harness.app.run.run_end import runner_files
+
+    yield from State.of(environment).guarded
+    yield from runner_files(environment)
+    yield from (path for path in (arguments.tasks, *(arguments.policy or ()), arguments.system) if path)
+    yield from (os.path.join(folder, PROJECT_POLICY) for folder in folders_of(arguments, tasks))
+
+
+def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:
+    """Yield the files of the batch, and the folders of its tasks, that a report would lie in."""
+    names = {task.id for task in tasks}
+    for given in reports:
+        path = os.path.realpath(given.partition(":")[2])
+        name = os.path.relpath(path, os.path.realpath(out)).partition("/")[0]
+        if name in names or is_summary(name) or is_predictions(name):
+            yield os.path.join(out, name)
+
+
+class _Run:
+    """A ReportedRun that is read when it is asked for: thousands of them are never in memory with what their logs hold."""
+
+    __slots__ = ("_one", "_reading")
+
+    def __init__(self, one: TaskOutcome, reading: _Reading) -> None:
+        self._one = one
+        self._reading = reading
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._reading.run(self._one), name)
+
+
+class _Reading:
+    """Reads results and logs of a batch; of each it keeps the last, which is asked for again and again."""
+
+    def __init__(self, out: str, heads: str) -> None:
+        self._out = out
+        self._heads = heads
+        self._last: tuple[int, ReportedRun] | None = None
+
+    def run(self, one: TaskOutcome) -> ReportedRun:
+        from harness.app.run.reported import ReportedRun
+
+        if self._last is None or self._last[0] != one.place:
+            result = self._result_of(one)
+            run = ReportedRun(name=one.id, facts=_facts_of(result), result=result, heads=self._heads)
+            self._last = one.place, run
+        return self._last[1]
+
+    def _result_of(self, one: TaskOutcome) -> Mapping[str, JsonValue]:
+        folder = TaskFolder(os.path.join(self._out, one.id))
+        result, attempt = folder.read_result(), (folder.read_work() or {}).get("attempt")
+        if one.code is None or result is None or type(attempt) is not int:
+            return _without_facts(one, one.problem or "there is no result")
+        log = folder.log(attempt)  # found by its place, since the folder of the batch may have been moved
+        if not os.access(log, os.R_OK):
+            return _without_facts(one, f"the log {log} is not there, or cannot be read")
+        return {**result, "log": log}
+
+
+def _facts_of(result: Mapping[str, JsonValue]) -> RunFacts:
+    from harness.app.run.facts import RunFacts
+    from harness.plugins.reports.report_files import facts_of_log
+
+    log = result.get("log")
+    try:
+        return facts_of_log(log) if isinstance(log, str) and log else RunFacts()
+    except LogError:
+        facts = RunFacts()
+        facts.odd += 1
+        return facts
+
+
+def _without_facts(one: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
+    """Return a result object for a task that has none, so that reports do not leave it out."""
+    from harness.app.run.facts import RunFacts
+    from harness.app.run.result import result_object
+
+    return result_object(
+        RunFacts(),
+        answer="",
+        code=1 if one.code is None else one.code,
+        cost=None,
+        model="",
+        policy="",
+        policy_sha256="",
+        log="",
+        head="",
+        records=0,
+        end=one.how.value if one.code is None else "failed before it began",
+        detail=problem,
+    )
+
+
+def tasks_of(arguments: Namespace) -> tuple[Task, ...]:
+    """Return the tasks of a batch, out of a file of tasks or of instances of a benchmark. Raises UsageError."""
+    if arguments.source:
+        return read_instances(arguments.tasks, arguments.repos or REPOS)
+    if arguments.repos:
+        raise UsageError("--repos needs --from swebench: it says where the repositories of its instances are")
+    return read_tasks(arguments.tasks)
+
+
+def place_of(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> tuple[str, Uploads | None]:
+    """Return the folder of a batch, as `check_out` does; where its results go to a URL, also what brings and uploads them.
+
+    What is done according to the URL lies in the folder then. Raises UsageError.
+    """
+    folders = folders_of(arguments, tasks)
+    if "://" not in arguments.out:
+        return check_out(arguments.out, folders, tasks), None
+    from harness.plugins.fleet.batch.results import Results
+    from harness.plugins.fleet.batch.uploads import Uploads, working_folder
+
+    results = Results.at(arguments.out)
+    out = check_out(working_folder(arguments.out, State.of(environment)), folders, tasks)
+    uploads = Uploads(results, out, tasks)
+    if not arguments.queue:  # the queue chooses which attempt is published, and brings what is
+        uploads.bring()
+    return out, uploads
+
+
+def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do the tasks of a file that are not done yet. Return the worst of their exit codes.
+
+    Raises UsageError before anything is run: where a line of the file is no task, where a report could not be written, where
+    the folder holds what was done under other settings, and where the URL of the results cannot be used.
+    """
+    fix_modes(State.of(environment))
+    checked_queue_flags(arguments)
+    mine = [task for task in tasks_of(arguments) if in_shard(task.id, arguments.shard)]
+    out, uploads = place_of(arguments, environment, mine)
+    if not arguments.queue:
+        refuse_other_settings(_with_result(arguments, out, mine))
+    reports = BatchReports(arguments, environment, out, mine)
+    progress = Progress(sys.stderr, len(mine), look_here(sys.stderr, environment), quiet=arguments.quiet)
+    stopping = Stopping()
+    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    began = time.monotonic()
+    if arguments.queue:
+        from harness.plugins.fleet.queue.queued_batch import queued
+
+        with progress:
+            found = queued(arguments, environment, out, mine, progress, stopping)
+        if found is None:
+            return Exit.DONE
+        outcomes = found
+    else:
+        with progress, uploads or nullcontext():
+            outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(mine)
+    code = stopping.exit_code or worst(outcomes)
+    seconds = time.monotonic() - began
+    summary = write_summary(out, outcomes, int(code), shard=arguments.shard, seconds=seconds)
+    problems = [*summary, *reports.write(outcomes, int(code))]
+    if arguments.source:
+        problems += write_predictions(out, outcomes, shard=arguments.shard, tell=progress.tell)
+    if uploads is not None:
+        reported = [given.partition(":")[2] for given in arguments.report]
+        if arguments.queue:
+            problems += uploads.put_others(reported)
+        else:
+            problems += uploads.finish(reported, is_ended=lambda: stopping.count > 1)
+    for problem in problems:
+        progress.tell(problem)
+    if problems and is_soft(code):
+        code = Exit.INTERNAL
+    return _shown(outcomes, code, environment)
+
+
+def _with_result(
+    arguments: Namespace, out: str, tasks: Sequence[Task]
+) -> Iterator[tuple[TaskFolder, Task, Mapping[str, JsonValue]]]:
+    """Yield the tasks that have a result, with folder and settings. The pool reports those that cannot begin."""
+    for task in tasks:
+        folder = TaskFolder(os.path.join(out, task.id))
+        if not os.path.lexists(folder.result):
+            continue
+        try:
+            yield folder, task, settings_of(of_task(arguments, task), task)
+        except UsageError:
+            continue
+
+
+def _shown(outcomes: Sequence[TaskOutcome], code: Exit, environment: Mapping[str, str]) -> int:
+    console = Console(sys.stdout, look_here(sys.stdout, environment))
+    tell(outcomes, console)
+    if console.broken:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that writing what is buffered at exit does not fail again
+        if is_soft(code):
+            return Exit.BROKEN_PIPE
+    return code

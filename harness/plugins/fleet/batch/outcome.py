@@ -1,0 +1,234 @@
+"""What a batch reports: its progress, then a row for each task, one table and one exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Self
+
+from harness.actions import JsonValue
+from harness.record import Record, replace
+from harness.session.exits import Exit
+from harness.terminal.console import Console, Look
+from harness.terminal.long_work import LongWork
+from harness.terminal.tables import Column, Table, TableRow, numbers
+from harness.text.amounts import counted, short_count
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+MAX_ROWS = 200
+"""With more tasks, only those whose exit code is not 0 are shown. The rest is counted."""
+MAX_DETAIL = 2_000
+_WORST_FIRST = (
+    Exit.LOG, Exit.BLOCKED, Exit.INTERNAL, Exit.USAGE, Exit.MODEL, Exit.NO_ANSWER, Exit.LIMIT, Exit.REFUSED, Exit.DONE,
+)  # fmt: skip
+"""Worst is a log that cannot be relied on, then what the policy stopped, then what was not done."""
+
+
+class TaskEnd(Enum):
+    """How a task got its outcome in this batch."""
+
+    RAN = "ran"
+    EARLIER = "earlier"
+    """It was done before this batch began."""
+    NOT_DONE = "not done"
+    """Its process was killed each time."""
+    CANNOT_BEGIN = "cannot begin"
+    """What it asks for makes no sense here, or its process cannot be started."""
+    UNKNOWN = "unknown effect"
+    """Its workers were lost each time: nobody can say what it did."""
+    CANCELLED = "cancelled"
+    NOT_RUN = "not run"
+    """The batch ended before the task did."""
+
+
+class TaskOutcome(Record):
+    """How one task ended."""
+
+    id: str
+    place: int
+    how: TaskEnd
+    code: int | None = None
+    """The exit code of its run; None where there is none."""
+    end: str = ""
+    turns: int = 0
+    refused: int = 0
+    """Refused and blocked calls."""
+    changed: int = 0
+    """Files in its patch."""
+    cost: float | None = None
+    seconds: float = 0.0
+    """How long all its processes took together, in this batch."""
+    tries: int = 0
+    """How many processes were started for it in this batch."""
+    problem: str = ""
+    detail: str = ""
+    """Why its run ended as it did, in the run's own words."""
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in a word or two."""
+        return self.how.value if self.code is None else f"exit {int(self.code)}"
+
+    @property
+    def why(self) -> str:
+        """What went wrong, in words; empty where nothing did."""
+        return "; ".join(part for part in (self.detail, self.problem) if part)
+
+    @property
+    def as_json(self) -> dict[str, JsonValue]:
+        """The row of the task in the summary."""
+        return {
+            "id": self.id,
+            "how": self.how.value,
+            "exit_code": self.code,
+            "end": self.end,
+            "turns": self.turns,
+            "refused": self.refused,
+            "files": self.changed,
+            "cost": self.cost,
+            "seconds": round(self.seconds, 3),
+            "tries": self.tries,
+            "problem": self.problem,
+            "detail": self.detail,
+        }
+
+
+def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> TaskOutcome:
+    """Return the outcome with the figures of the task's result."""
+
+    changes, cost = work.get("changes"), result.get("cost")
+    kept = work.get("kept")
+    return replace(
+        outcome,
+        end=str(result.get("end") or ""),
+        turns=count_in(result.get("turns")),
+        refused=count_in(result.get("refused")) + count_in(result.get("blocked")),
+        changed=count_in(changes.get("files")) if isinstance(changes, Mapping) else 0,
+        cost=float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None,
+        problem=outcome.problem or (f"its folder is kept: {kept}" if kept else ""),
+        detail=visible_line(str(result.get("detail") or ""), MAX_DETAIL),
+    )
+
+
+def worst(outcomes: Iterable[TaskOutcome]) -> Exit:
+    """Return the exit code of a batch. A task that was given up counts as an internal error.
+
+    One that never ran counts where it has a code: that of what stood in its way.
+    """
+    tried = [one.code for one in outcomes if one.how is not TaskEnd.NOT_RUN or one.code is not None]
+    codes = {Exit.INTERNAL if code not in _WORST_FIRST else Exit(code) for code in tried}
+    return next((code for code in _WORST_FIRST if code in codes), Exit.DONE)
+
+
+def by_exit_code(outcomes: Sequence[TaskOutcome]) -> dict[str, int]:
+    """Return how many tasks ended with each exit code, by its digits; by `none` where a task has no exit code."""
+    found = Counter("none" if one.code is None else str(int(one.code)) for one in outcomes)
+    return dict(sorted(found.items()))
+
+
+def tell(outcomes: Sequence[TaskOutcome], console: Console) -> None:
+    """Write the table, then a line of counts, then the problems."""
+    shown = [one for one in outcomes if one.how is not TaskEnd.NOT_RUN]
+    if len(shown) > MAX_ROWS:
+        shown = [one for one in shown if one.code != Exit.DONE][:MAX_ROWS]
+    if shown:
+        console.table(Table(columns=_COLUMNS, rows=tuple(TableRow(cells=_row(one)) for one in shown)))
+    lines = []
+    not_run = sum(one.how is TaskEnd.NOT_RUN for one in outcomes)
+    if not_run:
+        lines.append(f"({counted(not_run, 'task')} not run to the end: the batch was ended before)")
+    if len(shown) + not_run < len(outcomes):
+        lines.append(f"({len(outcomes) - len(shown) - not_run} more are in the summary)")
+    counts = by_exit_code(outcomes).items()
+    codes = ", ".join(
+        f"{count} {'without one' if code == 'none' else f'with exit code {code}'}" for code, count in counts
+    )
+    ran = sum(one.how is not TaskEnd.EARLIER and one.tries > 0 for one in outcomes)
+    earlier = sum(one.how is TaskEnd.EARLIER for one in outcomes)
+    lines.append(f"{counted(len(outcomes), 'task')}: {codes or 'none'}; {ran} run now, {earlier} done earlier")
+    problems = [f"{one.id}: {visible_line(one.why, 500)}" for one in shown if one.why]
+    for line in (*lines, *problems[:MAX_ROWS]):
+        console.line(line)
+
+
+_COLUMNS = (
+    Column(name="task", folds=True),
+    *(Column(name=name, right=True) for name in ("exit", "end", "turns", "refused")),
+    *numbers("files", "cost"),
+    *(Column(name=name, right=True) for name in ("seconds", "tries")),
+    Column(name="", leaves=True),
+)
+
+
+def _row(one: TaskOutcome) -> tuple[str, ...]:
+    return (
+        one.id,
+        "-" if one.code is None else str(int(one.code)),
+        visible_line(one.end or one.how.value, 40),
+        str(one.turns),
+        str(one.refused),
+        short_count(one.changed),
+        "-" if one.cost is None else f"${one.cost:.4f}",
+        f"{one.seconds:.1f}",
+        str(one.tries),
+        "earlier" if one.how is TaskEnd.EARLIER else "",
+    )
+
+
+def count_in(value: JsonValue) -> int:
+    """Return a count out of a result; 0 for what is none."""
+    return value if type(value) is int and value >= 0 else 0
+
+
+class Progress:
+    """Says how many of the tasks are done: as long work at a terminal, else a line for each."""
+
+    def __init__(self, stream: TextIO, total: int, look: Look, *, quiet: bool) -> None:
+        """Write to `stream`, with `quiet` only problems."""
+        self._total = total
+        self._quiet = quiet
+        self._is_live = look.repaints and not quiet
+        self._running = self._elsewhere = 0
+        self._work = LongWork(stream, look if self._is_live else Look(), total, self._words)
+        self.done = 0
+        self.failed = 0
+        """How many of the tasks that are done did not end with exit code 0."""
+
+    def __enter__(self) -> Self:
+        self._work.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._work.__exit__(*raised)
+
+    def tell(self, line: str) -> None:
+        """Write a line that stays, also with `quiet`."""
+        try:
+            self._work.tell(f"harness: {visible_line(line, 2_000)}")
+        except (OSError, ValueError):
+            self._quiet = True  # nobody reads; the exit code and the summary say it
+
+    def ended(self, name: str, how: str, seconds: float, *, failed: bool, why: str = "") -> None:
+        """Count a task. Where there is no terminal, say how it ended and why."""
+        self.done += 1
+        self.failed += failed
+        self._work.step()
+        if not self._quiet and not self._is_live:
+            told = f"{name}: {how}, {seconds:.1f} s ({self.done} of {self._total})"
+            self.tell(f"{told}: {why}" if why else told)
+
+    def now(self, running: int, elsewhere: int = 0) -> None:
+        """Take how many tasks run here, and how many in other processes."""
+        self._running, self._elsewhere = running, elsewhere
+
+    def _words(self) -> str:
+        parts = [f"{self.done:,} of {self._total:,} tasks", f"{self._running} running"]
+        if self._elsewhere:
+            parts.append(f"{self._elsewhere} elsewhere")
+        if self.failed:
+            parts.append(f"{self.failed} not with exit code 0")
+        return ", ".join(parts)

@@ -1,0 +1,360 @@
+"""The folder of one task: the lock of whoever works at it, what was asked, the attempts, the result."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.audit.batch_results import ATTEMPTS, LOG, TASK
+from harness.digest import digest_of
+from harness.errors import LogError, UsageError
+from harness.plugins.fleet.batch.task import Task, task_of
+from harness.record import Record
+from harness.safe_files import is_locked_within, read_regular, remove_if_there, replace_file, sync_path
+from harness.session.exits import Exit
+from harness.session.work_folders.changes import CHANGES, IGNORED
+from harness.session.work_folders.work_folder import TREE, is_kept
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+
+LOCK, RESULT, WORK, STDERR = "lock", "result.json", "work.json", "stderr.txt"
+LOCK_SECONDS = 0.5
+"""How long a lock is tried for: whoever asks whether it is held takes it for a moment."""
+
+
+class HeldElsewhere(UsageError):
+    """The task is being run by another process."""
+
+
+class Lease:
+    """The locks of a task's folder, held as long as the `with` block lasts. The kernel gives them back however it ends.
+
+    INVARIANT: the lock file is never removed, or two processes could each hold a file of that name. Somebody else may
+    remove it: so the folder is locked as well, where its file system can do that (flock(2); NFS cannot).
+    """
+
+    def __init__(self, folder: str, *, seconds: float = LOCK_SECONDS) -> None:
+        """Take the lease of the task in `folder`; try each lock for so many seconds.
+
+        Raises HeldElsewhere, which names the process that holds it, and OSError.
+        """
+        self._seconds = seconds
+        self._path = os.path.join(folder, LOCK)
+        self._descriptors: list[int] = []
+        try:
+            self._lock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), folder)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self._file = os.open(self._path, flags, 0o600)
+            self._lock(self._file, folder)
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        except BaseException:
+            self._close()
+            raise
+
+    def _lock(self, descriptor: int, folder: str) -> None:
+        self._descriptors.append(descriptor)
+        try:
+            is_locked = is_locked_within(descriptor, self._seconds)
+        except OSError:
+            is_locked = True  # what cannot be locked at all: the other lock decides
+        if not is_locked:
+            raise HeldElsewhere(f"the task in {folder} is being run by process {holder(folder)}")
+
+    def holds(self) -> bool:
+        """Say whether the locked folder is still in its place: it may have been moved, removed or replaced."""
+        try:
+            return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._file))
+        except OSError:
+            return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the lease back."""
+        self._close()
+
+    def _close(self) -> None:
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+
+
+def is_held(folder: str) -> bool:
+    """Say whether another process holds the lease of the task in `folder`."""
+    for path in (folder, os.path.join(folder, LOCK)):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass  # what cannot be locked at all is not held either: the other lock decides
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def holder(folder: str) -> str:
+    """Return the number of the process that holds, or held, the lease, for a message."""
+    told = (_content(os.path.join(folder, LOCK)) or b"").decode("ascii", "replace").strip()
+    return told if told.isdigit() else "that is not known"
+
+
+class TaskFolder:
+    """The files of one task below one folder."""
+
+    def __init__(self, path: str) -> None:
+        """Take the folder, which need not exist yet. Links on the way are followed, as git follows them."""
+        self.path = os.path.realpath(path)
+        self.task = os.path.join(self.path, TASK)
+        self.result = os.path.join(self.path, RESULT)
+        self.work = os.path.join(self.path, WORK)
+        self.stderr = os.path.join(self.path, STDERR)
+        self._attempts = os.path.join(self.path, ATTEMPTS)
+
+    def make(self) -> None:
+        """Make the folder, for its owner alone. Raises UsageError."""
+        try:
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"the folder of the task cannot be made: {self.path}: {error.strerror}") from None
+
+    def claim(self, task: Task) -> None:
+        """Write down the task, or check that the folder is of the same task. Raises UsageError where it is of another."""
+        held = _content(self.task)
+        if held is None and not os.path.lexists(self.task):
+            _write(self.task, f"{task.text}\n".encode())
+            return
+        there = task_of(held or b"", self.task)
+        if there.sha256 != task.sha256:
+            keys = [key for key in {**there.given, **task.given} if there.given.get(key) != task.given.get(key)]
+            raise UsageError(
+                f"{self.path} belongs to another task ({', '.join(sorted(keys))} differ): name another folder with --out"
+            )
+
+    def attempts(self) -> tuple[int, ...]:
+        """Return the numbers of all attempts so far."""
+        try:
+            names = os.listdir(self._attempts)
+        except OSError:
+            return ()
+        return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 10))
+
+    def attempt(self, number: int) -> str:
+        """Return the folder of an attempt."""
+        return os.path.join(self._attempts, str(number))
+
+    def new_attempt(self, is_known: Callable[[str], bool]) -> int:
+        """Make the folder of one more attempt, and return its number. Raises UsageError.
+
+        `is_known` says whether there was ever a log at a path. Its number is not used again, even after this folder was
+        moved or removed: no log is begun anew under the name of another.
+        """
+        number = max(self.attempts(), default=0) + 1
+        while is_known(self.log(number)):
+            number += 1
+        try:
+            os.makedirs(self._attempts, mode=0o700, exist_ok=True)
+            os.mkdir(self.attempt(number), 0o700)
+        except OSError as error:
+            raise UsageError(f"{self.attempt(number)} cannot be made: {error.strerror}") from None
+        return number
+
+    def forget_result(self) -> None:
+        """Remove the result of an earlier attempt, whose log stays. Raises OSError."""
+        # The result goes first: without it, the other files mean nothing.
+        for name in (RESULT, WORK, CHANGES, IGNORED):
+            remove_if_there(os.path.join(self.path, name))
+
+    def log(self, number: int) -> str:
+        """Return the path of the action log of an attempt."""
+        return os.path.join(self.attempt(number), LOG)
+
+    def write_result(self, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> None:
+        """Write what is known of the work, then the result. Both are whole and on disk when this returns. Raises OSError.
+
+        INVARIANT: the result is the last file of an attempt to be written, and the first that the next attempt removes.
+        Its digest is noted before it is written, with what is known of the work.
+        """
+        data = (json.dumps(result, indent=2) + "\n").encode()
+        _write(self.work, (json.dumps({**work, "result_sha256": digest_of(data)}, indent=2) + "\n").encode())
+        _write(self.result, data)
+
+    def read_result(self) -> dict[str, JsonValue] | None:
+        """Return the result that lies in the folder, of whichever attempt; None where there is none."""
+        return object_in(_content(self.result))
+
+    def read_work(self) -> dict[str, JsonValue] | None:
+        """Return what is noted of the work of the last attempt that came to its end; None where nothing is."""
+        return object_in(_content(self.work))
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        return read_regular(path)
+    except OSError:
+        return None
+
+
+def object_in(data: bytes | None) -> dict[str, JsonValue] | None:
+    """Return the JSON object in these bytes; None where there is none."""
+    try:
+        found = json.loads(data or b"")
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _write(path: str, data: bytes) -> None:
+    """Write a file whole or not at all, even if the power fails: beside its place, then moved there. Raises OSError."""
+    replace_file(path, (data,))
+    sync_path(os.path.dirname(path))
+
+
+FINISHED = frozenset((Exit.DONE, Exit.BLOCKED, Exit.LIMIT, Exit.NO_ANSWER, Exit.REFUSED))
+"""The exit codes of a task that is done: another run would end the same way. With any other it is tried again."""
+
+
+class Finished(Record):
+    """A task that is done, as its folder says."""
+
+    code: Exit
+    result: Mapping[str, JsonValue]
+    work: Mapping[str, JsonValue]
+    log: str
+    damage: str
+    """Which of its files is not what was written, as far as a quick look shows; else empty."""
+    log_damage: str
+    """The same for its log, which may be gone on purpose."""
+    is_clean: bool
+    """Whether the work folder is gone, or kept on purpose."""
+
+
+def finished_task(folder: TaskFolder, task: Task, settings: Mapping[str, JsonValue]) -> Finished | None:
+    """Return how the task ended; None where it is not done. Only the last line of its log is read.
+
+    Raises UsageError where it was done under other settings: the result is not what is asked for now.
+    """
+    data, work = _content(folder.result), folder.read_work()
+    result = object_in(data)
+    if data is None or result is None or work is None or work.get("task_sha256") != task.sha256:
+        return None
+    number, code = work.get("attempt"), _end_in(work)
+    if type(number) is not int or code is None:
+        return None
+    if told := _differing(work, settings):
+        raise UsageError(f"{folder.path}: the task was done with {told}; name another folder with --out, or remove it")
+    damage = "" if digest_of(data) == work.get("result_sha256") else f"{folder.result} was changed"
+    return Finished(
+        code=code,
+        result=result,
+        work=work,
+        log=folder.log(number),
+        damage=damage or _patch_damage(folder, work),
+        log_damage=_log_damage(work, folder.log(number)),
+        is_clean=is_kept(folder.attempt(number)) or not os.path.lexists(os.path.join(folder.attempt(number), TREE)),
+    )
+
+
+def refuse_other_settings(folders: Iterable[tuple[TaskFolder, Task, Mapping[str, JsonValue]]]) -> None:
+    """Raise UsageError where a task was done under other settings than those asked for: a folder holds one set of results.
+
+    Each of the tasks has a result, of whichever attempt.
+    """
+    first, count = "", 0
+    for folder, task, settings in folders:
+        work = folder.read_work() or {}
+        if work.get("task_sha256") == task.sha256 and _end_in(work) is not None:
+            told = _differing(work, settings)
+            count += bool(told)
+            first = first or (f"{task.id} was done with {told}" if told else "")
+    if first:
+        more = f", and {counted(count - 1, 'more task')} likewise" if count > 1 else ""
+        raise UsageError(
+            f"the folder of --out holds what was done under other settings: {first}{more}. Nothing was run: name another "
+            "folder with --out"
+        )
+
+
+def changed_patch(folder: TaskFolder, work: Mapping[str, JsonValue]) -> str:
+    """Return which patch is not what was written, or nothing. Reads the patches whole."""
+    import hashlib
+
+    for path, patch in _patches(folder, work):
+        try:
+            with open(path, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            return f"{path} cannot be read: {error.strerror}"
+        if digest != patch.get("sha256"):
+            return f"{path} was changed"
+    return ""
+
+
+def _patch_damage(folder: TaskFolder, work: Mapping[str, JsonValue]) -> str:
+    for path, patch in _patches(folder, work):
+        if _size(path) != patch.get("bytes"):
+            return f"{path} is not as long as it was"
+    return ""
+
+
+def _patches(folder: TaskFolder, work: Mapping[str, JsonValue]) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
+    for key, name in (("changes", CHANGES), ("ignored", IGNORED)):
+        patch = work.get(key)
+        if isinstance(patch, Mapping):
+            yield os.path.join(folder.path, name), patch
+
+
+def _log_damage(work: Mapping[str, JsonValue], path: str) -> str:
+    """Return why a log does not end with the head and the exit code that were noted, or nothing. Reads its last line only."""
+    from harness.log.reader import last_line, open_log
+
+    try:
+        with open_log(path) as file:
+            line = last_line(file.fileno(), os.fstat(file.fileno()).st_size)
+    except (LogError, OSError) as error:
+        return f"{path} cannot be read: {error}"
+    if line is None or digest_of(line) != work.get("head"):
+        return f"{path} does not end as it did"
+    told = (object_in(line) or {}).get("exit_code")
+    return "" if told == work.get("exit_code") else f"{path} tells of exit code {visible_line(json.dumps(told), 50)}"
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path, follow_symlinks=False).st_size
+    except OSError:
+        return -1
+
+
+def _end_in(work: Mapping[str, JsonValue]) -> Exit | None:
+    """Return the exit code that is noted; None where a task with it is not done."""
+    code = work.get("exit_code")
+    return Exit(code) if type(code) is int and code in FINISHED else None
+
+
+def _differing(work: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> str:
+    """Return in which setting a finished run differs, or nothing."""
+    then = work.get("settings")
+    held = then if isinstance(then, dict) else {}
+    key = next((key for key in sorted({**held, **now}) if held.get(key) != now.get(key)), "")
+    if not key:
+        return ""
+    old, new = (visible_line(json.dumps(one.get(key)), 200) for one in (held, now))
+    return f"{key} {old}, and {new} is asked for now"

@@ -1,0 +1,234 @@
+"""A batch whose results go to a URL: it works in a folder of this machine, brings what is done, uploads what ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Self
+
+from harness.digest import digest_of
+from harness.errors import LogError, UsageError
+from harness.log.growing_log import GrowingLog
+from harness.plugins.fleet.batch.results import INPUTS, Results
+from harness.plugins.fleet.batch.store import ResultsError
+from harness.plugins.fleet.batch.task_folder import FINISHED, TaskFolder, is_held
+from harness.safe_files import read_regular
+from harness.session.state import State
+from harness.text.amounts import counted
+
+if TYPE_CHECKING:
+    from harness.plugins.fleet.batch.task import Task
+
+REPORTS = "reports"
+LOOK_SECONDS = 1.0
+"""The pause between two looks at what ended."""
+HEAD_SECONDS = 30.0
+"""The pause between two notes of the heads of logs that grow."""
+AFTER_FAILURE_SECONDS = 30.0
+"""The pause after a store failed; what could not be uploaded then is uploaded later, at the latest at the end."""
+AT_ONCE = 8
+"""So many tasks are brought at once."""
+_IN_A_ROW = 3
+"""After so many failures in a row, the end of a batch waits no longer for its store."""
+
+
+def working_folder(out: str, state: State) -> str:
+    """Return the folder of this machine in which a batch works whose results go to the URL `out`.
+
+    It lies beside the state folder, and not in it: nothing that a task does may write there.
+    """
+    return os.path.join(os.path.dirname(state.state), "harness-batches", digest_of(out.rstrip("/").encode())[:16])
+
+
+class Uploads:
+    """Brings and uploads the results of a batch. As a context it watches the folder, and uploads what ends there."""
+
+    def __init__(
+        self,
+        results: Results,
+        folder: str,
+        tasks: Sequence[Task],
+        *,
+        look_seconds: float = LOOK_SECONDS,
+        head_seconds: float = HEAD_SECONDS,
+    ) -> None:
+        """Take the place, the folder that the batch works in, and its tasks. Raises UsageError for a name that is taken."""
+        self._results = results
+        self._folder = folder
+        self._names = frozenset(task.id for task in tasks)
+        if taken := sorted(self._names & {INPUTS, REPORTS}):
+            raise UsageError(
+                f"with a URL in --out no task is called {taken[0]!r}: the batch writes a folder of that name"
+            )
+        self._look_seconds = look_seconds
+        self._head_seconds = head_seconds
+        self._settled: dict[str, tuple[int, int]] = {}
+        """Inode and time of the result of a task that was uploaded, or brought."""
+        self._logs: dict[str, GrowingLog] = {}
+        self._heads_at = self._again_at = 0.0
+        self._ended = Event()
+        self._thread = Thread(target=self._watch, name="uploads", daemon=True)
+
+    def bring(self) -> None:
+        """Upload what an earlier start on this machine left, and bring what is done. Raises UsageError for what fails."""
+        there = self._results.tasks() & self._names
+
+        def one(name: str) -> str:
+            try:
+                self._settle(name)
+                if name in there:
+                    self._fetch(name)
+            except ResultsError as error:
+                return f"{name}: {error}"
+            return ""
+
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            problems = [problem for problem in threads.map(one, sorted(there | self._begun())) if problem]
+        if problems:
+            more = f" (and {counted(len(problems) - 1, 'more task')} likewise)" if len(problems) > 1 else ""
+            raise UsageError(f"nothing was run: {problems[0]}{more}")
+        self._results.write_small(f"{INPUTS}/.written", b"")  # hours before the first result: can it be written at all?
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def finish(self, reports: Iterable[str], *, is_ended: Callable[[], bool]) -> tuple[str, ...]:
+        """Upload what is left: results, logs without one, summaries, and these local files as reports. Return what went wrong.
+
+        Where the store fails again and again, or `is_ended` says so, the rest stays in the folder.
+        """
+        problems, failed = list[str](), 0
+        names = sorted(self._begun())
+        for number, name in enumerate(names):
+            if failed == _IN_A_ROW or is_ended():
+                problems.append(f"{counted(len(names) - number, 'task')} not looked at any more")
+                break
+            try:
+                self._settle(name)
+                failed = 0
+            except ResultsError as error:
+                problems.append(f"{name}: {error}")
+                failed += 1
+        else:
+            problems += self.put_others(reports)
+        if problems:
+            problems.append(f"what was not uploaded lies in {self._folder}: start the batch again to upload it")
+        return tuple(problems)
+
+    def put_others(self, reports: Iterable[str]) -> list[str]:
+        """Upload the files beside the tasks (summaries), then reports. Return what went wrong."""
+        files = {name: os.path.join(self._folder, name) for name in sorted(os.listdir(self._folder))}
+        files |= {f"{REPORTS}/{re.sub('[^A-Za-z0-9._-]', '_', os.path.basename(path))}": path for path in reports}
+        problems = []
+        for name, path in files.items():
+            if os.path.isfile(path):
+                try:
+                    self._results.write_small(name, read_regular(path))
+                except (ResultsError, OSError) as error:
+                    problems.append(f"{name}: {error}")
+        return problems
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._look_seconds):
+            if time.monotonic() < self._again_at:
+                continue
+            try:
+                self._look()
+            except ResultsError:
+                # It is tried again later; what fails at the end too is told then.
+                self._again_at = time.monotonic() + AFTER_FAILURE_SECONDS
+
+    def _look(self) -> None:
+        """Upload the results of tasks that ended, and the heads of logs that grow. Raises ResultsError."""
+        is_time_for_heads = time.monotonic() >= self._heads_at
+        if is_time_for_heads:
+            self._heads_at = time.monotonic() + self._head_seconds
+        for name in sorted(self._begun()):
+            if self._ended.is_set():
+                return
+            folder = TaskFolder(os.path.join(self._folder, name))
+            result = _identity(folder.result)
+            if result is None:
+                if is_time_for_heads:
+                    self._put_head(name, folder)
+            elif result != self._settled.get(name) and not is_held(folder.path):
+                try:
+                    self._settle(name)
+                except ResultsError:
+                    if _identity(folder.result) == result:  # else it is being run anew
+                        raise
+
+    def _settle(self, name: str) -> None:
+        """Upload the finished attempt of a task, after the logs of its others, and publish it. Raises ResultsError."""
+        folder = TaskFolder(os.path.join(self._folder, name))
+        result = _identity(folder.result)
+        if result is not None and result == self._settled.get(name):
+            return
+        attempt = (folder.read_work() or {}).get("attempt") if result is not None else None
+        for number in folder.attempts():
+            if number != attempt and os.path.lexists(folder.log(number)):
+                self._results.put_log(folder.path, name, number)
+        if result is not None and type(attempt) is int:
+            self._results.put(folder.path, name, attempt)
+            self._publish(name, attempt)
+            self._settled[name] = result
+
+    def _publish(self, name: str, attempt: int) -> None:
+        """Publish an attempt, also in the place of an earlier one whose task was not done with it. Raises ResultsError."""
+        there = self._results.published(name)
+        if there is None or there == attempt:
+            self._results.publish(name, attempt)
+        elif there < attempt:
+            is_done = (self._results.work(name) or {}).get("exit_code") in FINISHED
+            self._results.publish(name, attempt, instead_of=None if is_done else there)
+
+    def _fetch(self, name: str) -> None:
+        """Bring what lies there of a task. Raises ResultsError."""
+        if self._results.published(name) is None:
+            complete = [number for number in self._results.attempts(name) if self._results.is_complete(name, number)]
+            if complete:  # another start ended between uploading and publishing it
+                self._results.publish(name, complete[-1])
+        folder = TaskFolder(os.path.join(self._folder, name))
+        if self._results.fetch(name, folder.path) is not None and (result := _identity(folder.result)) is not None:
+            self._settled[name] = result
+
+    def _put_head(self, name: str, folder: TaskFolder) -> None:
+        """Upload the head of the log of the last attempt, where it grew. Raises ResultsError."""
+        number = max(folder.attempts(), default=0)
+        path = folder.log(number)
+        log = self._logs.get(name)
+        if log is None or log.path != path:
+            log = self._logs[name] = GrowingLog(path)
+        try:
+            head = log.look()
+        except LogError:
+            return  # whoever runs the task says so
+        if head is not None:
+            self._results.put_head(name, number, head.note(path))
+
+    def _begun(self) -> frozenset[str]:
+        """Return the tasks that have a folder here."""
+        try:
+            return self._names.intersection(os.listdir(self._folder))
+        except FileNotFoundError:
+            return frozenset()
+        except OSError as error:
+            raise ResultsError(f"{self._folder} cannot be read: {error.strerror}") from None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return inode and time of a file; None where there is none."""
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

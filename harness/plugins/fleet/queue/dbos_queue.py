@@ -1,0 +1,481 @@
+"""The queue on DBOS Transact (docs.dbos.dev): its tables hold the tasks, and its threads take them. Read `queue` first."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from threading import Semaphore
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions
+from sqlalchemy.exc import DBAPIError
+
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.plugins.fleet.queue.ledger import FleetLedger, engine_of, first_line
+from harness.plugins.fleet.queue.queue import (
+    NAME_LENGTH,
+    Batch,
+    Beaten,
+    Done,
+    Growth,
+    QueueAwayError,
+    QueuedTask,
+    QueueLimits,
+    TaskAttempt,
+    TaskResult,
+    TaskRow,
+    TaskState,
+    WorkerLostError,
+)
+
+if TYPE_CHECKING:
+    from dbos import DBOSConfig
+    from dbos import Queue as DatabaseQueue
+
+    from harness.plugins.fleet.queue.queue import Do
+
+APPLICATION = "harness"
+TASK = "task"
+"""The name of the one workflow: doing a task."""
+POLL_SECONDS = 1.0
+"""The pause between two looks for tasks."""
+REST_SECONDS = 3600.0
+"""The pause between two looks for tasks of DBOS's own. There are none."""
+AT_ONCE = 500
+"""So many tasks are put in one transaction."""
+SLOT_SECONDS = 10.0
+"""A worker that took more than it can do at once keeps the task so long, in case it gets free. Then the task goes back.
+
+DBOS holds one number of tasks a worker for a whole queue: the most that any worker can do."""
+CONNECTIONS = 4
+"""The most that DBOS holds in a worker. Its threads take turns."""
+CLIENT_CONNECTIONS = 2
+_AT_THE_SERVER = (
+    "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=20 -c tcp_keepalives_interval=10 "
+    "-c tcp_keepalives_count=3"
+)
+"""How long the server lets a client that was cut off hold its locks (10 s) and its connections (50 s)."""
+_STATES = {
+    "ENQUEUED": TaskState.WAITING,
+    "DELAYED": TaskState.WAITING,
+    "PENDING": TaskState.RUNNING,
+    "CANCELLED": TaskState.CANCELLED,
+}
+
+_OPEN = "ENQUEUED", "DELAYED", "PENDING"
+"""What DBOS calls a task that waits or runs."""
+
+
+class _HandedBack(BaseException):
+    """Ends a workflow whose task went back. As an Exception, DBOS would note it as the task's outcome."""
+
+
+class DbosQueue:
+    """The queue at a database, `sqlite:///FILE` or `postgresql://...`."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str = "",
+        make: bool = True,
+        gone: Callable[[], bool] = lambda: False,
+        away: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take the address, and the name of the API key whose tasks are meant.
+
+        With `make` the queue is made where there is none. Once `gone` says so, what cannot be reached raises QueueAwayError;
+        until then it is tried again, and `away` is told why. Raises UsageError where the queue cannot be opened.
+        """
+        self._url = _checked(url, make)
+        self._name = f"{APPLICATION}-{key}" if key else APPLICATION
+        self._worker = ""
+        _quiet()
+        _refuse_pickles()
+        try:
+            self._engine = engine_of(self._url)
+            self.ledger = FleetLedger(self._engine, gone=gone, away=away)
+            self.is_new = make and not self.ledger.is_there()
+            if make:
+                DBOS.migrate(self._url)
+                self.ledger.make()
+            self._client = DBOSClient(
+                system_database_url=self._url,
+                serializer=DBOSPortableJSONSerializer(),
+                application_name=APPLICATION,
+                system_database_pool_size=CLIENT_CONNECTIONS,
+            )
+            self._queue()
+        except (DBAPIError, OSError) as error:
+            raise UsageError(f"--queue: {url} cannot be opened: {first_line(error)}") from None
+        schema = None if self._engine.dialect.name == "sqlite" else "dbos"
+        columns = (
+            "workflow_uuid", "name", "status", "queue_name", "application_version", "executor_id", "owner_xid",
+            "started_at_epoch_ms", "attributes", "queue_partition_key",
+        )  # fmt: skip
+        self._tasks = sa.table("workflow_status", *(sa.column(name) for name in columns), schema=schema)
+
+    def put(self, batch: Batch, tasks: Sequence[QueuedTask], again: Callable[[TaskRow], bool]) -> int:
+        """Put tasks in, as `Queue.put`."""
+        known = {row.task: row for row in self.list(batch.name)}
+        for task in tasks:
+            if task.name in known and known[task.name].sha256 != task.sha256:
+                raise UsageError(f"task {task.name} lies in the queue with other contents: name another --out")
+        self.ledger.note_batch(batch)
+        new = [task for task in tasks if task.name not in known]
+        for start in range(0, len(new), AT_ONCE):
+            self.ledger.within(partial(self._enqueue, tasks=new[start : start + AT_ONCE]))
+        repeated = [task for task in tasks if task.name in known and again(known[task.name])]
+        return len(new) + sum(self.retry(known[task.name], task.version) for task in repeated)
+
+    def _enqueue(self, connection: sa.Connection, tasks: Iterable[QueuedTask]) -> None:
+        for task in tasks:
+            options: EnqueueOptions = {
+                "workflow_name": TASK,
+                "queue_name": self._name,
+                "workflow_id": _id(task.batch, task.name),
+                "app_version": task.version,
+                "queue_partition_key": task.group,
+                "attributes": {"sha256": task.sha256},
+            }
+            if task.priority:  # DBOS says 0 by saying nothing
+                options["priority"] = task.priority
+            self._client.enqueue_in_transaction(connection, options, task.batch, dict(task.task))
+
+    def retry(self, row: TaskRow, version: str) -> bool:
+        """Have a task done again that is at its end, by workers of `version`. Return False where it is not at its end."""
+        identity = _id(row.batch, row.task)
+        query = sa.select(self._tasks.c.status).where(self._tasks.c.workflow_uuid == identity)
+        if self.ledger.within(lambda connection: connection.execute(query).scalar()) in _OPEN:
+            return False
+        self.ledger.within(lambda connection: self.ledger.set_aside(connection, row.batch, row.task))
+        self._client.rewind_workflow(
+            identity, application_version=version, queue_name=self._name, queue_partition_key=row.group
+        )
+        return True
+
+    def cancel(self, rows: Sequence[TaskRow]) -> None:
+        """Take tasks out that wait. What runs of them is ended by its worker, at its next beat."""
+        for row in rows:
+            if row.state is TaskState.RUNNING:
+                self.ledger.cancel(row.batch, row.task)
+        self._client.cancel_workflows([_id(row.batch, row.task) for row in rows if row.state is TaskState.WAITING])
+
+    def limit(self, limits: QueueLimits) -> None:
+        """Set the limits of the queue. They hold for all its workers, from their next look for tasks on."""
+        queue = self._queue()
+        most, now = self.ledger.most_jobs(), queue.global_concurrency
+        is_lower = limits.at_once is not None and (now is None or limits.at_once < now)
+        if not is_lower:
+            queue.set_global_concurrency(limits.at_once)
+        # DBOS refuses a limit of a part above the one of the whole.
+        queue.set_worker_concurrency(_lower(most, limits.at_once))
+        queue.set_partition_concurrency(_lower(limits.per_group, limits.at_once))
+        if is_lower:
+            queue.set_global_concurrency(limits.at_once)
+        queue.set_limiter(
+            {"limit": limits.starts, "period": limits.seconds} if limits.starts and limits.seconds else None
+        )
+
+    def limits(self) -> QueueLimits:
+        """Return the limits of the queue."""
+        queue = self._queue()
+        pace = queue.limiter
+        return QueueLimits(
+            at_once=queue.global_concurrency,
+            per_group=queue.partition_concurrency,
+            starts=pace["limit"] if pace else None,
+            seconds=pace["period"] if pace else None,
+        )
+
+    def _queue(self) -> DatabaseQueue:
+        """Return the queue as DBOS has it; it is made where there is none."""
+        return self._client.register_queue(
+            self._name, polling_interval_sec=POLL_SECONDS, on_conflict="never_update", application_name=APPLICATION
+        )
+
+    def join(self, *, version: str, jobs: int, lease: float, worker: str) -> None:
+        """Become a worker that can do `jobs` tasks at once, and is lost when silent for `lease` seconds."""
+        self._worker, self._version = worker, version
+        self._slots = Semaphore(jobs)
+        self.ledger.join(worker, version, jobs, lease)
+
+    def take(self, do: Do) -> None:
+        """Take tasks, as `Queue.take`."""
+        config: DBOSConfig = {
+            "name": APPLICATION,
+            "system_database_url": self._url,
+            "application_version": self._version,
+            "executor_id": self._worker,
+            "serializer": DBOSPortableJSONSerializer(),
+            "run_migrations": False,
+            "sys_db_pool_size": CONNECTIONS,
+            "log_level": "CRITICAL",
+            "use_listen_notify": False,
+        }
+        if self._engine.dialect.name == "sqlite":
+            config["system_database_engine"] = self._engine
+        _still(DBOS(config=config))
+
+        @DBOS.workflow(name=TASK, max_recovery_attempts=None)
+        def task(batch: str, given: dict[str, Any]) -> int:
+            return self._do(QueuedTask(batch=batch, task=given, version=self._version), do)
+
+        self._share()  # before the launch: else the first look for tasks would take all that wait
+        DBOS.listen_queues([self._name])
+        DBOS.launch()
+
+    def _share(self) -> None:
+        """Let a worker take as many tasks as the one takes that does the most at once: DBOS has one number for all."""
+        queue, most = self._queue(), -1
+        while most != (most := self.ledger.most_jobs() or 1):  # another joins at this moment, and does the same
+            queue.set_worker_concurrency(_lower(most, queue.global_concurrency))
+
+    def _do(self, queued: QueuedTask, do: Do) -> int:
+        """Do a task on a thread of DBOS. Return the number of the attempt, 0 where there was none."""
+        identity = _id(queued.batch, queued.name)
+        if not self._slots.acquire(timeout=SLOT_SECONDS):
+            self._give_back(self._worker, identity)
+            raise _HandedBack
+        try:
+            if not self._is_held(identity):
+                raise _HandedBack  # while it waited here it was cancelled, or given to another
+            try:
+                attempt = self.ledger.begin(queued.batch, queued.name, self._worker)
+            except WorkerLostError:
+                raise _HandedBack from None  # others find that no worker has it
+            if attempt is None:
+                return 0
+            done = do(queued, attempt)
+            if done is Done.BACK:
+                self._give_back(self._worker, identity)
+            if done is not Done.FINISHED:
+                raise _HandedBack
+            return attempt.number
+        finally:
+            self._slots.release()
+
+    def stop_taking(self, seconds: float) -> None:
+        """Take nothing more, and return when what runs is done; after `seconds` at the latest."""
+        DBOS.destroy(workflow_completion_timeout_sec=max(1, int(seconds)))
+
+    def leave(self) -> None:
+        """Give back what this worker still has, and be no worker any more. Raises QueueAwayError."""
+        self._give_back(self._worker)
+        self.ledger.leave(self._worker)
+        self._share()
+
+    def beat(self, running: Mapping[tuple[str, str], Growth]) -> Beaten:
+        """Say that this worker lives, as `Queue.beat`."""
+        try:
+            return self.ledger.beat(self._worker, running)
+        except DBAPIError as error:
+            raise QueueAwayError(first_line(error)) from None
+
+    def give_back_lost(self) -> None:
+        """Give back what lost workers had. Raises QueueAwayError."""
+        try:
+            unknown = [name for name in self._holders() - self.ledger.known_workers() if self.ledger.reap_unknown(name)]
+            lost = *self.ledger.reap(), *unknown
+            for name in lost:
+                self._give_back(name)
+                self.ledger.leave(name)
+            if lost:
+                self._share()
+        except DBAPIError as error:
+            raise QueueAwayError(first_line(error)) from None
+
+    def finish(self, attempt: TaskAttempt, how: str, result: Mapping[str, JsonValue] | None = None) -> bool:
+        """Note how an attempt ended, as `Queue.finish`."""
+        return self.ledger.finish(attempt, how, result)
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._client.destroy()
+        self._engine.dispose()
+
+    def _rows(self, batch: str) -> Iterator[TaskRow]:
+        tasks = self._tasks.c
+        query = sa.select(
+            tasks.workflow_uuid, tasks.status, tasks.application_version, tasks.attributes, tasks.queue_partition_key
+        ).where(tasks.workflow_uuid.startswith(f"{batch}:", autoescape=True), tasks.name == TASK)
+        known = self.ledger.known(batch)
+        for identity, status, version, attributes, group in self.ledger.within(
+            lambda connection: connection.execute(query.order_by(tasks.workflow_uuid)).all()
+        ):
+            task = identity.partition(":")[2]
+            result = known.get(task)
+            noted = json.loads(attributes) if isinstance(attributes, str) else attributes or {}
+            yield TaskRow(
+                batch=batch,
+                task=task,
+                state=_state(status, result, is_begun=task in known),
+                version=version or "",
+                sha256=str(noted.get("sha256") or ""),
+                group=group or "-",
+                result=result or {},
+            )
+
+    def results(self, batch: str, since: float = 0.0) -> Sequence[TaskResult]:
+        """Return the results of a batch that were noted after `since`, by the clock of the queue, in their order."""
+        return self.ledger.results(batch, since)
+
+    def undone(self, batch: str) -> int:
+        """Return how many tasks of a batch wait or run. The rows are counted, not read."""
+        query = sa.select(sa.func.count()).where(
+            self._tasks.c.workflow_uuid.startswith(f"{batch}:", autoescape=True),
+            self._tasks.c.status.in_(_OPEN),
+        )
+        return int(self.ledger.within(lambda connection: connection.execute(query)).scalar() or 0)
+
+    def counts(self) -> Mapping[str, Mapping[TaskState, int]]:
+        """Return how many tasks of each batch are where, as DBOS has it."""
+        batch = sa.func.substr(self._tasks.c.workflow_uuid, 1, NAME_LENGTH)
+        query = sa.select(batch, self._tasks.c.status, sa.func.count()).where(self._tasks.c.name == TASK)
+        rows = self.ledger.within(
+            lambda connection: connection.execute(query.group_by(batch, self._tasks.c.status)).all()
+        )
+        found: dict[str, dict[TaskState, int]] = {}
+        for name, status, count in rows:
+            of_batch, state = found.setdefault(name, {}), _STATES.get(status, TaskState.DONE)
+            of_batch[state] = of_batch.get(state, 0) + count
+        return found
+
+    def waiting_for(self) -> Mapping[str, int]:
+        """Return how many tasks wait for workers of each version."""
+        version = self._tasks.c.application_version
+        query = sa.select(version, sa.func.count()).where(
+            self._tasks.c.name == TASK, self._tasks.c.status.in_(("ENQUEUED", "DELAYED"))
+        )
+        rows = self.ledger.within(lambda connection: connection.execute(query.group_by(version)).all())
+        return {str(name): int(count) for name, count in rows}
+
+    def is_idle(self, version: str) -> bool:
+        """Say whether nothing waits or runs that a worker of `version` could do."""
+        query = sa.select(self._tasks.c.workflow_uuid).where(
+            self._tasks.c.queue_name == self._name,
+            self._tasks.c.status.in_(_OPEN),
+            self._tasks.c.application_version == version,
+        )
+        return self.ledger.within(lambda connection: connection.execute(query.limit(1)).scalar()) is None
+
+    def _holders(self) -> frozenset[str]:
+        """Return the names of the workers that DBOS has given tasks to."""
+        held = self._tasks.c.name == TASK, self._tasks.c.status == "PENDING", self._tasks.c.executor_id.is_not(None)
+        query = sa.select(self._tasks.c.executor_id).where(*held).distinct()
+        return frozenset(self.ledger.within(lambda connection: connection.execute(query).scalars().all()))
+
+    def _is_held(self, identity: str) -> bool:
+        """Say whether DBOS has a task in the hands of this worker."""
+        held = self._tasks.c.executor_id == self._worker, self._tasks.c.status == "PENDING"
+        query = sa.select(self._tasks.c.workflow_uuid).where(self._tasks.c.workflow_uuid == identity, *held)
+        return self.ledger.within(lambda connection: connection.execute(query).first()) is not None
+
+    def _give_back(self, worker: str, identity: str | None = None) -> None:
+        """Put what a worker took back into its queue, or one task of it, unless it was cancelled or given to another."""
+        held = [self._tasks.c.executor_id == worker, self._tasks.c.status == "PENDING"]
+        if identity is not None:
+            held.append(self._tasks.c.workflow_uuid == identity)
+        change = sa.update(self._tasks).where(*held)
+        back = change.values(status="ENQUEUED", owner_xid=None, started_at_epoch_ms=None)  # as DBOS recovers its own
+        self.ledger.within(lambda connection: connection.execute(back))
+
+    def list(self, batch: str | None = None) -> Iterator[TaskRow]:
+        """Yield the tasks of one batch, or all."""
+        for one in self.ledger.batches():
+            if batch in (None, one.name):
+                yield from self._rows(one.name)
+
+
+def _checked(url: str, make: bool) -> str:
+    """Return the address with what bounds how long a dead connection is waited for. Make the file of SQLite if `make` says so.
+
+    Raises UsageError.
+    """
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):  # the second for a port that is no number
+        raise UsageError("--queue: it is no address: sqlite:///FILE or postgresql://USER@HOST/NAME") from None
+    if parsed.password or "password" in parsed.query:
+        raise UsageError(
+            "--queue: no password in the address, since every user of the machine can read a command line: set PGPASSWORD or "
+            "write it into ~/.pgpass"
+        )
+    match parsed.get_backend_name():
+        case "sqlite" if parsed.database and parsed.database != ":memory:":
+            folder = os.path.dirname(os.path.abspath(parsed.database))
+            if not os.path.isdir(folder):
+                raise UsageError(f"--queue: there is no folder {folder}")
+            if not os.path.exists(parsed.database):
+                if not make:
+                    raise UsageError(f"--queue: there is no queue {os.path.abspath(parsed.database)}")
+                # The tasks are nobody else's to read.
+                os.close(os.open(parsed.database, os.O_CREAT | os.O_RDWR, 0o600))
+            return url
+        case "postgresql":
+            bounds = {
+                "connect_timeout": "10",
+                "keepalives_idle": "10",
+                "keepalives_interval": "5",
+                "keepalives_count": "3",
+                "tcp_user_timeout": "20000",
+                "options": _AT_THE_SERVER,
+            }
+            return parsed.update_query_dict({**bounds, **parsed.query}).render_as_string(hide_password=False)
+        case _:
+            raise UsageError("--queue: it is no address: sqlite:///FILE or postgresql://USER@HOST/NAME")
+
+
+def _still(dbos: DBOS) -> None:
+    """Switch off two threads of DBOS that ask the database once a second for delays and deadlines: no task here has any.
+
+    They are half of what a worker at rest asks (bench/fleet.py). Call it before the launch.
+    """
+    with suppress(AttributeError):  # another version, which is only busier
+        dbos._background_jobs_stop_event.set()  # noqa: SLF001 - there is no setting for it
+        dbos._registry.get_internal_queue()._polling_interval_sec = REST_SECONDS  # noqa: SLF001 - nor for this
+
+
+def _refuse_pickles() -> None:
+    """Have DBOS read JSON alone: it reads a row as the row says, and who can write a pickle there could run code here.
+
+    Raises UsageError for a version of DBOS that reads them elsewhere.
+    """
+    try:
+        from dbos._serialization import DefaultSerializer
+    except ImportError:
+        raise UsageError("--queue: this version of DBOS is not known; install one from 3.4 on, below 4") from None
+
+    def deserialize(_self: object, _text: str) -> object:
+        raise ValueError("a pickle is not read")
+
+    DefaultSerializer.deserialize = deserialize  # type: ignore[method-assign, assignment]
+
+
+def _state(status: str, result: Mapping[str, JsonValue] | None, *, is_begun: bool) -> TaskState:
+    """Return where a task is: by what DBOS has, its result, and whether an attempt at it is open or gave the result."""
+    if result is not None:
+        return TaskState.UNKNOWN if result.get("how") == TaskState.UNKNOWN.value else TaskState.DONE
+    state = _STATES.get(status, TaskState.BROKEN)
+    return TaskState.WAITING if state is TaskState.RUNNING and not is_begun else state  # taken, and not begun yet
+
+
+def _quiet() -> None:
+    """Keep what DBOS logs off stderr: what goes wrong is said by whoever asked for it."""
+    import logging
+
+    logger = logging.getLogger("dbos")
+    logger.setLevel(logging.CRITICAL + 1)
+
+
+def _lower(one: int | None, other: int | None) -> int | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)
+
+
+def _id(batch: str, task: str) -> str:
+    return f"{batch}:{task}"

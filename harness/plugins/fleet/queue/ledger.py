@@ -1,0 +1,437 @@
+"""What the queue's engine has no rows for: batches, workers and attempts, in three tables beside its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+
+from harness.actions import JsonValue
+from harness.plugins.fleet.queue.queue import (
+    MAX_BROKEN,
+    Batch,
+    Beaten,
+    Growth,
+    QueueAwayError,
+    RunningRow,
+    TaskAttempt,
+    TaskResult,
+    WorkerLostError,
+    WorkerRow,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+T = TypeVar("T")
+
+DONE, LATE, LOST, BROKEN, RETRIED = "done", "late", "lost", "broken", "retried"
+"""How an attempt ended: it gave the result; another had; its worker was lost; it could not do it; its result counts no more."""
+AGAIN_SECONDS = 1.0
+"""The pause between two tries to reach the database."""
+REAP_SECONDS = 30.0
+"""Who gives back what a lost worker had is given so long for it. Then another does it."""
+
+_TABLES = sa.MetaData()
+_BATCHES = sa.Table(
+    "harness_batches",
+    _TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("out", sa.Text, nullable=False),
+    sa.Column("budget", sa.Float),
+)
+_WORKERS = sa.Table(
+    "harness_workers",
+    _TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("jobs", sa.Integer, nullable=False),
+    sa.Column("lease", sa.Float, nullable=False),
+    sa.Column("seen", sa.Float, nullable=False),
+    sa.Column("is_lost", sa.Boolean, nullable=False),
+)
+_ATTEMPTS = sa.Table(
+    "harness_attempts",
+    _TABLES,
+    sa.Column("batch", sa.Text, primary_key=True),
+    sa.Column("task", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("worker", sa.Text, nullable=False, index=True),
+    sa.Column("began", sa.Float, nullable=False),
+    sa.Column("ended", sa.Float),
+    sa.Column("how", sa.Text),
+    sa.Column("records", sa.Integer),
+    sa.Column("head", sa.Text),
+    sa.Column("cost", sa.Float),
+    sa.Column("result", sa.Text),
+    sa.Column("reason", sa.Text),
+    sa.Column("cancelled", sa.Boolean, nullable=False, server_default=sa.false()),
+    # INVARIANT: one attempt at a task counts, whoever else comes to an end at the same moment.
+    sa.Index(
+        "harness_attempts_done",
+        "batch",
+        "task",
+        unique=True,
+        sqlite_where=sa.text(f"how = '{DONE}'"),
+        postgresql_where=sa.text(f"how = '{DONE}'"),
+    ),
+    sa.Index(
+        "harness_attempts_results",
+        "batch",
+        "ended",
+        sqlite_where=sa.text(f"how = '{DONE}'"),
+        postgresql_where=sa.text(f"how = '{DONE}'"),
+    ),
+    sa.Index(
+        "harness_attempts_running",
+        "began",
+        sqlite_where=sa.text("ended IS NULL"),
+        postgresql_where=sa.text("ended IS NULL"),
+    ),
+)
+
+
+def engine_of(url: str, connections: int = 2) -> Engine:
+    """Return what speaks to the database at `url`: at most so many connections, none that is dead."""
+    parsed = sa.make_url(url)
+    is_postgres = parsed.get_backend_name() == "postgresql"
+    if is_postgres:
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    engine = sa.create_engine(parsed, pool_size=connections, max_overflow=0, pool_timeout=None, pool_pre_ping=True)
+    if is_postgres:
+        return engine
+
+    @sa.event.listens_for(engine, "connect")
+    def connected(connection: Any, _record: object) -> None:
+        connection.isolation_level = None
+        connection.execute("PRAGMA busy_timeout=30000")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    @sa.event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        # Who counts, and then takes, must not count at the same moment as another.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+class FleetLedger:
+    """Reads and writes the three tables. Each function is one transaction, done again while the database is away."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        gone: Callable[[], bool] = lambda: False,
+        away: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take the engine. Once `gone` says so, nothing is tried again, and QueueAwayError is raised.
+
+        `away` is told why the database cannot be reached, once for as long as that lasts.
+        """
+        self._engine = engine
+        self._gone = gone
+        self._away = away
+        is_postgres = engine.dialect.name == "postgresql"
+        self._now: sa.ColumnElement[float] = (
+            sa.literal_column("extract(epoch from clock_timestamp())", sa.Float)
+            if is_postgres
+            else sa.literal_column("(julianday('now') - 2440587.5) * 86400.0", sa.Float)
+        )
+
+    def is_there(self) -> bool:
+        """Say whether the tables are there; not where nothing can be reached either."""
+        try:
+            return sa.inspect(self._engine).has_table(_BATCHES.name)
+        except DBAPIError:
+            return False
+
+    def make(self) -> None:
+        """Make the tables that are not there."""
+        for left in (True, True, False):
+            try:
+                _TABLES.create_all(self._engine)
+            except DBAPIError:
+                if not left:
+                    raise
+                time.sleep(AGAIN_SECONDS)  # another makes them at this moment
+            else:
+                return
+
+    def within(self, work: Callable[[Connection], T]) -> T:
+        """Do `work` in one transaction, and again while the database is away. Return what it returns.
+
+        Raises QueueAwayError once nobody waits for it any more, and DBAPIError for what does not pass.
+        """
+        is_told = False
+        while True:
+            try:
+                with self._engine.begin() as connection:
+                    return work(connection)
+            except DBAPIError as error:
+                is_away = error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
+                if not is_away or "no such table" in str(error.orig):  # SQLite calls that operational too
+                    raise
+                why = first_line(error)
+            if self._gone():
+                raise QueueAwayError(why)
+            if not is_told:
+                is_told = True
+                self._away(why)
+            time.sleep(AGAIN_SECONDS)
+
+    def note_batch(self, batch: Batch) -> None:
+        """Note a batch, or its new budget. None leaves the budget as it is."""
+
+        def write(connection: Connection) -> None:
+            is_it = _BATCHES.c.name == batch.name
+            if batch.budget is not None:
+                connection.execute(sa.update(_BATCHES).where(is_it).values(budget=batch.budget))
+            if connection.execute(sa.select(_BATCHES.c.name).where(is_it)).first() is None:
+                connection.execute(sa.insert(_BATCHES).values(name=batch.name, out=batch.out, budget=batch.budget))
+
+        self.within(write)
+
+    def batches(self) -> tuple[Batch, ...]:
+        """Return all batches."""
+        rows = self.within(lambda one: one.execute(sa.select(_BATCHES).order_by(_BATCHES.c.name)).all())
+        return tuple(Batch(name=row.name, out=row.out, budget=row.budget) for row in rows)
+
+    def begin(self, batch: str, task: str, worker: str) -> TaskAttempt | None:
+        """Return a new attempt at a task, or the one that gave its result. Return None where it is given up here and now.
+
+        That is so where its workers were lost, or could not do it, MAX_BROKEN times, and where the budget is used up. The
+        attempt that says so is noted as its result. Raises WorkerLostError where the worker is taken for lost.
+        """
+        while True:
+            try:
+                return self.within(lambda connection: self._begun(connection, batch, task, worker))
+            except IntegrityError:
+                continue  # another began the attempt of this number
+
+    def _begun(self, connection: Connection, batch: str, task: str, worker: str) -> TaskAttempt | None:
+        # Held until this is written: whoever takes the worker for lost sees its new attempt, or comes first.
+        is_it = _WORKERS.c.name == worker, _WORKERS.c.is_lost == sa.false()
+        if connection.execute(sa.select(_WORKERS.c.name).where(*is_it).with_for_update(read=True)).first() is None:
+            raise WorkerLostError(worker)
+        of_batch = connection.execute(sa.select(_BATCHES).where(_BATCHES.c.name == batch)).one()
+        rows = connection.execute(sa.select(_ATTEMPTS).where(_is_of(batch, task))).all()
+        for row in rows:
+            if row.how == DONE:
+                told = json.loads(row.result or "{}")
+                if not told.get("has_result"):  # there is nothing to publish
+                    return None
+                return TaskAttempt(batch=batch, task=task, number=row.number, out=of_batch.out, is_won=True)
+        number = max((row.number for row in rows), default=0) + 1
+        new = {"batch": batch, "task": task, "number": number, "worker": worker, "began": self._now}
+        if given_up := self._given_up(connection, rows, of_batch):
+            new |= {"ended": self._now, "how": DONE, "result": json.dumps(given_up), "reason": reason_of(given_up)}
+        connection.execute(sa.insert(_ATTEMPTS).values(**new))
+        return None if given_up else TaskAttempt(batch=batch, task=task, number=number, out=of_batch.out)
+
+    def _given_up(self, connection: Connection, rows: Sequence[Any], batch: Any) -> dict[str, JsonValue]:
+        last = max((row.number for row in rows if row.how == RETRIED), default=0)
+        broken = [row for row in rows if row.how in (LOST, BROKEN) and row.number > last]
+        if any(row.cancelled and row.number > last for row in rows):
+            return {"exit_code": None, "how": "cancelled", "problem": "it was cancelled"}
+        if len(broken) >= MAX_BROKEN:
+            lost = sum(row.how == LOST for row in broken)
+            told = f"its worker was lost {lost} times" if lost else "no worker could do it"
+            return {
+                "exit_code": None,
+                "how": "unknown effect" if lost else "not done",
+                "problem": f"{told}; see its attempts",
+            }
+        if batch.budget is None:
+            return {}
+        spent = connection.execute(sa.select(sa.func.sum(_ATTEMPTS.c.cost)).where(_ATTEMPTS.c.batch == batch.name))
+        if (spent.scalar() or 0.0) < batch.budget:
+            return {}
+        told = f"the budget of the batch, ${batch.budget:.2f}, is used up"
+        return {"exit_code": 4, "how": "not run", "end": "limit", "problem": told}
+
+    def finish(self, attempt: TaskAttempt, how: str, result: Mapping[str, JsonValue] | None) -> bool:
+        """Note how an attempt ended. Return whether it is so noted: not where it was ended before, or another was first."""
+        cost = (result or {}).get("cost")
+        values: dict[str, Any] = {"ended": self._now, "cost": cost}
+        if result is not None:
+            values |= {"result": json.dumps(result), "reason": reason_of(result)}
+        growth = {key: result[key] for key in ("records", "head") if result and result.get(key)}
+        is_it = sa.and_(_is_of(attempt.batch, attempt.task), _ATTEMPTS.c.number == attempt.number)
+
+        def ended(how: str) -> bool:
+            change = sa.update(_ATTEMPTS).where(is_it, _ATTEMPTS.c.ended.is_(None)).values(how=how, **values, **growth)
+            return bool(self.within(lambda connection: connection.execute(change)).rowcount)
+
+        try:
+            if ended(how):
+                return True
+        except IntegrityError:
+            ended(LATE)
+            return False
+        # A try that was cut off may have been written all the same.
+        row = self.within(lambda one: one.execute(sa.select(_ATTEMPTS.c.how).where(is_it)).scalar())
+        return row == how
+
+    def set_aside(self, connection: Connection, batch: str, task: str) -> None:
+        """Let the result of a task count no more, so that it can be done again."""
+        connection.execute(sa.update(_ATTEMPTS).where(_is_of(batch, task), _ATTEMPTS.c.how == DONE).values(how=RETRIED))
+
+    def cancel(self, batch: str, task: str) -> None:
+        """Ask for the end of what runs of a task."""
+        change = sa.update(_ATTEMPTS).where(_is_of(batch, task), _ATTEMPTS.c.ended.is_(None)).values(cancelled=True)
+        self.within(lambda connection: connection.execute(change))
+
+    def join(self, worker: str, version: str, jobs: int, lease: float) -> None:
+        """Note a worker: it does `jobs` tasks at once, and is lost when silent for `lease` seconds."""
+        values = {"name": worker, "version": version, "jobs": jobs, "lease": lease, "seen": self._now, "is_lost": False}
+        self.within(lambda connection: connection.execute(sa.insert(_WORKERS).values(**values)))
+
+    def most_jobs(self) -> int | None:
+        """Return the most jobs that one of the workers has; None where there is no worker."""
+        query = sa.select(sa.func.max(_WORKERS.c.jobs)).where(_WORKERS.c.is_lost == sa.false())
+        found = self.within(lambda connection: connection.execute(query).scalar())
+        return None if found is None else int(found)
+
+    def leave(self, worker: str) -> None:
+        """Forget a worker that has nothing left to do."""
+        self.within(lambda connection: connection.execute(sa.delete(_WORKERS).where(_WORKERS.c.name == worker)))
+
+    def beat(self, worker: str, running: Mapping[tuple[str, str], Growth]) -> Beaten:
+        """Note that a worker lives, and how far its logs got. Tried once. Raises DBAPIError."""
+        with self._engine.begin() as connection:
+            change = sa.update(_WORKERS).where(_WORKERS.c.name == worker, _WORKERS.c.is_lost == sa.false())
+            if not connection.execute(change.values(seen=self._now)).rowcount:
+                return Beaten(is_alive=False)
+            mine = [_ATTEMPTS.c.worker == worker, _ATTEMPTS.c.ended.is_(None)]
+            for (batch, task), growth in running.items():
+                grown = sa.update(_ATTEMPTS).where(_is_of(batch, task), *mine)
+                connection.execute(grown.values(records=growth.records, head=growth.head))
+            ended = sa.select(_ATTEMPTS.c.batch, _ATTEMPTS.c.task).where(*mine, _ATTEMPTS.c.cancelled == sa.true())
+            return Beaten(
+                is_alive=True, cancelled=frozenset((one.batch, one.task) for one in connection.execute(ended))
+            )
+
+    def reap(self) -> tuple[str, ...]:
+        """Declare workers lost that were silent for longer than their lease. Return those whose tasks the caller gives back."""
+        is_silent = sa.and_(_WORKERS.c.is_lost == sa.false(), _WORKERS.c.seen + _WORKERS.c.lease < self._now)
+        is_left = sa.and_(_WORKERS.c.is_lost == sa.true(), _WORKERS.c.seen + REAP_SECONDS < self._now)
+
+        # Who was cut off in the middle of a beat, or is in one, holds its row: nobody waits for that here.
+        silent = sa.select(_WORKERS.c.name).where(sa.or_(is_silent, is_left)).with_for_update(skip_locked=True)
+        with self._engine.begin() as connection:
+            names = tuple(connection.execute(silent).scalars())
+            if names:
+                change = sa.update(_WORKERS).where(_WORKERS.c.name.in_(names))
+                connection.execute(change.values(is_lost=True, seen=self._now))
+                self._end_attempts_of(connection, names)
+        return names
+
+    def reap_unknown(self, worker: str) -> bool:
+        """Note a worker that is none as lost. Return whether the caller gives back its tasks: not where another does.
+
+        It was taken for lost and forgotten, and took one more task before it saw that.
+        """
+        values = {"name": worker, "version": "", "jobs": 0, "lease": 0.0, "seen": self._now, "is_lost": True}
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(sa.insert(_WORKERS).values(**values))
+                self._end_attempts_of(connection, [worker])
+        except IntegrityError:
+            return False
+        return True
+
+    def _end_attempts_of(self, connection: Connection, workers: Sequence[str]) -> None:
+        ended = sa.update(_ATTEMPTS).where(_ATTEMPTS.c.worker.in_(workers), _ATTEMPTS.c.ended.is_(None))
+        connection.execute(ended.values(ended=self._now, how=LOST))
+
+    def known_workers(self) -> frozenset[str]:
+        """Return the names of all workers, lost ones too that still have tasks."""
+        return frozenset(self.within(lambda connection: connection.execute(sa.select(_WORKERS.c.name)).scalars().all()))
+
+    def ends(self, batch: str) -> Mapping[str, int]:
+        """Return how many tasks of a batch ended for each reason (see `reason_of`)."""
+        query = sa.select(_ATTEMPTS.c.reason, sa.func.count()).where(
+            _ATTEMPTS.c.batch == batch, _ATTEMPTS.c.how == DONE
+        )
+        rows = self.within(lambda connection: connection.execute(query.group_by(_ATTEMPTS.c.reason)).all())
+        return {str(reason): int(count) for reason, count in rows}
+
+    def pace(self, batch: str, seconds: float) -> tuple[int, float, int]:
+        """Return the tasks of a batch that were done in the last `seconds`, its cost so far, and its lost attempts."""
+        is_done = _ATTEMPTS.c.how == DONE
+        query = sa.select(
+            sa.func.count(sa.case((sa.and_(is_done, _ATTEMPTS.c.ended > self._now - seconds), 1))),
+            sa.func.coalesce(sa.func.sum(_ATTEMPTS.c.cost), 0.0),
+            sa.func.count(sa.case((_ATTEMPTS.c.how == LOST, 1))),
+        ).where(_ATTEMPTS.c.batch == batch)
+        row = self.within(lambda connection: connection.execute(query).one())
+        return int(row[0]), float(row[1]), int(row[2])
+
+    def longest(self, batch: str | None, most: int) -> Sequence[RunningRow]:
+        """Return what runs longest, at most so many attempts."""
+        query = sa.select(_ATTEMPTS, (self._now - _ATTEMPTS.c.began).label("seconds")).where(
+            _ATTEMPTS.c.ended.is_(None)
+        )
+        if batch is not None:
+            query = query.where(_ATTEMPTS.c.batch == batch)
+        rows = self.within(lambda one: one.execute(query.order_by(_ATTEMPTS.c.began).limit(most)).all())
+        return tuple(
+            RunningRow(
+                batch=row.batch, task=row.task, number=row.number, worker=row.worker, seconds=float(row.seconds),
+                records=row.records or 0, head=row.head or "",
+            )
+            for row in rows
+        )  # fmt: skip
+
+    def workers(self) -> tuple[WorkerRow, ...]:
+        """Return the workers that are alive."""
+        query = sa.select(_WORKERS, (self._now - _WORKERS.c.seen).label("silent")).where(
+            _WORKERS.c.is_lost == sa.false()
+        )
+        rows = self.within(lambda connection: connection.execute(query.order_by(_WORKERS.c.name)).all())
+        return tuple(
+            WorkerRow(name=row.name, version=row.version, jobs=row.jobs, silent=float(row.silent)) for row in rows
+        )
+
+    def known(self, batch: str) -> Mapping[str, Mapping[str, JsonValue] | None]:
+        """Return the result of each task of a batch that has one, and None for each that an attempt is at."""
+        query = sa.select(_ATTEMPTS.c.task, _ATTEMPTS.c.result).where(_ATTEMPTS.c.batch == batch)
+        query = query.where(sa.or_(_ATTEMPTS.c.how == DONE, _ATTEMPTS.c.ended.is_(None)))
+        rows = self.within(lambda connection: connection.execute(query).all())
+        open_ones = {row.task: None for row in rows if row.result is None}
+        return {**open_ones, **{row.task: json.loads(row.result) for row in rows if row.result is not None}}
+
+    def results(self, batch: str, since: float) -> Sequence[TaskResult]:
+        """Return the results of a batch that were noted after `since`, in their order."""
+        other = _ATTEMPTS.alias()
+        is_lost = sa.and_(other.c.batch == batch, other.c.task == _ATTEMPTS.c.task, other.c.how == LOST)
+        lost = sa.select(sa.func.count()).select_from(other).where(is_lost).scalar_subquery()
+        query = sa.select(_ATTEMPTS, lost.label("lost")).where(
+            _ATTEMPTS.c.batch == batch, _ATTEMPTS.c.how == DONE, _ATTEMPTS.c.ended > since
+        )
+        rows = self.within(lambda connection: connection.execute(query.order_by(_ATTEMPTS.c.ended)).all())
+        return tuple(
+            TaskResult(task=row.task, number=row.number, ended=row.ended, result=json.loads(row.result), lost=row.lost)
+            for row in rows
+        )
+
+
+def first_line(error: BaseException) -> str:
+    """Return what the database said, in one line."""
+    origin = getattr(error, "orig", None) or error
+    return next(iter(str(origin).strip().splitlines()), type(origin).__name__)
+
+
+def reason_of(result: Mapping[str, JsonValue]) -> str:
+    """Return why a task ended, in a word or two: `exit 4 limit`, `unknown effect`."""
+    code, end, how = (result.get(key) for key in ("exit_code", "end", "how"))
+    return f"exit {code} {end or how}" if code is not None else str(how)
+
+
+def _is_of(batch: str, task: str) -> sa.ColumnElement[bool]:
+    return sa.and_(_ATTEMPTS.c.batch == batch, _ATTEMPTS.c.task == task)

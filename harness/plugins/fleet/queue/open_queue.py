@@ -1,0 +1,34 @@
+"""Opens a queue. What it needs is loaded here, and only here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.plugins.fleet.queue.dbos_queue import DbosQueue
+
+
+def open_queue(
+    url: str,
+    *,
+    key: str | None = None,
+    make: bool = True,
+    gone: Callable[[], bool] = lambda: False,
+    away: Callable[[str], None] = lambda _: None,
+) -> DbosQueue:
+    """Return the queue at `sqlite:///FILE` or `postgresql://USER@HOST/NAME`; with `key` the one of an API key's tasks.
+
+    `make`, `gone` and `away` are those of DbosQueue. Raises UsageError where the extra is not installed, and where the queue
+    cannot be opened.
+    """
+    try:
+        from harness.plugins.fleet.queue.dbos_queue import DbosQueue
+    except ImportError as error:
+        if error.name not in ("dbos", "sqlalchemy"):
+            raise
+        raise UsageError("--queue needs DBOS: pip install 'permission-harness[fleet]'") from None
+    return DbosQueue(url, key=key or "", make=make, gone=gone, away=away)

@@ -1,0 +1,320 @@
+"""`harness batch --queue`: puts tasks into a queue, waits for them, and checks what came of each."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.digest import digest_of
+from harness.errors import LogError, UsageError
+from harness.log.findings import judge_log
+from harness.log.growing_log import head_of, heads_line
+from harness.log.heads_file import HeadsFile
+from harness.plugins.fleet.batch.outcome import Progress, TaskEnd, TaskOutcome, count_in
+from harness.plugins.fleet.batch.results import INPUTS, Results
+from harness.plugins.fleet.batch.store import ResultsError, is_url
+from harness.plugins.fleet.batch.task import LIMITS, Task, of_task
+from harness.plugins.fleet.batch.task_folder import FINISHED, TaskFolder
+from harness.plugins.fleet.queue.open_queue import open_queue
+from harness.plugins.fleet.queue.queue import (
+    NAME_LENGTH,
+    Batch,
+    QueueAwayError,
+    QueuedTask,
+    TaskResult,
+    TaskRow,
+    TaskState,
+)
+from harness.plugins.fleet.queue.version import policy_digest, version_of
+from harness.record import replace
+from harness.safe_files import replace_file
+from harness.session.exits import Exit
+from harness.session.state import State
+from harness.session.work_folders.packed import Packed, pack
+from harness.session.work_folders.transport import local_path
+from harness.text.amounts import counted
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from harness.session.signals import Stopping
+
+EVERY_SECONDS = 1.0
+"""The pause between two looks at the queue."""
+FIRST_SECONDS = 5.0
+TELL_SECONDS = 60.0
+"""The pause between two messages that no worker takes the tasks."""
+HEADS = "heads.jsonl"
+"""In the folder of results: the head of each log, as the queue has it. `harness audit verify --heads` takes it."""
+_WHY = {
+    TaskState.CANCELLED: "it was cancelled",
+    TaskState.BROKEN: "the queue has no result of it; `harness queue retry` does it again",
+}
+_AWAY = "the queue cannot be reached, and is tried again: {}"
+
+
+def batch_name(out: str) -> str:
+    """Return the name of the batch whose results go to `out`, a URL or an absolute path: one place, one batch."""
+    return digest_of(out.encode())[:NAME_LENGTH]
+
+
+def queued(
+    arguments: Namespace,
+    environment: Mapping[str, str],
+    local: str,
+    tasks: Sequence[Task],
+    progress: Progress,
+    stopping: Stopping,
+) -> list[TaskOutcome] | None:
+    """Put tasks into the queue that the flags name. With --wait return what came of each when all are done, else None.
+
+    `local` is the folder that the results are read in. Raises UsageError, PolicyError and OSError.
+    """
+    taken = {task.id for task in tasks} & {INPUTS, HEADS}
+    if taken:
+        raise UsageError(f"with --queue no task is called {min(taken)!r}: beside the results lies a file of that name")
+    out = arguments.out if is_url(arguments.out) else local
+    batch = QueuedBatch(arguments, environment, out, gone=lambda: stopping.count > 0, away=progress.tell)
+    try:
+        count = batch.put(tasks)
+        there = f"; {counted(len(tasks) - count, 'task')} there already" if count < len(tasks) else ""
+        if not arguments.quiet:
+            later = "" if arguments.wait else "; the same command with --wait gathers what came of them"
+            progress.tell(f"{counted(count, 'task')} put into the queue as batch {batch.name}{there}{later}")
+            if batch.is_in_new_queue:
+                progress.tell("there was no queue at this address: it was made now")
+        return batch.gather(batch.wait(tasks, progress, stopping), local) if arguments.wait else None
+    except ResultsError as error:
+        raise UsageError(f"--out: {error}") from None
+    except QueueAwayError as error:
+        raise UsageError(f"--queue: it cannot be reached: {error}") from None
+    finally:
+        batch.close()
+
+
+class QueuedBatch:
+    """A batch in a queue."""
+
+    def __init__(
+        self,
+        arguments: Namespace,
+        environment: Mapping[str, str],
+        out: str,
+        *,
+        gone: Callable[[], bool],
+        away: Callable[[str], None],
+    ) -> None:
+        """Take the place of the results as workers see it, a URL or an absolute path; `gone` and `away` as DbosQueue does.
+
+        Raises UsageError and PolicyError.
+        """
+        self._arguments = arguments
+        self._environment = environment
+        self._policy = policy_digest(arguments)
+        self._version = version_of(arguments, self._policy)
+        self._results = Results.at(out)
+        self._batch = Batch(name=batch_name(out), out=out, budget=arguments.budget)
+        self._queue = open_queue(
+            arguments.queue, key=arguments.key, gone=gone, away=lambda why: away(_AWAY.format(why))
+        )
+        self._known = HeadsFile(State.of(environment).heads)
+        self._packed: dict[tuple[str, str | None], Packed] = {}
+        self._heads: dict[str, TaskResult] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the batch in the queue."""
+        return self._batch.name
+
+    @property
+    def is_in_new_queue(self) -> bool:
+        """Whether there was no queue before."""
+        return self._queue.is_new
+
+    def put(self, tasks: Sequence[Task]) -> int:
+        """Put in what is not there, and what ended in a way that another try may mend. Return how many tasks that are.
+
+        Raises UsageError where a task of that name is another one, or cannot be packed, and ResultsError.
+        """
+        return self._queue.put(self._batch, tuple(self._queued(tasks)), is_tried_again)
+
+    def wait(self, tasks: Sequence[Task], progress: Progress, stopping: Stopping) -> list[TaskOutcome]:
+        """Wait until the tasks are done. Return what came of each, in their order."""
+        places = {task.id: place for place, task in enumerate(tasks)}
+        found: dict[str, TaskOutcome] = {}
+        since, tell_at = 0.0, time.monotonic() + FIRST_SECONDS
+        left, is_first = len(tasks), True
+        try:
+            while left and not stopping.count:
+                is_over = not self._queue.undone(self.name)
+                # The last look is at all: one that ended before another may have been noted after it.
+                for one in self._queue.results(self.name, 0.0 if is_over else since):
+                    since = one.ended
+                    known = self._heads.get(one.task)
+                    if one.task in places and (known is None or known.number != one.number):
+                        self._heads[one.task] = one
+                        found[one.task] = self._told(one, places[one.task], progress, is_earlier=is_first)
+                left, is_first = 0 if is_over else len(places) - len(found), False
+                if not left:
+                    break
+                workers = [one for one in self._queue.ledger.workers() if one.version == self._version]
+                progress.now(min(left, sum(one.jobs for one in workers)))
+                if time.monotonic() > tell_at and not workers:
+                    tell_at = time.monotonic() + TELL_SECONDS
+                    waits = f"{counted(left, 'task')} left, and no worker is there for {self._version}"
+                    progress.tell(f"{waits}: start `harness worker` with this queue, and the same policy and settings")
+                with suppress(QueueAwayError):  # the next look says it
+                    self._queue.give_back_lost()
+                time.sleep(EVERY_SECONDS)
+        except QueueAwayError:
+            pass  # it was not waited for any more
+        if left:
+            on = f"{counted(left, 'task')} left; workers go on with them"
+            progress.tell(f"{on}. `harness queue cancel --queue URL {self.name}` ends them")
+        else:
+            found = {**self._without_result(places), **found}
+        not_done = TaskOutcome(id="", place=0, how=TaskEnd.NOT_RUN, problem="it is not done")
+        return [found.get(task.id) or replace(not_done, id=task.id, place=places[task.id]) for task in tasks]
+
+    def _told(self, one: TaskResult, place: int, progress: Progress, *, is_earlier: bool) -> TaskOutcome:
+        """Return the outcome of a task, and say it."""
+        outcome = outcome_of(one, place)
+        is_earlier = is_earlier and outcome.how is TaskEnd.RAN
+        if is_earlier:
+            outcome = replace(outcome, how=TaskEnd.EARLIER)
+        how = f"{outcome.ended}{' (done earlier)' if is_earlier else ''}"
+        progress.ended(one.task, how, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why)
+        return outcome
+
+    def _without_result(self, places: Mapping[str, int]) -> dict[str, TaskOutcome]:
+        """Return the outcome of each task that is at its end without a result: it was cancelled, or its row is broken."""
+        ends = {TaskState.CANCELLED: TaskEnd.CANCELLED, TaskState.BROKEN: TaskEnd.NOT_DONE}
+        return {
+            row.task: TaskOutcome(id=row.task, place=places[row.task], how=ends[row.state], problem=_WHY[row.state])
+            for row in self._queue.list(self.name)
+            if row.state in ends and row.task in places
+        }
+
+    def gather(self, outcomes: Sequence[TaskOutcome], local: str) -> list[TaskOutcome]:
+        """Compare each log with the head that the queue has, and write these heads into the folder `local`, HEADS.
+
+        `local` is the folder of the results; where they lie at a URL, they are brought there. An outcome whose log is not what
+        the queue was told becomes one of Exit.LOG. Raises OSError.
+        """
+        checked: list[TaskOutcome] = []
+        lines: list[bytes] = []
+        for outcome in outcomes:
+            told = self._heads.get(outcome.id)
+            if told is not None and told.result.get("has_result"):
+                folder = TaskFolder(os.path.join(local, outcome.id))
+                problem, line = self._compared(folder, told)
+                lines += line, *self._other_heads(folder, told)
+                if problem:
+                    outcome = replace(outcome, code=Exit.LOG, problem=problem)  # noqa: PLW2901 - the same, corrected
+            checked.append(outcome)
+        replace_file(os.path.join(local, HEADS), lines)
+        return checked
+
+    def _compared(self, folder: TaskFolder, told: TaskResult) -> tuple[str, bytes]:
+        """Return what is wrong with a log, or nothing, and the head that the queue has of it."""
+        path, head = folder.log(told.number), str(told.result.get("head"))
+        note: dict[str, JsonValue] = {"file": path, "records": told.result.get("records"), "head": head, "closed": True}
+        problem = ""
+        try:
+            if is_url(self._batch.out):
+                self._results.fetch(told.task, folder.path)
+            if (found := head_of(path)) is not None:
+                note |= {"session": found.session, "size": found.size}
+            findings = judge_log(path, self._known, given=head)
+            if findings.unfit or findings.found.head != head:
+                problem = f"{path}: {findings.unfit or findings.why}"
+        except (LogError, ResultsError) as error:
+            problem = str(error)
+        return problem, heads_line(note)
+
+    def _other_heads(self, folder: TaskFolder, told: TaskResult) -> Iterator[bytes]:
+        """Yield the heads of the attempts that do not count, and whose logs were handed in."""
+        for number in folder.attempts():
+            if number != told.number and (head := self._results.head(told.task, number)) is not None:
+                yield heads_line({**head, "file": folder.log(number)})
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._queue.close()
+
+    def _queued(self, tasks: Sequence[Task]) -> Iterator[QueuedTask]:
+        for task in tasks:
+            given = {**task.given, **self._source(task)}
+            flags = of_task(self._arguments, task)  # raises UsageError for what no run could take
+            limits = {name: getattr(flags, name) for name in LIMITS if getattr(flags, name) is not None}
+            model = {"model": flags.model} if flags.model else {}
+            given = {**given, **limits, **model, "policy_sha256": self._policy}
+            left_out = ("policy", "priority", "group")
+            yield QueuedTask(
+                batch=self.name,
+                task={name: value for name, value in given.items() if value is not None and name not in left_out},
+                version=self._version,
+                priority=task.priority or 0,
+                group=task.group or task.repo or task.cwd or "-",
+            )
+
+    def _source(self, task: Task) -> dict[str, JsonValue]:
+        """Return what a worker makes the work folder of: a repository that it reaches, or a file beside the results."""
+        if task.bundle is not None:
+            return {"bundle": self._uploaded(task.bundle, f"{task.file_sha256}.bundle")}
+        if task.archive is not None:
+            return {"archive": self._uploaded(task.archive, f"{task.file_sha256}.tar")}
+        if task.repo is None:
+            return self._packed_source(task.cwd or self._arguments.cwd or os.getcwd(), task.revision)
+        place = local_path(task.repo)
+        if place is None or task.repo.startswith("file:"):  # who writes file: means a place that the workers have too
+            return {}
+        return {**self._packed_source(place, task.commit), "repo": None, **({"cwd": task.cwd} if task.cwd else {})}
+
+    def _packed_source(self, folder: str, revision: str | None) -> dict[str, JsonValue]:
+        key = os.path.realpath(folder), revision
+        if key not in self._packed:
+            into = os.path.join(State.of(self._environment).state, "packed")
+            packed = self._packed[key] = pack(*key, into, self._environment)
+            self._uploaded(packed.path, os.path.basename(packed.path))
+            os.unlink(packed.path)
+        packed = self._packed[key]
+        source: dict[str, JsonValue] = {packed.kind: os.path.basename(packed.path), "sha256": packed.sha256}
+        return {**source, "commit": packed.commit or None, "cwd": packed.cwd or None, "revision": None}
+
+    def _uploaded(self, path: str, name: str) -> str:
+        self._results.put_input(path, name)
+        return name
+
+
+def is_tried_again(row: TaskRow) -> bool:
+    """Say whether a second start does a task again: as without a queue, and where it was cancelled or given up."""
+    if row.state is not TaskState.DONE:
+        return row.state in (TaskState.CANCELLED, TaskState.UNKNOWN, TaskState.BROKEN)
+    return row.result.get("exit_code") not in FINISHED or row.result.get("how") == TaskEnd.NOT_RUN.value
+
+
+def outcome_of(one: TaskResult, place: int) -> TaskOutcome:
+    """Return the outcome that a worker, or the queue, noted of a task."""
+    told = one.result
+    lost = f"{counted(one.lost, 'earlier attempt')} lost with its worker: effect unknown" if one.lost else ""
+    code, cost, seconds = told.get("exit_code"), told.get("cost"), told.get("seconds")
+    return TaskOutcome(
+        id=one.task,
+        place=place,
+        how=TaskEnd(str(told.get("how"))),
+        code=code if isinstance(code, int) else None,
+        end=str(told.get("end") or ""),
+        turns=count_in(told.get("turns")),
+        refused=count_in(told.get("refused")),
+        changed=count_in(told.get("files")),
+        cost=float(cost) if isinstance(cost, (int, float)) else None,
+        seconds=float(seconds) if isinstance(seconds, (int, float)) else 0.0,
+        tries=one.number,
+        problem="; ".join(part for part in (str(told.get("problem") or ""), lost) if part),
+        detail=str(told.get("detail") or ""),
+    )

@@ -1,0 +1,160 @@
+"""What a queue holds at one moment, read by counting, and how it is shown: as tables, or as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.plugins.fleet.queue.queue import NAME_LENGTH, Batch, QueueLimits, RunningRow, TaskState, WorkerRow
+from harness.record import Record, field_names
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column, Table, TableRow, labelled, numbers
+from harness.text.amounts import counted, duration
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.plugins.fleet.queue.dbos_queue import DbosQueue
+
+PACE_SECONDS = 60.0
+"""The pace is that of so many last seconds."""
+LONGEST = 8
+"""So many running attempts are shown: those that run longest."""
+_STATES = TaskState.WAITING, TaskState.RUNNING, TaskState.DONE, TaskState.CANCELLED
+
+
+class BatchStatus(Record):
+    """How far a batch is."""
+
+    batch: Batch
+    states: Mapping[TaskState, int]
+    a_minute: int
+    """Tasks that were done in the last PACE_SECONDS."""
+    cost: float
+    lost: int
+    """Attempts whose worker was lost."""
+    ends: Mapping[str, int]
+    """How many tasks ended for each reason."""
+
+    @property
+    def as_json(self) -> dict[str, JsonValue]:
+        """The fields, for a program."""
+        return {
+            "batch": self.batch.name,
+            "out": self.batch.out,
+            **{state.value: self.states.get(state, 0) for state in _STATES},
+            "a_minute": self.a_minute,
+            "cost": round(self.cost, 6),
+            "budget": self.batch.budget,
+            "attempts_lost": self.lost,
+            "ends": dict(self.ends),
+        }
+
+
+class QueueStatus(Record):
+    """What a queue holds."""
+
+    batches: tuple[BatchStatus, ...]
+    running: tuple[RunningRow, ...]
+    workers: tuple[WorkerRow, ...]
+    orphaned: Mapping[str, int]
+    """How many tasks wait for a version that no worker is."""
+    limits: QueueLimits
+
+    @property
+    def as_json(self) -> dict[str, JsonValue]:
+        """The fields, for a program."""
+        return {
+            "v": 1,
+            "batches": [one.as_json for one in self.batches],
+            "running": [_fields(one) for one in self.running],
+            "workers": [_fields(one) for one in self.workers],
+            "without_worker": dict(self.orphaned),
+            "limits": _fields(self.limits),
+        }
+
+    @property
+    def tables(self) -> Iterator[Table]:
+        """What a person looks for, most urgent first."""
+        if self.orphaned:
+            told = (
+                (f"{counted(count, 'task')} for {version}", Tone.WARNING) for version, count in self.orphaned.items()
+            )
+            yield labelled((("no worker" if not n else "", text, tone) for n, (text, tone) in enumerate(told)))
+        if self.limits.words != "none":
+            yield labelled([("limits", self.limits.words, Tone.PLAIN)])
+        yield Table(columns=_BATCHES, rows=tuple(TableRow(cells=_batch_cells(one)) for one in self.batches))
+        if any(one.ends for one in self.batches):
+            rows = (
+                (_name(one), reason, str(count))
+                for one in self.batches
+                for reason, count in sorted(one.ends.items(), key=lambda item: -item[1])
+            )
+            yield Table(columns=_ENDS, rows=tuple(TableRow(cells=row) for row in rows))
+        if self.running:
+            rows_of = (
+                (duration(one.seconds), str(one.records), str(one.number), one.task, one.worker) for one in self.running
+            )
+            yield Table(columns=_RUNNING, rows=tuple(TableRow(cells=row) for row in rows_of))
+        if self.workers:
+            of_workers = ((str(one.jobs), duration(one.silent), one.name, one.version) for one in self.workers)
+            yield Table(columns=_WORKERS, rows=tuple(TableRow(cells=row) for row in of_workers))
+
+
+_BATCHES = (
+    Column(name="batch"),
+    *(Column(name=state.value, right=True) for state in _STATES[:3]),
+    *numbers("cancelled", "a minute", "cost", "budget", "lost"),
+    Column(name="results", folds=True, spare=1),
+)
+_ENDS = Column(name="batch"), Column(name="ended", folds=True), Column(name="tasks", right=True)
+# No free text stands in the first column: where it folds, it would begin a line.
+_RUNNING = (
+    *(Column(name=name, right=True) for name in ("runs for", "records", "attempt")),
+    Column(name="task", folds=True),
+    Column(name="worker", folds=True, spare=1),
+)
+_WORKERS = (
+    *(Column(name=name, right=True) for name in ("at once", "heard of")),
+    Column(name="worker", folds=True),
+    Column(name="takes tasks for", folds=True, spare=1),
+)
+
+
+def status_of(queue: DbosQueue, batch: str | None = None) -> QueueStatus:
+    """Return what the queue holds, of one batch or of all. Raises UsageError where there is no such batch."""
+    ledger, counts, workers = queue.ledger, queue.counts(), queue.ledger.workers()
+    batches = tuple(one for one in ledger.batches() if batch in (None, one.name))
+    if batch is not None and not batches:
+        raise UsageError(f"there is no batch {batch} in the queue; `harness queue status` lists all")
+    versions = {one.version for one in workers}
+    return QueueStatus(
+        batches=tuple(_batch_status(queue, one, counts.get(one.name, {})) for one in batches),
+        running=tuple(ledger.longest(batch, LONGEST)),
+        workers=workers,
+        limits=queue.limits(),
+        orphaned={name: count for name, count in queue.waiting_for().items() if name not in versions},
+    )
+
+
+def _batch_status(queue: DbosQueue, batch: Batch, states: Mapping[TaskState, int]) -> BatchStatus:
+    a_minute, cost, lost = queue.ledger.pace(batch.name, PACE_SECONDS)
+    ends = queue.ledger.ends(batch.name)
+    return BatchStatus(batch=batch, states=states, a_minute=a_minute, cost=cost, lost=lost, ends=ends)
+
+
+def _batch_cells(one: BatchStatus) -> tuple[str, ...]:
+    cost = f"${one.cost:.2f}" if one.cost else "-"
+    budget = f"${one.batch.budget:.2f}" if one.batch.budget is not None else "-"
+    states = (str(one.states.get(state, 0)) for state in _STATES)
+    return _name(one), *states, str(one.a_minute), cost, budget, str(one.lost), one.batch.out
+
+
+def _name(one: BatchStatus) -> str:
+    """Return the name of a batch, of that length whatever stands in the row."""
+    return visible_line(one.batch.name, NAME_LENGTH)
+
+
+def _fields(row: RunningRow | WorkerRow | QueueLimits) -> dict[str, JsonValue]:
+    return {name: getattr(row, name) for name in field_names(type(row))}

@@ -1,0 +1,45 @@
+"""What a worker must be to take a task. The queue compares this text alone: it chooses work, never permissions."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from harness import __version__
+from harness.actions import JsonValue
+from harness.digest import digest_of
+from harness.errors import UsageError
+from harness.plugins.fleet.batch.task import DEFAULT_POLICY
+from harness.session.policies import load_named, with_digest
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_SETTINGS = (
+    "provider", "calls", "effort", "set", "no_instructions", "add_dir", "tools", "allow_refusals", "dry_run", "plan",
+)  # fmt: skip
+"""The flags that must be the same where a batch is put and where it is done. Models and limits travel with each task."""
+
+
+def policy_digest(arguments: Namespace) -> str:
+    """Return the SHA-256 of the policy's file, or over those of several. Raises PolicyError, also where --policy-sha256 says
+    another.
+    """
+    return with_digest(load_named(arguments.policy or DEFAULT_POLICY), arguments.policy_sha256).sha256
+
+
+def version_of(arguments: Namespace, policy: str | None = None) -> str:
+    """Return what the flags come to: versions of the harness, of the policy (its digest, if known) and of the settings.
+
+    Raises PolicyError, and UsageError for a file that cannot be read.
+    """
+    given: dict[str, JsonValue] = {name: getattr(arguments, name) for name in _SETTINGS}
+    settings: dict[str, JsonValue] = {name: value for name, value in given.items() if value not in (None, False, [])}
+    if arguments.system is not None:
+        try:
+            with open(arguments.system, "rb") as file:
+                settings["system"] = digest_of(file.read())
+        except OSError as error:
+            raise UsageError(f"--system: {arguments.system} cannot be read: {error.strerror}") from None
+    digest = digest_of(json.dumps(settings, sort_keys=True).encode())
+    return f"harness {__version__} policy {(policy or policy_digest(arguments))[:12]} settings {digest[:12]}"

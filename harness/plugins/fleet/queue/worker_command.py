@@ -1,0 +1,198 @@
+"""`harness worker`: do what a queue holds, until it is told to end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError
+from harness.plugins.fleet.lifeline import Lifeline
+from harness.plugins.fleet.queue.open_queue import open_queue
+from harness.plugins.fleet.queue.queue import QueueAwayError
+from harness.plugins.fleet.queue.version import version_of
+from harness.plugins.fleet.queue.worker import BEATS, LEASE_SECONDS, Worker, bring_in
+from harness.process.hardening import undumpable
+from harness.session.exits import Exit
+from harness.session.own_folders import fix_modes
+from harness.session.signals import Stopping
+from harness.session.state import State
+from harness.terminal.console import complain
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from harness.plugins.fleet.queue.dbos_queue import DbosQueue
+
+EVERY_SECONDS = 0.2
+"""The pause between two looks at signals and the lease."""
+IDLE_SECONDS = 2.0
+"""With --drain: the pause between two looks whether the queue is empty."""
+FOR_EVER = 1e9
+
+
+def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Take tasks and do them. Return the exit code: 0 where it was to end, else what stood in the way.
+
+    A first signal lets what runs come to its end, a second gives it back, a third kills it. Raises UsageError and PolicyError
+    before anything is taken.
+    """
+    state = State.of(environment)
+    fix_modes(state)
+    version = version_of(arguments)
+    _check_model(arguments, environment)
+    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    lease = arguments.lease or LEASE_SECONDS
+    undumpable()  # its environment holds what opens the queue, the stores and the models
+    stopping = Stopping()
+    queue = open_queue(arguments.queue, key=arguments.key, gone=lambda: stopping.count > 2)
+    name = f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    tell = _quiet if arguments.quiet else complain
+    # Beside the state folder, and not in it: nothing that a task does may write there.
+    workers = os.path.join(os.path.dirname(state.state), "harness-workers")
+    with _own_folder(workers, name, environment) as folder:
+        lifeline = Lifeline()
+        worker = Worker(queue, arguments, environment, folder=folder, lifeline=lifeline, tell=tell, lease=lease)
+        queue.join(worker=name, version=version, jobs=jobs, lease=lease)
+        tell(f"worker {name}: {counted(jobs, 'task')} at once, from {arguments.queue}")
+        tell(f"it takes tasks for {version}")
+        if queue.is_new:
+            tell("there was no queue at this address: it was made now")
+        _Work(queue, worker, arguments, stopping, version=version, lease=lease).until_ended()
+        if worker.is_lost:
+            # The threads of the queue may wait for the data base, for ever.
+            sys.stderr.flush()
+            os._exit(int(worker.code))
+        try:
+            if arguments.drain:
+                for other, count in queue.waiting_for().items():
+                    tell(f"{counted(count, 'task')} left for workers of another kind: {other}")
+            queue.leave()
+        except QueueAwayError as error:
+            complain(f"the queue was not told of the end: {error}")
+        queue.close()
+        lifeline.close()
+    tell(f"{counted(worker.done, 'task')} brought to an end")
+    return worker.code if worker.code is not Exit.DONE else _exit_code(stopping)
+
+
+def _check_model(arguments: Namespace, environment: Mapping[str, str]) -> None:
+    """Raise UsageError where no run could ask a model: each task would end with that. Which model, a task may say itself."""
+    from harness.session.config.provider import endpoint_of_any_model
+    from harness.session.config.settings import settings_from
+
+    endpoint_of_any_model(settings_from(arguments, environment, os.path.realpath(os.curdir)), environment)
+
+
+class _Work:
+    """A worker at work: its beats on one thread, its tasks on the queue's, and the signals on this one."""
+
+    def __init__(
+        self, queue: DbosQueue, worker: Worker, arguments: Namespace, stopping: Stopping, *, version: str, lease: float
+    ) -> None:
+        self._queue = queue
+        self._worker = worker
+        self._arguments = arguments
+        self._stopping = stopping
+        self._version = version
+        self._lease = lease
+        self._ended = Event()
+        self._is_idle = False
+
+    def until_ended(self) -> None:
+        """Work until nothing is left to do: after a signal, a fault, or where the flags say so."""
+        Thread(target=self._beat, daemon=True).start()
+        self._queue.take(self._worker.do)
+        if self._arguments.drain:
+            Thread(target=self._look, daemon=True).start()
+        ends_at = time.monotonic() + (self._arguments.up_for or FOR_EVER)
+        last = None
+        while not self._worker.is_lost:
+            self._worker.check()
+            if self._stopping.count and not self._worker.is_closing:
+                self._worker.close("ending: nothing more is taken; once more gives back what runs")
+            elif self._is_idle and not self._worker.running:
+                self._worker.close("nothing is left to do")
+            elif time.monotonic() > ends_at:
+                self._worker.close("its time is up: nothing more is taken")
+            if self._stopping.count > 1:
+                self._worker.end(kill=self._stopping.count > 2)
+            if self._worker.is_closing and last is None:
+                last = Thread(target=self._queue.stop_taking, args=(FOR_EVER,), daemon=True)
+                last.start()
+            if last is not None and not last.is_alive():
+                break
+            time.sleep(EVERY_SECONDS)
+        self._ended.set()
+
+    def _beat(self) -> None:
+        while not self._ended.is_set() and not self._worker.is_lost:
+            self._worker.beat()
+            with suppress(QueueAwayError):  # the next beat says it
+                self._queue.give_back_lost()
+            self._ended.wait(self._lease / BEATS)
+
+    def _look(self) -> None:
+        while not self._ended.wait(IDLE_SECONDS):
+            self._is_idle = self._queue.is_idle(self._version)
+
+
+@contextmanager
+def _own_folder(workers: str, name: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """Make the folder of a worker, hand in what dead ones of this machine left, and remove the folder at the end.
+
+    Each worker holds a lock on its own, so that another sees whether it lives. Raises UsageError.
+    """
+    folder = os.path.join(workers, name)
+    with ExitStack() as locks:
+        try:
+            os.makedirs(workers, mode=0o700, exist_ok=True)
+            with _locked(workers, waits=True):  # nobody takes a folder for a dead worker's before it is locked
+                os.mkdir(folder, 0o700)
+                locks.enter_context(_locked(folder, waits=True))
+                others = [
+                    path for path in map(partial(os.path.join, workers), sorted(os.listdir(workers))) if path != folder
+                ]
+                dead = [path for path in others if locks.enter_context(_locked(path))]
+        except OSError as error:
+            raise UsageError(f"{folder} cannot be made: {error}") from None
+        for path in dead:
+            if problem := bring_in(path, environment):
+                complain(f"what a dead worker left stays: {visible_line(problem, 500)}")
+        try:
+            yield folder
+        finally:
+            if problem := bring_in(folder, environment):
+                complain(f"what the worker left stays: {visible_line(problem, 500)}")
+
+
+@contextmanager
+def _locked(folder: str, *, waits: bool = False) -> Iterator[bool]:
+    """Hold the lock of a folder; yield False where another holds it, and `waits` does not say to wait. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(descriptor)
+
+
+def _exit_code(stopping: Stopping) -> Exit:
+    """Return 0 also after a first signal: all that was begun was done."""
+    return (stopping.exit_code or Exit.DONE) if stopping.count > 1 else Exit.DONE
+
+
+def _quiet(line: str) -> None:
+    pass

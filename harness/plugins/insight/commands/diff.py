@@ -1,0 +1,184 @@
+"""`harness audit diff A B`: what two sessions differ in, a line each."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.app.audit.logs import ChosenLogs, Filled
+from harness.app.sessions import LoggedSession, logged_sessions, session_named
+from harness.errors import UsageError
+from harness.log.heads_file import HeadsFile
+from harness.plugins.insight.difference import (
+    ACCOUNT_KINDS,
+    Account,
+    CallAccount,
+    Difference,
+    DifferenceKind,
+    account_of,
+    differences,
+)
+from harness.session.exits import Exit
+from harness.session.state import State
+from harness.terminal.console import FinishedOutput
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+
+DIFFERENT = 1
+"""Exit code where something differs."""
+_SIGNS = {
+    DifferenceKind.ONLY_LEFT: "-",
+    DifferenceKind.ONLY_RIGHT: "+",
+    DifferenceKind.OTHER: "~",
+    DifferenceKind.SAME: " ",
+}
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit diff`."""
+    parser.description = "Say in what two sessions differ: what was asked, decided, done and changed."
+    parser.add_argument("left", type=filled, metavar="A", help="a log file, or how a session's name begins")
+    parser.add_argument("right", type=filled, metavar="B", help="likewise")
+    parser.add_argument("--json", action="store_true", help="one object a line")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Compare two sessions, write what differs, and return the exit code. Raises HarnessError."""
+    state = State.of(environment)
+    left, right = (_account(named, state) for named in (arguments.left, arguments.right))
+    found = differences(left, right)
+    count: Counter[DifferenceKind] = Counter()
+    console = FinishedOutput(environment)
+    for one in _without(found, count):
+        if arguments.json:
+            sys.stdout.write(f"{json.dumps(_as_json(one))}\n")
+        else:
+            console.line(_line(one), _TONES.get(one.change, Tone.PLAIN))
+    differs = bool(sum(count.values()) - count[DifferenceKind.SAME])
+    if arguments.json:
+        summary = {change.value: count[change] for change in DifferenceKind}
+        ends = {"a": _account_as_json(left), "b": _account_as_json(right)}
+        sys.stdout.write(f"{json.dumps({'row': 'counts', **ends, **summary, 'different': differs})}\n")
+    else:
+        for line in _summary(left, right, count, differs=differs):
+            console.line(line)
+    return DIFFERENT if differs else Exit.DONE
+
+
+_TONES = {DifferenceKind.ONLY_LEFT: Tone.BAD, DifferenceKind.ONLY_RIGHT: Tone.GOOD}
+
+
+def _without(found: Iterable[Difference], count: Counter[DifferenceKind]) -> Iterator[Difference]:
+    """Count all, and yield those that differ."""
+    for one in found:
+        count[one.change] += 1
+        if one.change is not DifferenceKind.SAME:
+            yield one
+
+
+def _account(named: str, state: State) -> Account:
+    """Return the account of the session that is named, after saying what is wrong with its log."""
+    found = _find(named, state)
+    chosen = ChosenLogs([found.path], found.session, HeadsFile(state.heads))
+    chosen.tell_standing()
+    return account_of(found.path, found.session, (record for _, record in chosen.records(ACCOUNT_KINDS)))
+
+
+def _find(named: str, state: State) -> LoggedSession:
+    """Return the session meant by `LOG`, `LOG#ID`, or `ID`: how its name begins. Raises UsageError."""
+    path, _, session = named.rpartition("#") if not os.path.exists(named) and "#" in named else (named, "", "")
+    if os.path.exists(path):
+        paths = [path]
+    elif "/" in path:
+        raise UsageError(f"there is no file {path}")
+    else:
+        paths, session = state.log_paths(), path
+    sessions = logged_sessions(paths, undoings=bool(session))
+    if session:
+        return session_named(sessions, session)
+    if len(sessions) != 1:
+        names = ", ".join(f"#{visible_line(one.session, 20)}" for one in sessions[:5])
+        raise UsageError(
+            f"{path} holds {len(sessions)} sessions; name one behind it: {names}" if names else f"{path}: no session"
+        )
+    return sessions[0]
+
+
+def _line(one: Difference) -> str:
+    match one.about:
+        case "call":
+            shown = f"{_calls(one.calls)}{'; '.join(_field(*field) for field in one.fields)}"
+        case "prompt":
+            shown = f"asked: {visible_line(one.left or one.right, 150)}"
+        case "file":
+            shown = f"file {visible_line(one.name, 200)}: {_sides(_short(one.left), _short(one.right))}"
+        case "end":
+            shown = f"ended: {_sides(one.left or 'never', one.right or 'never')}"
+        case _:
+            shown = f"{one.name}: {_sides(one.left, one.right)}"
+    return f"{_SIGNS[one.change]} {shown}"
+
+
+def _calls(calls: tuple[CallAccount | None, CallAccount | None]) -> str:
+    numbers = "/".join(dict.fromkeys(f"#{visible_line(call.number, 20)}" for call in calls if call is not None))
+    call = calls[0] or calls[1]
+    if call is None:
+        return ""
+    what = f"{numbers} {visible_line(call.tool, 40)}  {visible_line(call.summary, 100)}"
+    if calls[0] is not None and calls[1] is not None:
+        return f"{what}: "
+    results = [
+        visible_line(value, 40) for name, value in call.results if value and name in ("decision", "answer", "outcome")
+    ]
+    return f"{what} [{', '.join(results)}]"
+
+
+def _field(name: str, left: str, right: str) -> str:
+    cut = _short if name == "left in the file" else str
+    return f"{name} {_sides(cut(left), cut(right))}"
+
+
+def _sides(left: str, right: str) -> str:
+    return f"{visible_line(left, 300) or '(nothing)'} -> {visible_line(right, 300) or '(nothing)'}"
+
+
+def _short(digest: str) -> str:
+    return digest[:12]
+
+
+def _summary(left: Account, right: Account, count: Counter[DifferenceKind], *, differs: bool) -> Iterator[str]:
+    for side, account in (("A", left), ("B", right)):
+        about = f"{account.session} of {account.time[:19]}: {len(account.calls)} calls, {account.log}"
+        yield visible_line(f"{side}: session {about}", 500)
+    same = f"{count[DifferenceKind.SAME]} calls are the same"
+    if not differs:
+        yield f"No difference: {same}."
+        return
+    yield (
+        f"{same}; only in A {count[DifferenceKind.ONLY_LEFT]} things, only in B {count[DifferenceKind.ONLY_RIGHT]}, "
+        f"otherwise {count[DifferenceKind.OTHER]}"
+    )
+
+
+def _as_json(one: Difference) -> dict[str, JsonValue]:
+    told: dict[str, JsonValue] = {"row": one.about, "change": one.change.value, "name": one.name or None}
+    if one.about != "call":
+        return {**told, "a": one.left or None, "b": one.right or None}
+    fields: list[JsonValue] = [name for name, _, _ in one.fields]
+    return {**told, "a": _told_call(one.calls[0]), "b": _told_call(one.calls[1]), "fields": fields}
+
+
+def _told_call(call: CallAccount | None) -> JsonValue:
+    if call is None:
+        return None
+    results: dict[str, JsonValue] = {name.replace(" ", "_"): value or None for name, value in call.results}
+    return {"call": call.called, "tool": call.tool, "summary": call.summary, "path": call.path or None, **results}
+
+
+def _account_as_json(account: Account) -> dict[str, JsonValue]:
+    return {"log": account.log, "session": account.session, "time": account.time, "calls": len(account.calls)}

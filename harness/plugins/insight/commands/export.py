@@ -1,0 +1,92 @@
+"""`harness audit export`: calls in another form, to a file or to stdout. Nothing is sent; the log stays the record."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.app.audit.logs import Filled, chosen_logs, log_flags
+from harness.errors import UsageError
+from harness.files.folders import open_to_list
+from harness.paths import is_within
+from harness.plugins.insight.export import EXPORTS, exporter
+from harness.plugins.insight.export.row import Export
+from harness.plugins.reports.report_files import why_not
+from harness.safe_files import replace_file, sync_names
+from harness.session.environment_secrets import installation_key
+from harness.session.own_folders import output_path
+from harness.session.state import State, here
+from harness.terminal.console import complain
+
+STDOUT = "-"
+
+
+def write_view(
+    pieces: Iterable[str], output: str, *, logs: Sequence[str], state: State, cwd: str | None = None
+) -> None:
+    """Write text to the file `output` (mode 0600, UTF-8), or to stdout; `logs` are those that it is about.
+
+    No link in the workspace (`cwd`, else the current folder) is followed. The file appears under its name when all of it is
+    on the disk; what stood there before stays until then. Lone surrogates become escapes.
+
+    Raises UsageError if it must not or cannot be written, OSError if stdout cannot.
+    """
+    if output == STDOUT:
+        # Through the stream, not to the bytes below it: in a CI job a guard stands before them.
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+        sys.stdout.writelines(pieces)
+        sys.stdout.flush()
+        return
+    target = output_path(output, (here(cwd),))
+    _check_harmless(target, logs, state)
+    try:
+        folder = open_to_list(os.path.dirname(target))
+        try:
+            replace_file(
+                os.path.basename(target), (piece.encode("utf-8", "backslashreplace") for piece in pieces), folder
+            )
+            sync_names(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}") from None
+
+
+def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
+    """Raise UsageError where writing there would destroy a log, or something else that the harness relies on."""
+    if any(is_within(target, folder) for folder in state.guarded):
+        raise UsageError(f"{target} lies among the harness's own files; choose another place")
+    why = why_not(target, logs)
+    if why:
+        raise UsageError(f"{target}: {why}; {STDOUT} writes to stdout")
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit export`."""
+
+    parser.description = "Write the calls in another form, a view: the log stays the record. Nothing is sent anywhere."
+    log_flags(parser, filled, as_json=False)
+    parser.add_argument("--to", choices=tuple(EXPORTS), required=True, help="the form")
+    parser.add_argument("--content", action="store_true", help="also arguments and results, as far as the log has them")
+    parser.add_argument("-o", "--output", type=filled, metavar="FILE", default="-", help="else stdout")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write the export and return the exit code: 1 if a log is broken. Raises HarnessError."""
+    state = State.of(environment)
+    chosen = chosen_logs(arguments, environment)
+    chosen.tell_standing()
+    key = installation_key(state)
+    if not key:
+        complain("there is no redaction key in the state folder: digests of arguments are left out")
+    export = Export(chosen, key=key, content=arguments.content)
+    write_view(exporter(arguments.to)(export), arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
+    for trouble, count in export.troubles.most_common():
+        complain(f"{count} times: {trouble}; exported as far as it goes")
+    if arguments.output != STDOUT:
+        complain(f"wrote {arguments.output}")
+    return chosen.code

@@ -1,0 +1,73 @@
+"""A logged call of a tool from outside, as an action again: by what its record tells of the tool, of its bounds and paths."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from harness.actions import Access, Action, JsonValue, PathAccess, ToolBounds, ToolUse
+from harness.app.policy.judged_call import UNSEEN_TOOL, call_from_outside
+from harness.errors import ToolError
+from harness.files.workspace import Workspace
+from harness.gate.judged_json import ONLY_READS, SAYS_DESTROYS, SAYS_READS, WRITES_NOTHING
+from harness.log.order import LogRecord
+from harness.record import replace
+from harness.redaction.marks import is_redacted
+from harness.tool_kinds import script_tool
+
+
+def logged_facets(decision: LogRecord) -> list[dict[str, JsonValue]]:
+    """Return the parts of a call as they are recorded; what hooks said is none of them."""
+    facets = decision.get("facets")
+    parts = [facet for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
+    return [part for part in parts if not str(part.get("by")).startswith("hook ")]
+
+
+def is_told_whole(facets: Sequence[Mapping[str, JsonValue]]) -> bool:
+    """Say whether parts of a record are those of a tool from outside: its one use, and paths; else it is another program's."""
+    kinds = [facet.get("kind") for facet in facets]
+    return kinds.count("ToolUse") == 1 and {"ToolUse", "PathAccess"}.issuperset(kinds)
+
+
+def logged_use(decision: LogRecord, arguments: str, workspace: Workspace) -> Action:
+    """Return a call of a tool from outside, as its record tells it: what is known of the tool, and the paths that it named.
+
+    Its parts are told whole (`is_told_whole`). Raises ToolError for a path, or arguments, that are not all there.
+    """
+    facets, tool = logged_facets(decision), str(decision.get("tool"))
+    used = next(facet for facet in facets if facet.get("kind") == "ToolUse")
+    told = used.get("told")
+    words = told if isinstance(told, list) else []
+    use = ToolUse(
+        tool=tool,
+        unseen=str(decision["reason"]) if used.get("by") == UNSEEN_TOOL else "",
+        says_reads=SAYS_READS in words,
+        says_destroys=SAYS_DESTROYS in words,
+        bounds=ToolBounds() if ONLY_READS in words else _bounds(tool, decision, held=WRITES_NOTHING in words),
+    )
+    action = call_from_outside(use, arguments, workspace)
+    paths = [_named(str(facet.get("facet")), workspace) for facet in facets if facet is not used]
+    return replace(action, facets=(*action.facets, *paths))
+
+
+def _bounds(tool: str, decision: LogRecord, *, held: bool) -> ToolBounds | None:
+    """Return what a script was declared to do at the most, as far as the policies of then let it; None of other tools.
+
+    `held`: it could write nothing. What could write needs no more: that it was held loosens nothing.
+    """
+    if not tool.startswith(script_tool("")):
+        return None
+    told = decision.get("effects")
+    effects = told if isinstance(told, dict) else {}
+    granted = effects.get("granted")
+    write = tuple(place for place in granted if isinstance(place, str)) if isinstance(granted, list) else ()
+    return ToolBounds(write=write, network=effects.get("network") is True, held=held)
+
+
+def _named(said: str, workspace: Workspace) -> PathAccess:
+    """Return the path that a record names, as `describe_facet` does. Raises ToolError where it is not all there."""
+    word, _, path = said.partition(" ")
+    if word not in (Access.READ.value, Access.WRITE.value) or is_redacted(path) or path.endswith(" characters)"):
+        raise ToolError("the log names a path of it only in part")
+    found = workspace.resolve(path, Access(word))
+    return workspace.look_below(found, follows=found.access is Access.READ) if os.path.isdir(found.real) else found

@@ -1,0 +1,56 @@
+"""`harness audit report`: write one page of HTML about logs. The log stays the record."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
+
+from harness.app.audit.logs import Filled, chosen_logs, log_flags, size_of
+from harness.plugins.insight.commands.export import STDOUT, write_view
+from harness.plugins.insight.report import report
+from harness.session.state import State
+from harness.terminal.console import Look, complain, look_here
+from harness.terminal.long_work import LongWork
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit report`."""
+    parser.description = "Write one page of HTML, without scripts, about what happened; the log stays what counts."
+    log_flags(parser, filled, as_json=False)
+    parser.add_argument("-o", "--output", type=filled, metavar="FILE", required=True, help="- is stdout")
+    parser.add_argument("--title", default="", metavar="TEXT", help="the heading of the page")
+    parser.add_argument("--full", action="store_true", help="cut nothing: every call whole, every text to its end")
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write the page and return the exit code: 1 if a log is broken, which the page says first. Raises HarnessError."""
+    state = State.of(environment)
+    chosen = chosen_logs(arguments, environment)
+    sizes = {path: size_of(path) for path in chosen.paths}
+    look = look_here(sys.stderr, environment)
+    chosen.verify_all(look)
+    pieces = report(
+        chosen,
+        chosen.findings,
+        gone=[known.file for known in chosen.gone],
+        title=arguments.title,
+        only=chosen.session,
+        full=arguments.full,
+        grown=lambda: [path for path, size in sizes.items() if size_of(path) != size],
+    )
+    with closing(_shown(pieces, Look() if arguments.output == STDOUT else look)) as shown:
+        write_view(shown, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
+    if arguments.output != STDOUT:
+        complain(f"wrote {arguments.output}")
+    return chosen.code
+
+
+def _shown(pieces: Iterable[str], look: Look) -> Generator[str, None, None]:
+    """Yield the pieces of the page, and show meanwhile how much of it is written."""
+    size = 0
+    with LongWork(sys.stderr, look, 0, lambda: f"{size // 1_000:,} kB of the page written"):
+        for piece in pieces:
+            size += len(piece)
+            yield piece

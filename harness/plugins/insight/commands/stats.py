@@ -1,0 +1,182 @@
+"""`harness audit stats`: tables of what rules decided, what people answered and what tools took."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.app.audit.logs import BROKEN, Filled, chosen_logs, log_flags
+from harness.errors import UsageError
+from harness.log.order import ANSWERS
+from harness.paths import short_place
+from harness.plugins.insight.stats import Statistics, statistics_of
+from harness.terminal.console import Console, FinishedOutput, complain
+from harness.terminal.styles import Tone
+from harness.terminal.tables import Column, Table, TableRow, numbers
+from harness.text.amounts import short_count
+from harness.text.visible import visible_line
+
+_RULES = (Column(name="decided by", folds=True), *numbers("parts", "calls", "auto", "ask", "deny", "block"))
+_QUESTIONS = (
+    Column(name="asked by", folds=True),
+    *numbers("ask", "yes", "no", "stop", "edit", "nobody", "unanswered", "wait", "p90", "<1s"),
+)
+_TOOLS = (
+    Column(name="tool", folds=True),
+    *numbers(
+        "calls", "ok", "failed", "timeout", "cut off", "refused", "invalid", "not run", "unknown", "secs", "bytes"
+    ),
+)
+_NOTES = (
+    "parts: of calls, such as a command or a file; a call is counted where its decision was made",
+    "stop: Ctrl-C, or a halt; edit: another call in its place; nobody: none was there",
+    "unanswered: the log has no answer",
+    "<1s: a person's answers, of any kind, that came in under a second: hardly read",
+    "wait, p90: seconds until a person answered: the median, and what 9 of 10 did not exceed",
+    "often yes: a candidate for auto (see `harness policy suggest`); often no: one for deny",
+)
+
+
+def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
+    """Give `parser` the flags of `harness audit stats`."""
+    parser.description = "Count calls, questions and refusals by rule: the basis for a better policy."
+    log_flags(parser, filled)
+    parser.add_argument(
+        "--sql",
+        nargs="?",
+        const="",
+        metavar="QUERY",
+        help="behind LOG: the answer to a SELECT over the view `records`, by DuckDB (the extra `sql`)",
+    )
+
+
+def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Count, write the tables or the objects, and return the exit code. Raises HarnessError."""
+    if arguments.sql and not arguments.sql.isspace() and os.path.exists(arguments.sql):
+        raise UsageError(f"--sql takes a query, and {arguments.sql} is a file: name the logs before --sql")
+    chosen = chosen_logs(arguments, environment)
+    code = chosen.tell_standing()
+    console = FinishedOutput(environment)
+    if arguments.sql:
+        from harness.plugins.insight.commands.sql import answer_query
+
+        left_out = answer_query(chosen.paths, chosen.session, arguments.sql, None if arguments.json else console)
+        if left_out:
+            complain(f"LEFT OUT: {left_out} lines that are no records; see `harness audit verify`")
+        return BROKEN if left_out else code
+    found = statistics_of(chosen.paths, chosen.session)
+    if found.totals["left_out"]:
+        code = BROKEN
+    rows = tuple(found.rows())
+    if arguments.json:
+        sys.stdout.writelines(f"{json.dumps(row)}\n" for row in rows)
+        return code
+    _tell(found, rows, console)
+    return code
+
+
+def _tell(found: Statistics, rows: Sequence[Mapping[str, JsonValue]], console: Console) -> None:
+    """Write the tables, what their columns mean, and the totals."""
+    rules = [row for row in rows if row["row"] == "rule"]
+    names = _names([str(row["by"]) for row in rules])
+    asking = [row for row in rules if any(_whole(row[name]) for name in ("asked", *ANSWERS))]
+    tables = (
+        (_RULES, [_rule_cells(row, names[str(row["by"])]) for row in rules]),
+        (_QUESTIONS, [_question_cells(row, names[str(row["by"])]) for row in asking]),
+        (_TOOLS, [_tool_cells(row) for row in rows if row["row"] == "tool"]),
+    )
+    for columns, cells in tables:
+        if cells:
+            console.table(Table(columns=columns, rows=tuple(TableRow(cells=tuple(row)) for row in cells)))
+            console.line("")
+    for line in (*_NOTES, *_numbered(names), "") if rules else ("Nothing was decided.", ""):
+        console.line(line, Tone.QUIET)
+    for line in _total_lines(found):
+        console.line(line)
+
+
+def _names(rules: Sequence[str]) -> dict[str, str]:
+    """Return what to call each rule: without the folder of its file, and numbered where that makes two of them one.
+
+    Which number is which rule's is said below the tables.
+    """
+    shown: dict[str, str] = {}
+    count: Counter[str] = Counter(_cell(by) for by in rules)
+    numbers: Counter[str] = Counter()
+    for by in rules:
+        name = _cell(by)
+        numbers[name] += 1
+        shown[by] = f"[{numbers[name]}] {name}" if count[name] > 1 else name
+    return shown
+
+
+def _cell(by: str) -> str:
+    """Return a rule's name as the tables show it."""
+    return visible_line(short_place(by) or "(nothing)", 300)
+
+
+def _numbered(names: Mapping[str, str]) -> list[str]:
+    """Return the lines that say whose the numbers are."""
+    return [visible_line(f"{shown.partition(' ')[0]} {by}", 5_000) for by, shown in names.items() if shown != _cell(by)]
+
+
+def _rule_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:
+    return [by, *(_count(row[name]) for name in ("facets", "calls", "auto", "asked", "denied", "blocked"))]
+
+
+def _question_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:
+    waits = [_seconds(row[name]) for name in ("wait_median", "wait_p90")]
+    stops = short_count(_whole(row["stop"]) + _whole(row["halt"]))
+    before, after = ("asked", "yes", "no"), ("edit", "nobody", "unanswered")
+    counts = [*(_count(row[name]) for name in before), stops, *(_count(row[name]) for name in after)]
+    return [by, *counts, *waits, _count(row["quick"])]
+
+
+def _tool_cells(row: Mapping[str, JsonValue]) -> list[str]:
+    cut_off = _whole(row["interrupted"]) + _whole(row["crashed"])
+    refused = _whole(row["denied"]) + _whole(row["blocked"])
+    return [
+        str(row["tool"]) or "(nameless)",
+        *(_count(row[name]) for name in ("calls", "ok", "failed", "timeout")),
+        *map(short_count, (cut_off, refused)),
+        *(_count(row[name]) for name in ("invalid", "not_run", "unknown")),
+        _seconds(_whole(row["duration_ms"]) / 1000),
+        short_count(_whole(row["output_bytes"])),
+    ]
+
+
+def _total_lines(found: Statistics) -> list[str]:
+    total = found.totals
+    begun = f"{total['sessions']} sessions, {total['prompts']} prompts, {total['turns']} turns"
+    requests = f"{total['requests']} requests, {total['retries']} tried again, {total['errors']} errors"
+    words = [
+        f"{total['logs']} logs, {total['records']} records, {begun}, {found.wall_seconds:.0f} seconds",
+        f"{total['calls']} calls, {total['undecided']} of them never judged, {total['unknown']} unknown: they may have run",
+        f"{requests}, {total['input_tokens']} tokens in, {total['output_tokens']} out, {found.cost.words}",
+        f"{total['masked']} secrets masked",
+    ]
+    if total["torn"] or total["left_out"]:
+        bad = f"LEFT OUT: {total['torn']} torn lines at the end of logs, {total['left_out']} other lines that are no records"
+        words.append(f"{bad}; see `harness audit verify`")
+    if total["cut_facets"]:
+        words.append(f"LEFT OUT: parts of {total['cut_facets']} calls that have more of them than the log lists")
+    return words
+
+
+def _count(value: JsonValue) -> str:
+    return short_count(_whole(value))
+
+
+def _whole(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _seconds(value: JsonValue) -> str:
+    if not isinstance(value, int | float):
+        return "-"
+    return f"{value:.1f}" if value < 100 else short_count(round(value))

@@ -1,0 +1,121 @@
+"""`harness policy suggest`: rules that would have spared a person's repeated approvals, to be read. No policy is written."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.app.audit.logs import BROKEN, chosen_logs
+from harness.app.policy.replay import Replay
+from harness.plugins.insight.commands.seen_calls import RecordedPolicies, seen_calls
+from harness.plugins.insight.suggestions.candidates import SeenCall
+from harness.plugins.insight.suggestions.proposals import DroppedCandidate, RuleProposal, Suggestions, suggestions
+from harness.session.state import State
+from harness.terminal.console import complain
+from harness.text.visible import visible_line
+
+CUT_OFF = "no head was noted when it was closed; a refusal at its end could have been cut off"
+UNKNOWN_POLICY = "what was approved in it counts for nothing, what was refused does"
+MOST_CALLS = 5
+"""Calls that are named in one line; of more, the number is said."""
+
+
+def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write the proposals as a piece of a policy, or as objects, and return the exit code. Raises HarnessError."""
+    chosen = chosen_logs(arguments, environment)
+    policies = RecordedPolicies(State.of(environment), UNKNOWN_POLICY)
+    chosen.verify_all()
+    replay = Replay(policies.of, environment, whole_only=True, findings=chosen.findings)
+    seen = seen_calls(chosen, replay)
+    for note in (*replay.notes, *policies.notes, *(f"{log}: {CUT_OFF}" for log in replay.without_head)):
+        complain(note)
+    found = suggestions(seen, arguments.least)
+    if arguments.json:
+        lines: Iterator[str] = map(json.dumps, _objects(found, replay))
+    else:
+        lines = itertools.chain(_lines(found, State.of(environment), arguments.least), _standing_lines(replay))
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return BROKEN if replay.broken else chosen.code
+
+
+def _lines(found: Suggestions, state: State, least: int) -> Iterator[str]:
+    """Yield a piece of a policy: rules, and all else in comments."""
+    yield (
+        f"# {len(found.proposals)} rules are suggested; together they would have spared {found.spared} of the "
+        f"{found.questions} questions that a person"
+    )
+    yield "# said yes to in these logs. Nothing was changed by this command: read each rule before it allows anything."
+    for proposal in found.proposals:
+        yield ""
+        yield from _proposal_lines(proposal)
+    if found.dropped:
+        yield from ("", f"# Not suggested, though it was approved {least} times or more:")
+    for dropped in found.dropped:
+        calls = f" ({_named(dropped.calls)})" if dropped.calls else ""
+        yield f"#   {visible_line(dropped.what, 120)}: {visible_line(dropped.why, 300)}{calls}"
+    if found.unjudged:
+        yield ""
+        yield f"# Not known is what they would do to {len(found.unjudged)} calls that the logs hold only in part, or masked:"
+        yield f"#   {_named(found.unjudged)}"
+    if found.proposals:
+        yield ""
+        yield f"# To use them: append what you want to a policy of yours ({visible_line(state.user_policy, 500)}, which takes"
+        yield "# the place of the shipped one: begin with a copy of that; or a file for --policy). A rule about files holds in"
+        yield "# every workspace that the policy holds in. Then: harness policy check FILE, and"
+        yield "# harness audit redecide --policy FILE, which lists every logged call that it would decide otherwise."
+
+
+def _proposal_lines(proposal: RuleProposal) -> Iterator[str]:
+    yield f"# It would have spared {len(proposal.spares)} questions, to all of which a person said yes:"
+    yield f"#   {_named(proposal.spares)}"
+    yield "# It would have let through nothing else in these logs."
+    if proposal.rule.argv is not None:
+        yield "# What it lets run has no network; what it may write is said below, if anything."
+    yield from proposal.toml.splitlines()
+
+
+def _named(calls: Sequence[SeenCall]) -> str:
+    shown = [visible_line(f"{one.session} #{one.call}", 60) for one in calls[:MOST_CALLS]]
+    more = f", and {len(calls) - MOST_CALLS} more" if len(calls) > MOST_CALLS else ""
+    return f"{', '.join(shown)}{more}"
+
+
+def _standing_lines(replay: Replay) -> Iterator[str]:
+    """Yield, as comments, what the logs are worth that the suggestions rest on."""
+    if replay.broken or replay.without_head:
+        yield ""
+    for log in replay.broken:
+        yield f"# Left out wholly: it is broken, or was added to (harness audit verify says how): {visible_line(log, 500)}"
+    for log in replay.without_head:
+        yield f"# {visible_line(log, 500)}: {CUT_OFF}"
+
+
+def _objects(found: Suggestions, replay: Replay) -> Iterator[dict[str, JsonValue]]:
+    for proposal in found.proposals:
+        spares: list[JsonValue] = [_call(one) for one in proposal.spares]
+        yield {"type": "proposal", "id": proposal.id, "toml": proposal.toml, "spares": spares, "lets_through": []}
+    for dropped in found.dropped:
+        yield {"type": "dropped", **_dropped(dropped)}
+    yield {
+        "type": "summary",
+        "proposals": len(found.proposals),
+        "dropped": len(found.dropped),
+        "questions": found.questions,
+        "spared": found.spared,
+        "unjudged": [_call(one) for one in found.unjudged],
+        "broken": list(replay.broken),
+        "without_head": list(replay.without_head),
+    }
+
+
+def _dropped(dropped: DroppedCandidate) -> dict[str, JsonValue]:
+    return {"what": dropped.what, "why": dropped.why, "calls": [_call(one) for one in dropped.calls]}
+
+
+def _call(one: SeenCall) -> dict[str, JsonValue]:
+    number: JsonValue = int(one.call) if one.call.isdecimal() and len(one.call) < 20 else one.call
+    return {"log": one.log, "session": one.session, "call": number, "tool": one.tool, "summary": one.summary}

@@ -1,0 +1,129 @@
+"""How many questions a session asked, and how many it would ask if the grants on offer were taken at first sight. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+
+from harness.plugins.insight.suggestions.candidates import SeenCall
+from harness.policy.grant_offers import GrantChoice, WallsHere, offer_for
+from harness.policy.rules import Decision
+from harness.policy.session_grants import Grant, GrantPattern, session_grant, with_grants
+from harness.policy.verdict import evaluate
+from harness.record import Record, replace
+
+
+class Take(Enum):
+    """Which of the choices on offer is taken at a question."""
+
+    EXACT = "exact"
+    """The narrowest: these words, this file."""
+    PROGRAM = "program"
+    """All edits; a program with any words inside walls, with the network only where it is not offered without."""
+    WALLS = "walls"
+    """The same, and every known command inside walls, where that is offered."""
+    WIDEST = "widest"
+    """The widest."""
+
+    def of(self, choices: Sequence[GrantChoice]) -> GrantChoice:
+        """Return the one of these choices, the narrowest first."""
+        if self in (Take.EXACT, Take.WIDEST):
+            return choices[0 if self is Take.EXACT else -1]
+        if self is Take.PROGRAM:
+            choices = [choice for choice in choices if not _is_of_any_command(choice)] or choices
+        programs = [choice for choice in choices if any(pattern.program for pattern in choice.patterns)]
+        return next((one for one in reversed(programs) if not _reaches_out(one)), (programs or choices)[-1])
+
+
+def _is_of_any_command(choice: GrantChoice) -> bool:
+    return any(pattern.program and not pattern.argv for pattern in choice.patterns)
+
+
+def _reaches_out(choice: GrantChoice) -> bool:
+    return any(pattern.program and pattern.network for pattern in choice.patterns)
+
+
+class StillAsked(Record):
+    """A question that would be asked all the same."""
+
+    call: SeenCall
+    by: str
+    """What asks."""
+    taken: tuple[str, ...]
+    """What is granted at it, in words; nothing where nothing is offered, or it was refused."""
+
+
+class SessionFatigue(Record):
+    """The questions of one session."""
+
+    asked: int
+    """How many questions there were then."""
+    questions: int
+    """How many there are under the policy alone, with nothing granted."""
+    still: tuple[StillAsked, ...]
+    """Those that are left, where each question is answered with a grant, if one is offered."""
+    spared: tuple[GrantPattern, ...]
+    """For each question that is spared, what spares it: of several grants the last."""
+    unjudged: int
+    """Calls that are not known well enough to be judged again."""
+
+
+def fatigue_of(seen: Sequence[SeenCall], walls: WallsHere, take: Take) -> SessionFatigue:
+    """Return the questions of one session, of which `seen` are the calls that are not auto, judged with nothing granted.
+
+    At a question that a person said no to, nothing is taken.
+    """
+    grants: list[Grant] = []
+    still: list[StillAsked] = []
+    spared: list[GrantPattern] = []
+    for one in seen:
+        if one.action is None or one.policy is None or one.verdict is None:
+            continue
+        policy = with_grants(one.policy, grants)
+        verdict = evaluate(policy, one.action, one.unseen)
+        if verdict.decision is Decision.AUTO and one.verdict.decision is Decision.CONFIRM:
+            used = {rule.id for facet in verdict.facets for rule in facet.rules}
+            spared.append(next(grant.pattern for grant in reversed(grants) if grant.id in used))
+        if verdict.decision is Decision.CONFIRM:
+            offer = "it was refused" if one.refused else offer_for(policy, one.action, verdict, walls)
+            patterns = () if isinstance(offer, str) else take.of(offer.choices).patterns
+            still.append(
+                StillAsked(call=one, by=verdict.deciding.by, taken=tuple(pattern.text for pattern in patterns))
+            )
+            for pattern in patterns:
+                grants.append(session_grant(f"grant-{len(grants) + 1}", pattern))
+    return SessionFatigue(
+        asked=sum(one.decided == Decision.CONFIRM.word for one in seen),
+        questions=sum(one.verdict is not None and one.verdict.decision is Decision.CONFIRM for one in seen),
+        still=tuple(still),
+        spared=tuple(spared),
+        unjudged=sum(one.verdict is None for one in seen),
+    )
+
+
+class AskingReason(Record):
+    """Something that asks and at which nothing is granted."""
+
+    by: str
+    """Hostile text."""
+    refused: bool
+    """Whether the calls were refused then: nothing is taken at those."""
+    count: int
+    example: str
+    """The first call that it asked about; hostile text."""
+
+
+def asking_most(sessions: Iterable[SessionFatigue]) -> Iterator[AskingReason]:
+    """Yield what asks about calls for which nothing is taken, the commonest first; what was refused apart."""
+    left: dict[tuple[str, bool], list[str]] = {}
+    for still in (still for session in sessions for still in session.still if not still.taken):
+        left.setdefault((still.by, still.call.refused), []).append(still.call.summary)
+    for (by, refused), summaries in sorted(left.items(), key=lambda one: -len(one[1])):
+        yield AskingReason(by=by, refused=refused, count=len(summaries), example=summaries[0])
+
+
+def sparing_most(sessions: Iterable[SessionFatigue]) -> list[tuple[str, int]]:
+    """Return what was granted, in words, and how many questions that spared, the most first; all workspaces as one."""
+    spared = (pattern for session in sessions for pattern in session.spared)
+    return Counter(replace(one, folder="").text for one in spared).most_common()

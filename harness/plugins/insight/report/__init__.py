@@ -1,0 +1,15 @@
+"""A report: one page of HTML about logs, for somebody who was not there: `audit report`, and `run --report html:FILE`.
+
+Read `page` first: PAGE is the whole page with a slot for each part, and `report` says what fills it. `figures` counts in one
+pass what must be known beforehand; `lists` has the tables, `timeline` every record in order, `charts` the pictures, `style`
+the look. `markup` is the only door for text of a log.
+
+The page holds no script, refers to nothing outside itself and says the same whenever it is made of the same logs: its time
+is that of the last record. Nothing here verifies a log or writes a file.
+"""
+
+from __future__ import annotations
+
+from harness.plugins.insight.report.page import CHARACTERS, TIMELINE_CALLS, report
+
+__all__ = ["CHARACTERS", "TIMELINE_CALLS", "report"]

@@ -1,0 +1,263 @@
+"""The figures of a report: what one pass over the logs counts before the page can begin. Counts are kept, not records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from harness.audit.call_effects import CallEffects, effects_of
+from harness.audit.calls import (
+    QUICK_SECONDS,
+    AuditedLogs,
+    CallStanding,
+    LoggedCall,
+    Who,
+    count_of,
+    did_fail,
+    objects_in,
+    rule_of,
+    standing_of,
+    text,
+)
+from harness.log.clocks import seconds_between
+from harness.log.order import LogRecord
+from harness.plugins.insight.questions import questions
+from harness.plugins.insight.report.markup import shown
+from harness.plugins.insight.stats import Cost, QuestionCount
+from harness.tool_kinds import tool_kind
+
+WAITS = (QUICK_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)
+"""Upper bounds of the bins of waiting times, in seconds; what is longer is the last bin."""
+MOST_NAMES = 1_000
+"""So many tools and rules are counted each by itself; a forged log may name any number of them."""
+MOST_PATHS = 100_000
+OTHERS = "(all others)"
+
+_OTHER_KINDS = (
+    "session_started", "user_message", "model_request", "model_response", "places_changed", "error", "limit", "restored",
+    "session_ended",
+)  # fmt: skip
+_WIDTH = 300
+"""Characters kept of a text that is shown in a table."""
+MAX_TALK = 2_000
+"""Characters kept of what was asked and answered."""
+
+
+class SessionFigures:
+    """What is counted of one session."""
+
+    def __init__(self, log: str, session: str, started: LogRecord, place: int) -> None:
+        self.log = log
+        self.name = session
+        self.place = place
+        """Its number on the page, from 1."""
+        self.began = {name: started[name] for name in ("time", "mono_ns") if name in started}
+        self.about = {
+            name: shown(started.get(name))[:_WIDTH] for name in ("mode", "model", "harness", "workspace", "policy")
+        }
+        self.who = _who(started)
+        self.policy_sha256 = shown(started.get("policy_sha256"))[:_WIDTH]
+        self.confinement = shown(started.get("confinement"))[:_WIDTH]
+        self.helper_of = shown(started.get("parent"))[:_WIDTH]
+        """Of a helper: the session of whoever asked it."""
+        self.helper = count_of(started, "helper")
+        """And its number there."""
+        self.input_tokens = self.output_tokens = 0
+        self.seconds = 0.0
+        self.calls = 0
+        self.refused = 0
+        self.cost = Cost()
+        self.stop = ""
+        self.prompts = 0
+        self.prompt = ""
+        """The first one, its beginning."""
+        self.answer = ""
+        """What the model said last, its beginning."""
+
+    def reach(self, record: LogRecord) -> None:
+        """Take a record as one of the session's: it lasted at least as long as that."""
+        self.seconds = max(self.seconds, seconds_between(self.began, record) or 0.0)
+
+
+class ReadPath:
+    """A file or folder that calls read."""
+
+    def __init__(self, first: CallEffects) -> None:
+        self.first = first.call
+        self.calls = 0
+        self.is_outside = False
+
+
+class Figures:
+    """Everything that a page counts."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[tuple[str, str], SessionFigures] = {}
+        self.last_time = ""
+        self.standings: Counter[CallStanding] = Counter()
+        self.by_tool: dict[str, Counter[CallStanding]] = {}
+        self.by_rule: dict[str, Counter[CallStanding]] = {}
+        self.waits = [0] * (len(WAITS) + 1)
+        self.answers: Counter[tuple[str, str]] = Counter()
+        """How often who answered what."""
+        self.human_yes = 0
+        self.unreadable_waits = 0
+        self.questions = QuestionCount()
+        self.failed = 0
+        self.changes = 0
+        self.paths: set[int] = set()
+        self.outside = 0
+        """Calls that read or could write outside the workspace."""
+        self.network = 0
+        """Calls that could reach the network."""
+        self.commands = 0
+        """Calls that could write, of which the log does not say what they wrote."""
+        self.read: dict[str, ReadPath] = {}
+        self.reads_unknown = 0
+        """Calls of which it is not known what they read, or not all."""
+        self.cost = Cost()
+        self.kinds: Counter[str] = Counter()
+        self.connections = 0
+        """Hosts that commands connected to, or wanted to, each counted once a call."""
+        self.pictures = 0
+        """What the model was shown, by prompts and by results."""
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.cached_tokens = 0
+
+    @property
+    def calls(self) -> int:
+        """How many calls there are."""
+        return sum(self.standings.values())
+
+    @property
+    def seconds(self) -> float:
+        """How long all sessions lasted together."""
+        return sum(one.seconds for one in self.sessions.values())
+
+    def take_call(self, call: LoggedCall) -> None:
+        """Count a call."""
+        standing = standing_of(call)
+        self.standings[standing] += 1
+        _counter(self.by_tool, call.tool)[standing] += 1
+        if call.decided not in ("", "none"):
+            _counter(self.by_rule, rule_of(call) or "(the log does not say)")[standing] += 1
+        self.failed += did_fail(call)
+        if call.asked or call.answered:
+            self._take_question(call)
+        if text(call.outcome, "changed_path"):
+            self.changes += 1
+            if len(self.paths) < MOST_PATHS:
+                self.paths.add(hash(text(call.outcome, "changed_path")))
+        self.connections += len(objects_in(call.outcome.get("connections")))
+        self.pictures += len(objects_in(call.outcome.get("pictures")))
+        if (reach := effects_of(call)) is not None:
+            self._take_reach(reach)
+        session = self._session(call.log, call.session, call.started or call.proposed)
+        session.calls += 1
+        session.refused += standing in (CallStanding.REFUSED, CallStanding.BLOCKED)
+        for record in (call.proposed, call.decision, call.answered, call.intent, call.outcome):
+            if record:
+                session.reach(record)
+                self._reach(record)
+
+    def take_record(self, log: str, record: LogRecord) -> None:
+        """Count a record that is not about a call."""
+        kind = str(record["kind"])
+        self.kinds[kind] += 1
+        session = self._session(log, str(record["session"]), record)
+        session.reach(record)
+        self._reach(record)
+        if kind == "session_ended":
+            session.stop = shown(record.get("stop"))[:_WIDTH] or "ended"
+        elif kind == "user_message":
+            session.prompts += 1
+            self.pictures += len(objects_in(record.get("pictures")))
+            session.prompt = session.prompt or shown(record.get("text"))[:MAX_TALK]
+        if kind == "model_response" and "purpose" not in record:
+            session.answer = shown(record.get("text"))[:MAX_TALK] or session.answer
+        if kind in ("model_response", "error"):
+            self.cost.take(record)
+            session.cost.take(record)
+            session.input_tokens += count_of(record, "input_tokens")
+            session.output_tokens += count_of(record, "output_tokens")
+            self.input_tokens += count_of(record, "input_tokens")
+            self.output_tokens += count_of(record, "output_tokens")
+            self.cached_tokens += count_of(record, "cached_tokens")
+
+    def _session(self, log: str, session: str, first: LogRecord) -> SessionFigures:
+        key = log, session
+        if key not in self.sessions:
+            self.sessions[key] = SessionFigures(log, session, first, len(self.sessions) + 1)
+        return self.sessions[key]
+
+    def _reach(self, record: LogRecord) -> None:
+        self.last_time = max(self.last_time, shown(record.get("time"))[:40])
+
+    def _take_reach(self, reach: CallEffects) -> None:
+        outside = reach.outside
+        if outside is not None:
+            self.outside += bool(outside.reads or outside.writes or outside.may_write or outside.is_unheld)
+            self.network += bool(outside.network or outside.hosts)
+        self.commands += is_command(reach)
+        self.reads_unknown += not reach.reads_known
+        for path in reach.reads:
+            is_told = path in self.read or len(self.read) < MOST_PATHS
+            told = self.read.setdefault(path if is_told else OTHERS, ReadPath(reach))
+            told.calls += 1
+            told.is_outside = told.is_outside or (outside is not None and path in outside.reads)
+
+    def _take_question(self, call: LoggedCall) -> None:
+        if not call.answered:
+            self.answers["no answer in the log", ""] += 1
+            return
+        answer, by = shown(call.answered.get("answer"))[:40], shown(call.answered.get("by"))[:40]
+        key = answer, by
+        self.answers[key if key in self.answers or len(self.answers) < MOST_NAMES else (OTHERS, "")] += 1
+        if call.answered_by is not Who.PERSON:
+            return
+        self.human_yes += answer == "yes"
+        if call.waited is None:
+            self.unreadable_waits += 1
+        else:
+            self.waits[wait_bin(call.waited)] += 1
+
+
+def is_command(reach: CallEffects) -> bool:
+    """Say whether a call could write, and the log does not say what it wrote."""
+    return reach.is_writer and not tool_kind(reach.call.tool).is_of_files
+
+
+def wait_bin(seconds: float) -> int:
+    """Return the bin of a waiting time."""
+    return next((place for place, bound in enumerate(WAITS) if seconds < bound), len(WAITS))
+
+
+def figures_of(source: AuditedLogs) -> Figures:
+    """Count everything. Raises LogError."""
+    figures = Figures()
+    for log, record in source.records(_OTHER_KINDS):
+        figures.take_record(log, record)
+    for question in questions(_counted(source.calls(), figures)):
+        figures.questions.take(question.call, in_burst=question.in_burst)
+    return figures
+
+
+def _counted(calls: Iterable[LoggedCall], figures: Figures) -> Iterator[LoggedCall]:
+    for call in calls:
+        figures.take_call(call)
+        yield call
+
+
+def _counter(counters: dict[str, Counter[CallStanding]], name: str) -> Counter[CallStanding]:
+    """Return the counter of a name; one for all names beyond the first thousand."""
+    name = name[:_WIDTH]
+    if name not in counters and len(counters) >= MOST_NAMES:
+        name = OTHERS
+    return counters.setdefault(name, Counter())
+
+
+def _who(started: LogRecord) -> str:
+    """Return the account and machine, as far as they are told."""
+    user, host = shown(started.get("user"))[:100], shown(started.get("host"))[:100]
+    return f"{user}@{host}" if user and host else user or host

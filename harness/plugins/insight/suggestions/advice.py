@@ -1,0 +1,204 @@
+"""Which rules would let one refused call run, word for word: for whoever writes the policy, and never applied.
+
+INVARIANT: the text is read back by the loader, whole, and the policy with just these rules lets the call run; what a
+written rule, or what is built in, refuses, no further rule lifts. A rule is for the words of the call or its file: what a
+command is fed, where that is not in its words, no rule can say, and none is advised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from posixpath import basename
+from typing import TypeAlias
+
+from harness.actions import Act, Action, Command, Opaque, PathAccess, Place, ToolArgument, ToolUse, describe_facet
+from harness.errors import PolicyError
+from harness.gate.records import Advice
+from harness.plugins.insight.suggestions.subjects import (
+    Value,
+    command_problem,
+    file_problem,
+    is_plain,
+    is_text,
+    rule_id,
+    rule_text,
+    shown,
+)
+from harness.policy.loader import parse_policy
+from harness.policy.policy import Policy
+from harness.policy.rules import Decision, Layer, Rule
+from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
+from harness.record import replace
+from harness.text.visible import visible_line
+
+MOST_RULES = 10
+"""Of one call: who wants more of it wants another policy."""
+MOST_SAID = 300
+"""Characters of a text that a tool from outside is called with."""
+_OF_TOOL = "the rule says nothing of further arguments"
+_REASON = "An unattended run wanted it."
+_Written: TypeAlias = "tuple[str, tuple[Rule, ...]]"
+
+
+def advice_on(policy: Policy, action: Action, verdict: Verdict, *, reason: str = _REASON) -> Advice:
+    """Return the rules with which `policy` would let the refused `action` run, or why there are none.
+
+    `reason` is what the rules give as theirs.
+    """
+    refused = [facet for facet in verdict.facets if facet.decision is not Decision.AUTO]
+    fixed = next((facet for facet in refused if facet.source is not Source.DEFAULT), None)
+    if fixed is not None and not isinstance(fixed.facet, Opaque):
+        return Advice(why=_why_fixed(fixed))
+    if any(isinstance(facet.facet, Opaque) for facet in refused):
+        return Advice(
+            why="it is not plainly understood, and no rule covers what is not: plainer commands can be allowed"
+        )
+    if len(refused) > MOST_RULES:
+        return Advice(why=f"{len(refused)} parts of it have no rule")
+    made = _rules_for(policy, action, refused, reason)
+    if isinstance(made, str):
+        return Advice(why=made)
+    toml, rules = made
+    wider = replace(policy, rules=(*policy.rules, *rules))
+    if evaluate(wider, action).decision is not Decision.AUTO:
+        return Advice(why=f"{verdict.deciding.by} refuses it, and no further rule lifts that")
+    return Advice(toml=toml)
+
+
+def _why_fixed(facet: FacetVerdict) -> str:
+    match facet.source:
+        case Source.RULE:
+            has_paths = any(rule.path is not None for rule in facet.rules)
+            ways = "change it, or add an `except`" if has_paths else "change it"
+            return f"{facet.by} says {facet.decision.word}, and no further rule lifts that: {ways}"
+        case Source.SUSPENDED:
+            return f"{facet.by}: what it runs was changed, and somebody has to look at that first"
+        case _:
+            return f"{facet.by} stands above every rule"
+
+
+def _rules_for(policy: Policy, action: Action, refused: Iterable[FacetVerdict], reason: str) -> _Written | str:
+    """Return the text of one rule for each part, and the rules; or why one of them can have none."""
+    taken = {rule.id for rule in policy.rules}
+    texts: list[str] = []
+    names: list[str] = []
+    for keys, words, caution in _parts(action, refused):
+        if isinstance(keys, str):
+            return keys
+        name = rule_id(words, taken)
+        taken.add(name)
+        toml = rule_text({"id": name, "decision": "auto", **keys, "reason": reason})
+        # What is quoted in it is of the call: on one line, whatever ends a line.
+        texts.append(f"# Think first: {visible_line(caution, 300)}.\n{toml}" if caution else toml)
+        names.append(name)
+    whole = "\n".join(texts)
+    try:
+        rules = parse_policy(b"version = 1\n" + whole.encode("utf-8"), "advice", layer=Layer.FILE).rules
+    except PolicyError as error:
+        return f"the loader refuses such a rule: {error}"
+    if [rule.id for rule in rules] != names:
+        return "no rule can say it safely"
+    return whole, rules
+
+
+def _parts(action: Action, refused: Iterable[FacetVerdict]) -> Iterator[tuple[dict[str, Value] | str, str, str]]:
+    """Yield the keys of a rule for each part (or why there is none), the words for its name, and what speaks against it."""
+    seen: set[object] = set()
+    refused = list(refused)
+    if uses := [verdict for verdict in refused if isinstance(verdict.facet, ToolUse)]:
+        refused = uses  # what such a call reads and writes in the workspace goes with it
+    for verdict in refused:
+        match verdict.facet:
+            case ToolUse() as use:
+                yield _about_use(use), _name((use.tool, *(argument.text for argument in use.arguments))), _OF_TOOL
+            case Command() as command:
+                if command.argv not in seen:
+                    seen.add(command.argv)
+                    yield _about_command(command), _name(command.argv), _caution(command)
+            case PathAccess() as path:
+                if (path.names, path.access) not in seen:
+                    seen.add((path.names, path.access))
+                    yield _about_file(action, path), _name(path.names), file_problem(path)
+            case other:
+                yield f"no rule can be about {describe_facet(other) or 'this'}", "", ""
+
+
+def _about_command(command: Command) -> dict[str, Value] | str:
+    if "..." in command.argv or not all(map(_can_be_said, command.argv)):
+        return "its words are not all known, or no rule can say them"
+    if command.fed:
+        return f"{basename(command.argv[0])} is fed by a pipe or a redirection, and no rule can say with what"
+    writes = command.act not in (Act.LOOKS, Act.WRAPS)
+    return {
+        "argv": command.argv,
+        "env": command.variables,
+        "write": (".",) if writes else (),
+        "network": command.network and not _runs_code(command),
+        "match": (shown(command),) if not command.variables else (),
+    }
+
+
+def _name(words: Sequence[str]) -> str:
+    """Return what a rule is named by: the program or the file, and a digest of all words, which may be secret."""
+    digest = hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{basename(words[0])[:20]}-{digest}"
+
+
+def _caution(command: Command) -> str:
+    cautions = [command_problem([command])]
+    if command.variables:
+        cautions = ["a rule cannot say to what the variables in front of it are set"]
+    if _runs_code(command):
+        cautions.append("the rule holds in every folder")
+    if command.act in (Act.UNKNOWN, Act.CHANGES):
+        cautions.append("the rule holds where it is fed (`< FILE`), too")
+    if _runs_code(command) and command.network:
+        cautions.append("without `network = true` it has no network")
+    return "; ".join(caution for caution in cautions if caution)
+
+
+def _runs_code(command: Command) -> bool:
+    return command.act in (Act.RUNS, Act.UNKNOWN)
+
+
+def _about_use(use: ToolUse) -> dict[str, Value] | str:
+    where: dict[str, list[str]] = {}
+    for argument in use.arguments:
+        texts = _said(argument)
+        if not argument.name or not texts or not all(map(_can_be_said, texts)):
+            return f"no rule can say what {use.tool} is called with"
+        where.setdefault(argument.name, []).extend(texts)
+    if not where:
+        return f"a rule for {use.tool} alone would cover every call of it"
+    return {"tool": (use.tool,), "where": {name: tuple(dict.fromkeys(texts)) for name, texts in where.items()}}
+
+
+def _said(argument: ToolArgument) -> Sequence[str]:
+    """Return how `where` names a text; nothing where it cannot, and for what could be an option or leads upwards."""
+    if argument.text.startswith("-") or ".." in argument.text.split("/"):
+        return []
+    match argument.name.rpartition(".")[2]:
+        case "path":
+            is_sure = argument.place is Place.INSIDE and all(map(is_plain, argument.names))
+            return [f"/{name}" for name in argument.names] if is_sure else []
+        case "host":
+            return [argument.host] if argument.host else []
+        case _:
+            return [argument.text] if argument.text.strip() and len(argument.text) <= MOST_SAID else []
+
+
+def _can_be_said(word: str) -> bool:
+    return is_text(word) and "\0" not in word
+
+
+def _about_file(action: Action, path: PathAccess) -> dict[str, Value] | str:
+    inside = [name for name in path.names if not name.startswith("/")]
+    if not inside or not all(map(is_plain, inside)) or path.tree:
+        return f"no rule can be about {path.written} alone"
+    return {
+        "tool": (action.tool,),
+        "access": (path.access.value,),
+        "path": tuple(f"/{name}" for name in inside),
+        "except": tuple(f"/{name}/*" for name in inside),  # should a folder of that name take its place
+    }

@@ -1,0 +1,244 @@
+"""What a rule could be about, out of repeated approvals: commands word for word, files by name.
+
+INVARIANT: never about anything that was not approved itself, but for one command that only looks, of which the same words
+were approved with three different files in one place: those files are said one by one, and no other is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from posixpath import basename, dirname
+from typing import TypeAlias
+
+from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place
+from harness.plugins.insight.suggestions.subjects import command_problem, file_problem, is_about, may_mention, shown
+from harness.policy.policy import Policy
+from harness.policy.rules import Decision
+from harness.policy.verdict import Source, Verdict
+from harness.record import Record
+from harness.tool_kinds import Does, tool_kind
+
+REFUSALS = ("no", "stop", "edit")
+"""Answers that say: not this call."""
+
+
+class SeenCall(Record):
+    """A call of a log that was not auto, or would not be now."""
+
+    log: str
+    session: str
+    call: str
+    tool: str
+    summary: str
+    """Hostile text."""
+    decided: str
+    """The log's word for what was decided."""
+    action: Action | None
+    """None where the log does not hold all of it."""
+    policy: Policy | None
+    """What held then; None where the log does not hold its text."""
+    verdict: Verdict | None
+    """Of that policy, on the disk as it is now."""
+    unseen: tuple[str, ...]
+    answer: str = ""
+    by: str = ""
+    """Who answered."""
+    granted: tuple[str, ...] = ()
+    """Where it was allowed to write besides what it names, when it ran."""
+    network: bool = False
+    """Whether it was allowed to reach the network, when it ran."""
+    policy_sha256: str = ""
+
+    @property
+    def approved(self) -> bool:
+        """Whether a person was asked, and said yes."""
+        return self.decided == "confirm" and self.answer == "yes" and self.by == "person"
+
+    @property
+    def refused(self) -> bool:
+        """Whether whoever was asked said no, or wanted another call in its place."""
+        return self.answer in REFUSALS
+
+
+def is_evidence(one: SeenCall) -> bool:
+    """Say whether a person's yes to this call is one that a rule could have spared: only defaults asked, now as then."""
+    return one.approved and not why_no_evidence(one)
+
+
+def why_no_evidence(one: SeenCall) -> str:
+    """Return why a person's yes to this call speaks for no rule; nothing where it does, and of other calls."""
+    if not one.approved:
+        return ""
+    if one.action is None:
+        return "the logs hold it only in part, or masked"
+    if one.verdict is None:
+        return "the policy that asked is not known"
+    if one.verdict.decision is not Decision.CONFIRM:
+        return f"the policy that asked then says {one.verdict.decision.word} on the disk as it is now"
+    if one.unseen:
+        return "what builds and tests run had been changed, and nobody had seen it"
+    if not one.verdict.from_default:
+        return f"it is asked about by {one.verdict.deciding.by}, which no further rule lifts"
+    return ""
+
+
+def touched_files(one: SeenCall) -> Iterator[PathAccess]:
+    """Yield the files that a call would read or write, or may."""
+    for facet in () if one.action is None else one.action.all_facets():
+        if isinstance(facet, PathAccess):
+            yield facet
+
+
+LEAST_DIFFERENT = 3
+"""So many different files are what makes one rule of them."""
+
+_Words: TypeAlias = "tuple[str, ...]"
+_Commands: TypeAlias = "dict[_Words, list[tuple[Command, SeenCall]]]"
+_Asked: TypeAlias = "tuple[PathAccess, SeenCall, tuple[Access, ...]]"
+_Files: TypeAlias = "dict[str, list[_Asked]]"
+
+
+class RuleCandidate(Record):
+    """What was approved at least so often as was asked for."""
+
+    what: str
+    """Hostile text."""
+    evidence: tuple[SeenCall, ...]
+    problem: str = ""
+    """Why no rule can be about it."""
+    is_choice: bool = False
+    """Whether it is about several commands, each of which may have been approved once."""
+    commands: tuple[Command, ...] = ()
+    """Each that was seen; of what is about a file, none."""
+    tokens: tuple[_Words, ...] = ()
+    """The words of the command, each a choice."""
+    files: tuple[str, ...] = ()
+    """The file, or those that the commands use, by their names in the workspace."""
+    access: tuple[Access, ...] = ()
+    """Of a file: what was done to it."""
+
+
+def candidates_of(evidence: Sequence[SeenCall], least: int) -> Iterator[RuleCandidate]:
+    """Yield what was approved at least `least` times in different calls; those of several commands come first."""
+    commands = _asked_commands(evidence)
+    yield from _choices(commands)
+    for argv, found in commands.items():
+        if len(found) >= least:
+            seen = [command for command, _ in found]
+            yield RuleCandidate(
+                what=shown(seen[0]),
+                evidence=tuple(one for _, one in found),
+                problem=command_problem(seen),
+                commands=(seen[0],),
+                tokens=tuple((word,) for word in argv),
+                files=_named(seen),
+            )
+    for name, places in _asked_files(evidence).items():
+        if len(places) >= least:
+            yield RuleCandidate(
+                what=name,
+                evidence=tuple(one for _, one, _ in places),
+                problem=next((problem for path, _, _ in places if (problem := file_problem(path))), ""),
+                files=(name,),
+                access=tuple(dict.fromkeys(access for _, _, accesses in places for access in accesses)),
+            )
+
+
+def folders_of(evidence: Sequence[SeenCall]) -> Iterator[tuple[str, int, tuple[SeenCall, ...]]]:
+    """Yield the folders of which several plain files were approved, with their number: no rule is suggested for one."""
+    folders: dict[str, _Files] = {}
+    for name, places in _asked_files(evidence).items():
+        if dirname(name) and not any(file_problem(path) for path, _, _ in places):
+            folders.setdefault(dirname(name), {})[name] = places
+    for folder, files in folders.items():
+        if len(files) >= LEAST_DIFFERENT:
+            yield f"{folder}/", len(files), tuple(one for places in files.values() for _, one, _ in places)
+
+
+def refusal_like(candidate: RuleCandidate, one: SeenCall) -> bool:
+    """Say whether a call was refused that is like what the candidate is about: the same program, or one of its files.
+
+    A word that is the program's name is taken for the program wherever it stands: `sudo frob`, `python3 -m frob`.
+    """
+    if not one.refused:
+        return False
+    program = basename(candidate.tokens[0][0]) if candidate.tokens else ""
+    if one.action is None:
+        return (bool(program) and program in one.summary) or any(may_mention(one.summary, n) for n in candidate.files)
+    if program and any(program in _words(facet) for facet in one.action.facets):
+        return True
+    return any(is_about(path, name) for path in touched_files(one) for name in candidate.files)
+
+
+def _words(facet: Facet) -> set[str]:
+    """Return the words of a part of a call that could name a program, without their folders."""
+    match facet:
+        case Command():
+            return set(map(basename, facet.argv))
+        case Opaque():
+            return {basename(word) for words in facet.commands for word in words}
+        case _:
+            return set()
+
+
+def _named(commands: Iterable[Command]) -> tuple[str, ...]:
+    """Return the files that commands use, but the workspace itself."""
+    paths = (path for command in commands for path in command.paths if path.place is not Place.ROOT)
+    return tuple(dict.fromkeys(name for path in paths for name in path.names))
+
+
+def _asked_commands(evidence: Iterable[SeenCall]) -> _Commands:
+    """Return the commands that were asked about, by their words; each call counts once for each."""
+    found: _Commands = {}
+    for one in evidence:
+        asked = [] if one.verdict is None else [f.facet for f in one.verdict.facets if f.decision is Decision.CONFIRM]
+        if all(isinstance(facet, Command) for facet in asked):  # else a rule for commands would spare nothing
+            for argv, command in {f.argv: f for f in asked if isinstance(f, Command)}.items():
+                found.setdefault(argv, []).append((command, one))
+    return found
+
+
+def _choices(commands: _Commands) -> Iterator[RuleCandidate]:
+    """Yield commands that only look, and are the same but for one file, where enough different ones were approved."""
+    alike: dict[tuple[_Words, _Words], dict[str, list[tuple[Command, SeenCall]]]] = {}
+    for argv, found in commands.items():
+        if not command_problem([command for command, _ in found]):
+            for place in _file_places(found[0][0]):
+                alike.setdefault((argv[:place], argv[place + 1 :]), {})[argv[place]] = found
+    for (before, behind), files in alike.items():
+        if len(files) >= LEAST_DIFFERENT:
+            seen = [both for found in files.values() for both in found]
+            yield RuleCandidate(
+                what=" ".join((*before, "FILE", *behind)),
+                evidence=tuple({id(one): one for _, one in seen}.values()),
+                is_choice=True,
+                commands=tuple({command.argv: command for command, _ in seen}.values()),
+                tokens=(*((word,) for word in before), tuple(files), *((word,) for word in behind)),
+                files=_named(command for command, _ in seen),
+            )
+
+
+def _file_places(command: Command) -> Iterator[int]:
+    """Yield where a command that only looks names one file of the workspace that it reads."""
+    if command.act is not Act.LOOKS:
+        return
+    for place, word in enumerate(command.argv):
+        uses = [path for path in command.paths if path.written == word]
+        plain = all(path.access is Access.READ and path.place is Place.INSIDE and not path.tree for path in uses)
+        if place and uses and plain and not word.startswith("-"):
+            yield place
+
+
+def _asked_files(evidence: Iterable[SeenCall]) -> _Files:
+    """Return the files that were asked about, by name; of calls of the file tools, which have one file each."""
+    found: _Files = {}
+    for one in evidence:
+        if tool_kind(one.tool).does is not Does.WRITES or one.verdict is None:
+            continue
+        asked = [f for f in one.verdict.facets if f.decision is Decision.CONFIRM and f.source is Source.DEFAULT]
+        paths = [verdict.facet for verdict in asked if isinstance(verdict.facet, PathAccess)]
+        names = {name for path in paths for name in path.names}
+        if len(names) == 1 and len(paths) == len(asked):  # a link has two names, and a rule would have to say both
+            accesses = tuple(dict.fromkeys(path.access for path in paths))
+            found.setdefault(names.pop(), []).append((paths[0], one, accesses))
+    return found

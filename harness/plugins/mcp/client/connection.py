@@ -1,0 +1,347 @@
+"""One server by the SDK: connected, listed, listed again when it says that its tools changed, called, let go.
+
+Each step has its deadline. What a result is held against is the gate's and the person's business: the SDK's check of it by the
+server's own schema is left out, since a pattern in that could keep this process busy for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp.client.client import Client
+from mcp.client.session import ClientRequestContext, IncomingMessage
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter, ValidationError
+
+from harness import __version__
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.plugins.mcp.configured_server import ConfiguredServer
+from harness.plugins.mcp.connected_tool import MOST_SCHEMA
+from harness.plugins.mcp.elicitation import form_of
+from harness.plugins.mcp.pending_call import AwaitedCall, CallOutcome
+from harness.plugins.mcp.tool_catalog import MOST_TOOLS
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+LIST_SECONDS = 20.0
+LEAVE_SECONDS = 3.0
+"""For what a server at a URL is told at the end."""
+LIST_PAUSE_SECONDS = 1.0
+"""Between two readings of a list, however often it is said to have changed."""
+MOST_PAGES = 100
+MOST_LIST_CHARACTERS = 8_000_000
+MOST_ROUNDS = 10
+"""How often one call may come back with questions (2026-07-28)."""
+MOST_SAID = 20
+PAUSE_SECONDS = 0.2
+"""Between two rounds of a call in which nothing is asked."""
+
+_ANY_RESULT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+Transport = Callable[[Callable[[str], None]], "AbstractAsyncContextManager[TransportStreams]"]
+"""Connects; it is told how to say that no message will come any more."""
+
+
+class Connection:
+    """One server at work. Everything here runs in the thread of the event loop."""
+
+    def __init__(self, server: ConfiguredServer, transport: Transport, *, asks: bool) -> None:
+        """Take the server and the way to it; `asks` says whether there is a person who can be asked."""
+        self._server = server
+        self._transport = transport
+        self._asks = asks
+        self._client: Client | None = None
+        self._lost = ""
+        """Why no message will come any more."""
+        self._changed = anyio.Event()
+        self._over = anyio.Event()
+        self._calls: list[SentCall] = []
+        self._asking = anyio.Lock()
+        self._scope = anyio.CancelScope()
+        """All of it: cancelled when its deadline is over."""
+
+    async def keep(self) -> None:
+        """Connect, and stay connected until `stop` is called, or the server is gone. Raises nothing of a server's making."""
+        server, why, scope = self._server, "", self._scope
+        scope.deadline = anyio.current_time() + server.declaration.start_seconds
+        try:
+            with scope:
+                async with self._connected() as client:
+                    self._client = client
+                    await self._read_list()
+                    server.ready()
+                    scope.deadline = math.inf
+                    await self._follow(client)
+                    scope.deadline = anyio.current_time() + LEAVE_SECONDS
+            if scope.cancelled_caught and not self._over.is_set():
+                why = f"it did not answer within {self._server.declaration.start_seconds:g} seconds"
+        except Exception as error:  # noqa: BLE001 - a server that fails is left out, and ends nothing else
+            why = self._words_of(error)
+        finally:
+            self._client = None
+        if self._lost or why:
+            code = f"it ended with exit code {server.exit_code}" if self._lost and server.exit_code is not None else ""
+            last = f"the last that it said: {server.last_words}" if server.last_words else ""
+            server.over("; ".join(part for part in (self._lost or why, code, last) if part))
+
+    def stop(self) -> None:
+        """Let go of it; of one that is not connected yet at once."""
+        self._over.set()
+        if self._client is None or not self._server.settled.is_set():
+            self._scope.cancel()
+
+    def ended(self, why: str) -> None:
+        """Take that no message will come any more."""
+        if not self._over.is_set():
+            self._lost = why
+        self._over.set()
+
+    async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float, waiting: AwaitedCall) -> None:
+        """Call a tool, and tell `waiting` what became of it. Cancelled, it cancels the call at the server too."""
+        scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
+        opened = SentCall(scope, waiting)
+        self._calls.append(opened)
+        result, error = None, ""
+        try:
+            with scope:
+                result = await self._answer(tool, dict(arguments))
+        except Exception as fault:  # noqa: BLE001 - it is the call's end, and told
+            error = self._lost or self._words_of(fault)
+        finally:
+            self._calls.remove(opened)
+        said = tuple(opened.said)
+        late = scope.cancelled_caught
+        waiting.ended(CallOutcome(result=result, error=error, timed_out=late, said=said))
+
+    def _words_of(self, error: BaseException) -> str:
+        """Return what went wrong, in words that are safe to show."""
+        return visible_line(self._server.redact(words_of(error)), 2_000)
+
+    # -- connecting
+
+    def _connected(self) -> Client:
+        return Client(
+            self._transport(self.ended),
+            mode="auto",
+            cache=None,
+            client_info=types.Implementation(name="harness", version=__version__),
+            elicitation_callback=self._elicited if self._asks else None,
+            sampling_callback=None,
+            list_roots_callback=None,
+            message_handler=self._heard,
+        )
+
+    async def _follow(self, client: Client) -> None:
+        """Read the list again when it changes, until the end."""
+        async with anyio.create_task_group() as tasks:
+            if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                tasks.start_soon(self._listen, client)
+            tasks.start_soon(self._read_again)
+            await self._over.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _listen(self, client: Client) -> None:
+        """Hear of changes as the later era of the protocol tells them."""
+        try:
+            async with client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    self._list_changed()
+        except Exception:  # noqa: BLE001, S110 - it tells of none; each call says so where a tool is gone
+            pass
+
+    async def _heard(self, message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._list_changed()
+
+    def _list_changed(self) -> None:
+        self._server.is_listed.clear()
+        self._server.catalog.changed()
+        self._changed.set()
+
+    async def _read_again(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+            try:
+                with anyio.fail_after(LIST_SECONDS):
+                    await self._read_list()
+            except Exception as error:  # noqa: BLE001 - its tools stay away until it can be read
+                self._server.note(f"its list of tools changed, and cannot be read: {self._words_of(error)}")
+            self._server.is_listed.set()
+            await anyio.sleep(LIST_PAUSE_SECONDS)
+
+    async def _read_list(self) -> None:
+        """Read the whole list of tools into the catalog. Raises UsageError, and what the SDK raises."""
+        server, found, cursor, size = self._server, list[JsonValue](), None, 0
+        began_at = server.catalog.changes
+        for _ in range(MOST_PAGES):
+            request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
+            page = await self._session.send_request(request, _ANY_RESULT)
+            tools = page["tools"]
+            size += len(json.dumps(tools))
+            found += tools
+            cursor = page.get("nextCursor")
+            if size > MOST_LIST_CHARACTERS or len(found) > MOST_TOOLS:
+                raise UsageError(f"it lists more than {MOST_TOOLS} tools, or says too much of them")
+            if not isinstance(cursor, str):
+                break
+        else:
+            raise UsageError(f"its list of tools has more than {MOST_PAGES} pages")
+        server.unfit = unfit_schemas(found)
+        for why in server.catalog.take_whole(found, began_at).left_out:
+            server.note(f"left out: {why}")
+
+    @property
+    def _session(self) -> Any:
+        if self._client is None:
+            raise UsageError(self._server.why or "it is not connected")
+        return self._client.session
+
+    # -- a call
+
+    async def _answer(self, tool: str, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return the result of a call. What the server asks for in between (2026-07-28) is asked, and it is called again."""
+        responses: dict[str, Any] | None = None
+        state: str | None = None
+        for _ in range(MOST_ROUNDS):
+            raw = await self._sent(tool, arguments, responses, state)
+            if raw.get("resultType") != "input_required":
+                return raw
+            wanted = types.InputRequiredResult.model_validate(raw, by_name=False)
+            state, responses = wanted.request_state, {}
+            for key, request in (wanted.input_requests or {}).items():
+                context = ClientRequestContext(session=self._session, request_id=key)
+                response = await self._session.dispatch_input_request(context, request)
+                if isinstance(response, types.ErrorData):
+                    raise MCPError.from_error_data(response)
+                responses[key] = response
+            if not responses:
+                responses = None
+                await anyio.sleep(PAUSE_SECONDS)
+        raise UsageError(f"it wanted more than {MOST_ROUNDS} times to know something")
+
+    async def _sent(
+        self, tool: str, arguments: dict[str, JsonValue], responses: dict[str, Any] | None, state: str | None
+    ) -> dict[str, Any]:
+        params = types.CallToolRequestParams(
+            name=tool, arguments=arguments, input_responses=responses, request_state=state
+        )
+        request = types.CallToolRequest(params=params)
+        try:
+            return dict(await self._session.send_request(request, _ANY_RESULT))
+        except MCPError as error:
+            if error.code != types.HEADER_MISMATCH:
+                raise
+        await self._session.list_tools()  # the SDK learns from it which arguments stand in headers
+        return dict(await self._session.send_request(request, _ANY_RESULT))
+
+    # -- what the server asks
+
+    async def _elicited(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - as the SDK has it
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult | types.ErrorData:
+        """Have the person asked who waits for the call in whose middle this comes; else it is declined."""
+        opened = self._calls[-1] if self._calls else None
+        what = visible_line(self._server.redact(params.message), 200)
+        if isinstance(params, types.ElicitRequestURLParams):
+            return self._declined(opened, what, "it wants a page to be opened")
+        form = form_of(params.message, params.requested_schema)
+        if isinstance(form, str):
+            return self._declined(opened, what, form)
+        if opened is None:
+            return self._declined(opened, what, "it asks while no call of it runs")
+        if len(opened.said) >= MOST_SAID or self._asking.statistics().locked:
+            return self._declined(opened, what, "it asks too much at a time")
+        async with self._asking:
+            with opened.paused():
+                answer = await anyio.to_thread.run_sync(opened.waiting.asked, form, abandon_on_cancel=True)
+        opened.say(f'The server asked the person: "{what}"; {answer.said}.')
+        content = None if answer.content is None else {**answer.content}
+        return types.ElicitResult(action=answer.action, content=content)  # type: ignore[arg-type]
+
+    def _declined(self, opened: SentCall | None, what: str, why: str) -> types.ElicitResult:
+        self._server.note(f'it wanted to ask you "{what}", and was refused: {why}')
+        if opened is not None:
+            opened.say(f'The server wanted to ask the person: "{what}"; refused: {why}.')
+        return types.ElicitResult(action="decline")
+
+
+def unfit_schemas(tools: Sequence[JsonValue]) -> dict[str, str]:
+    """Return, by the names of tools, why the schema of their arguments is none: a model's server would refuse every request."""
+    from jsonschema import Draft202012Validator, SchemaError
+
+    unfit = {}
+    for tool in tools:
+        name = tool.get("name") if isinstance(tool, dict) else None
+        schema = tool.get("inputSchema") if isinstance(tool, dict) else None
+        if not isinstance(name, str) or not isinstance(schema, dict) or len(json.dumps(schema)) > MOST_SCHEMA:
+            continue  # it is left out anyway
+        try:
+            Draft202012Validator.check_schema(schema)
+        except SchemaError as error:
+            unfit[name] = f"{name}: the schema of its arguments is none: {error.message[:200]}"
+        except RecursionError:
+            unfit[name] = f"{name}: the schema of its arguments is nested too deeply"
+    return unfit
+
+
+class SentCall:
+    """A call that was sent and has no answer yet."""
+
+    def __init__(self, scope: anyio.CancelScope, waiting: AwaitedCall) -> None:
+        """Take what ends it when its time is over, and who waits for it."""
+        self._scope = scope
+        self.waiting = waiting
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Note what the server asked the person."""
+        if len(self.said) <= MOST_SAID:
+            self.said.append(text)
+
+    def paused(self) -> _Pause:
+        """Return a block in which the call's time does not run: a person thinks."""
+        return _Pause(self._scope)
+
+
+class _Pause:
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope = scope
+        self._left = 0.0
+
+    def __enter__(self) -> None:
+        self._left = self._scope.deadline - anyio.current_time()
+        self._scope.deadline = math.inf
+
+    def __exit__(self, *_: object) -> None:
+        self._scope.deadline = anyio.current_time() + self._left
+
+
+def words_of(error: BaseException) -> str:
+    """Return what went wrong, in words that may be the server's; of several things the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    match error:
+        case MCPError():
+            said = f"it answered with an error: {error.error.message} ({error.error.code})"
+            closed = (error.code, error.error.message) == (types.CONNECTION_CLOSED, "Connection closed")
+            said = "the connection is closed" if closed else said
+        case ValidationError():
+            said = f"its answer does not fit the protocol: {error.errors()[0]['msg']}" if error.errors() else ""
+        case UsageError():
+            said = str(error)
+        case _:
+            said = f"{type(error).__name__}: {error}"
+    return said

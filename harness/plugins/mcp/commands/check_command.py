@@ -1,0 +1,137 @@
+"""`harness mcp check`: each configured server is started in its walls, lists its tools, and is ended; what it says is told."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+
+from harness.errors import UsageError, nearest
+from harness.files.workspace import Workspace
+from harness.plugins.mcp.commands.list_command import configured, masking, standing, way_to
+from harness.plugins.mcp.configured_server import ServerReport, Standing
+from harness.plugins.mcp.mcp_servers import McpServers
+from harness.plugins.mcp.pins import PinFile, ToolPin
+from harness.plugins.mcp.server_declaration import ServerDeclaration
+from harness.plugins.mcp.server_walls import ServerStarter
+from harness.regex import regex
+from harness.session.config.extension_tables import SERVERS
+from harness.session.exits import Exit
+from harness.session.own_folders import fix_modes
+from harness.session.policies import assemble
+from harness.session.state import State, current_folder
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+from harness.tools.command_walls import CommandWalls
+
+FAILED = 1
+"""Exit code where a server did not list its tools, or lists something else than its `pinned`."""
+MOST_SECONDS = 3_600.0
+"""For one server; connecting and listing have their own bounds, which are shorter."""
+MOST_ERROR_LINES = 20
+"""Of what a server wrote to its stderr at the end."""
+_NO_NETWORK = regex(
+    r"ENOTFOUND|EAI_AGAIN|ENETUNREACH|ECONNREFUSED|getaddrinfo|name resolution|[Nn]etwork is unreachable|"
+    r"[Cc]ould not resolve|ConnectError|socket"
+)
+_NO_WRITE = regex(r"EACCES|EROFS|EPERM|[Pp]ermission denied|Read-only file system|Operation not permitted")
+_PLACE = regex(r"['\"](/[^'\"\s]{1,300})['\"]")
+
+
+def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Try the servers that are meant; return 0, or 1 where one failed. Raises UsageError."""
+    state = State.of(environment)
+    fix_modes(state)
+    here = configured(arguments, environment)
+    servers = here.extensions.servers
+    if arguments.name is not None and arguments.name not in servers:
+        raise UsageError(
+            f"no MCP server {visible_line(arguments.name, 50)!r} is configured{nearest(arguments.name, servers)}"
+        )
+    for note in here.notes:
+        _say(note)
+    chosen = [one for name, one in servers.items() if arguments.name in (None, name)]
+    if not chosen:
+        _say("no MCP server is configured here")
+        return Exit.DONE
+    redact = masking(state, environment)
+    workspace = Workspace(current_folder(), environment.get("HOME"))
+    policy = assemble(state, workspace.root, named=None, fallback="default")
+    starter = ServerStarter(workspace, CommandWalls(workspace, hide=state.guarded), policy, environment)
+    code: int = Exit.DONE
+    found = []
+    for declaration in chosen:
+        report = _tried(McpServers([declaration], starter, workspace, pins=state.mcp, redact=redact))
+        found.append((declaration, report))
+        why = _why_not(report, declaration)
+        _say(redact(f"{declaration.name}: failed: {why}" if why else f"{declaration.name}: ok"))
+        code = FAILED if why else code
+    for declaration, report in found:
+        _say("")
+        _say(redact(f"{declaration.name}  {way_to(declaration)}  ({here.extensions.of(SERVERS, declaration.name)})"))
+        for line in _told(report, declaration, PinFile(state.mcp, declaration.name).read()):
+            _say(f"  {redact(line)}")
+    return code
+
+
+def _why_not(report: ServerReport, declaration: ServerDeclaration) -> str:
+    if report.standing is not Standing.READY:
+        return report.why
+    return "" if declaration.pinned in ("", report.digest) else "it lists something else than its `pinned` holds"
+
+
+def _tried(servers: McpServers) -> ServerReport:
+    """Start the one server, and end it; return how it stood."""
+    servers.start()
+    try:
+        servers.wait(MOST_SECONDS)
+        (report,) = servers.reports()
+    finally:
+        servers.close()
+    if report.standing is not Standing.READY:
+        (report,) = servers.reports()  # the end of its stderr has come
+    return report
+
+
+def _told(report: ServerReport, declaration: ServerDeclaration, pins: Mapping[str, ToolPin]) -> Iterator[str]:
+    yield f"held by {report.held_by}"
+    if report.standing is not Standing.READY:
+        lines = [line for line in report.errors.splitlines() if line.strip()][-MOST_ERROR_LINES:]
+        yield from (["the end of what it wrote to stderr:"] if lines else [])
+        yield from (f"  {line}" for line in lines)
+        yield from hints(declaration, f"{report.why}\n{report.errors}")
+        return
+    if _why_not(report, declaration):
+        yield f'all that it lists has pinned = "{report.digest}"'
+        yield f"its pinned in the configuration is another: {declaration.pinned}"
+        return
+    yield f'{counted(len(report.tools), "tool")}; all that it lists has pinned = "{report.digest}"'
+    yield from (f"note: {note}" for note in report.notes)
+    if report.noise:
+        yield f"note: {counted(report.noise, 'line')} of its output were no messages"
+    for tool in report.tools:
+        yield f"{standing(pins[tool.name], tool.command) if tool.name in pins else 'new'}: {tool.name}, sha256 {tool.sha256}"
+        yield from (f"  {line}" for line in tool.text.splitlines()[1:-2])  # without name and command line
+
+
+def hints(declaration: ServerDeclaration, said: str) -> Iterator[str]:
+    """Yield what may help where the walls are the likely reason, by what a server said."""
+    if not declaration.command:
+        return
+    table = f"[{SERVERS}.{declaration.name}]"
+    if not declaration.network and _NO_NETWORK.search(said):
+        yield f"hint: it may not reach the network; `network = true` under {table} lets it"
+    if _NO_WRITE.search(said):
+        places = list(dict.fromkeys(_PLACE.findall(said)))[:3]
+        where = f" (it named {', '.join(visible_line(place, 300) for place in places)})" if places else ""
+        yield f"hint: it may write nothing but temporary files and what `write = [...]` under {table} names{where}"
+    if declaration.command[0] in ("npx", "uvx", "pipx"):
+        yield (
+            f"hint: {declaration.command[0]} downloads at the start, which takes network and a cache that it may write; "
+            "install the server, and name its program"
+        )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{visible_line(text, 5_000)}\n")
+    sys.stdout.flush()

@@ -1,0 +1,91 @@
+"""`harness mcp list`: which servers are configured, and what persons have seen of their tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.plugins.mcp.pins import PinFile, ToolPin, servers_in
+from harness.plugins.mcp.server_declaration import ServerDeclaration, shown_command
+from harness.session.config.extension_tables import SERVERS
+from harness.session.config.settings import settings_from
+from harness.session.environment_secrets import redactor_for, secrets_of
+from harness.session.exits import Exit
+from harness.session.extensions.extensions_here import ExtensionsHere, extensions_here
+from harness.session.state import State, current_folder
+from harness.terminal.console import complain
+from harness.text.visible import visible_line
+
+
+def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Print them, and what is left out on stderr; return 0. Raises UsageError."""
+    state = State.of(environment)
+    here, redact = configured(arguments, environment), masking(state, environment)
+    lines = []
+    for name in sorted({*here.extensions.servers, *servers_in(state.mcp)}):
+        declaration = here.extensions.servers.get(name)
+        command = None
+        if declaration is not None:
+            origin, command = here.extensions.of(SERVERS, name), shown_command(declaration, redact)
+            lines.append(redact(_declared(declaration, origin, as_json=arguments.json)))
+        lines += _lines(PinFile(state.mcp, name), command, as_json=arguments.json)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if not lines and not arguments.json:
+        sys.stdout.write(
+            "no MCP server is configured, and no tool of one is known; `harness mcp proxy` gets to know them\n"
+        )
+    for note in here.notes:
+        complain(note)
+    return Exit.DONE
+
+
+def configured(arguments: Namespace, environment: Mapping[str, str]) -> ExtensionsHere:
+    """Return what is configured in the current folder. Raises UsageError."""
+    folder = os.path.realpath(current_folder())
+    tables = settings_from(arguments, environment, folder).file.extensions
+    return extensions_here(tables, State.of(environment), folder, environment)
+
+
+def masking(state: State, environment: Mapping[str, str]) -> Callable[[str], str]:
+    """Return what masks secrets: `.mcp.json` may put variables into a command line."""
+    folders = current_folder(), environment.get("HOME", "")
+    return redactor_for(state, environment, secrets_of(environment), unless=folders, tell=complain).redact
+
+
+def _declared(declaration: ServerDeclaration, origin: str, *, as_json: bool) -> str:
+    if as_json:
+        how: dict[str, JsonValue] = (
+            {"command": list(declaration.command)} if declaration.command else {"url": declaration.url}
+        )
+        return json.dumps({"server": declaration.name, "origin": origin, **how})
+    return visible_line(f"{declaration.name}  {way_to(declaration)}  ({origin})", 1_000)
+
+
+def way_to(declaration: ServerDeclaration) -> str:
+    """Return how a server is started or reached, in words."""
+    return f"starts: {shlex.join(declaration.command)}" if declaration.command else f"at {declaration.url}"
+
+
+def _lines(pins: PinFile, command: str | None, *, as_json: bool) -> Iterator[str]:
+    """`command`: that of the server as it is configured here; None where none of its name is."""
+    elsewhere = "  (no such server is configured here)" if command is None else ""
+    for tool, one in sorted(pins.read().items()):
+        now, how = one.listed or one.pinned, standing(one, command)
+        digest = "" if now is None else now.sha256
+        if as_json:
+            fields: dict[str, JsonValue] = {"server": pins.server, "tool": tool, "is": how, "sha256": digest}
+            yield json.dumps({**fields, "configured": command is not None})
+        else:
+            yield visible_line(f"{pins.server}  {tool}  {how}  {digest[:12]}{elsewhere}", 300)
+
+
+def standing(one: ToolPin, command: str | None) -> str:
+    """Return in a word how a tool stands; what was seen of it under another command line than `command` does not count."""
+    if one.pinned is None or command not in (None, one.pinned.command):
+        return "new"
+    return "pinned" if one.listed is None else "changed"

@@ -1,0 +1,130 @@
+"""`harness mcp pin` and `unpin`: a person looks at what a server says of its tools, and says yes or no at a terminal."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+
+from harness.errors import UsageError
+from harness.files.diffs import compare
+from harness.gate.approval import Approver
+from harness.gate.registry import ToolRegistry
+from harness.interrupt import Interrupt
+from harness.plugins.mcp.pins import PinFile, ToolPin
+from harness.plugins.mcp.tool_description import ToolDescription
+from harness.session.config.settings import settings_from
+from harness.session.exits import Exit
+from harness.session.state import State, current_folder
+from harness.session.trust import is_wanted
+from harness.terminal.approver import TerminalApprover
+from harness.terminal.console import look_from, terminal_is_there
+from harness.terminal.screen import Notices, Screen
+from harness.text.visible import visible_line
+
+ASKS = "mcp"
+"""What asks; no tool of the model."""
+
+
+def pin_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Ask about each tool that is meant; return 0, or 7 where one was refused. Raises HarnessError."""
+    if not terminal_is_there():
+        raise UsageError(f"harness mcp {arguments.action} asks a person: it needs a terminal")
+    pins = PinFile(State.of(environment).mcp, arguments.name)
+    ask = _approver(arguments, environment)
+    pinning = arguments.action == "pin"
+    code = Exit.DONE
+    for tool, one in sorted(_chosen(pins, arguments.tool).items()):
+        wanted = _pinned(pins, tool, one, ask) if pinning else _unpinned(pins, tool, one, ask)
+        code = code if wanted else Exit.REFUSED
+    return code
+
+
+def _chosen(pins: PinFile, tool: str | None) -> Mapping[str, ToolPin]:
+    """Return what is known of one tool, or of all. Raises UsageError where nothing is."""
+    known = pins.read()
+    if tool is None and known:
+        return known
+    if tool is None or tool not in known:
+        what = "the server" if tool is None else f"the tool {visible_line(tool)} of the server"
+        raise UsageError(
+            f"{what} {pins.server} is not known here: it is when `harness mcp check` or the proxy has listed its tools"
+        )
+    return {tool: known[tool]}
+
+
+def _pinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
+    now = one.listed
+    if now is None:
+        _say(f"{pins.server} {tool}: pinned, and nothing changed since")
+        return True
+    wanted = is_wanted(
+        ask,
+        tool=ASKS,
+        summary=f"pin {tool} of the server {pins.server}",
+        preview=news_of(one, now),
+        why="what a server says of its tools is read by the model as if it were yours",
+        by="once for exactly this; a change takes the tool away until you have seen it",
+    )
+    if not wanted:
+        return False
+    current = pins.read().get(tool, ToolPin()).listed
+    if current is None or current.sha256 != now.sha256:
+        raise UsageError(f"{tool} was changed while you looked at it: look again")
+    try:
+        pins.pin(now)
+    except OSError as error:
+        raise UsageError(f"{pins.path} cannot be written: {error.strerror}") from None
+    _say(f"{pins.server} {tool}: pinned, sha256 {now.sha256}")
+    return True
+
+
+def _unpinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
+    if one.pinned is None:
+        _say(f"{pins.server} {tool}: not pinned")
+        return True
+    wanted = is_wanted(
+        ask,
+        tool=ASKS,
+        summary=f"unpin {tool} of the server {pins.server}",
+        preview=f"{tool} of the server {pins.server}: its next call is asked about as the first one was",
+        why="this is asked so that no program does it for you",
+        by="`harness mcp pin` takes it back",
+    )
+    if not wanted:
+        return False
+    try:
+        pins.unpin(tool)
+    except OSError as error:
+        raise UsageError(f"{pins.path} cannot be written: {error.strerror}") from None
+    _say(f"{pins.server} {tool}: no longer pinned")
+    return True
+
+
+def news_of(one: ToolPin, now: ToolDescription) -> str:
+    """Return what a person has to see before a pin: all of it, or the difference to what they have seen."""
+    if one.pinned is None:
+        return f"new; its server says of it:\n{now.text.rstrip()}"
+    found = compare(one.pinned.plain_text.encode("utf-8", "replace"), now.plain_text.encode("utf-8", "replace"))
+    if not found.lines:  # the words of the command line, say, behind their masks
+        return f"changed in what no text shows; all of it:\n{now.text.rstrip()}"
+    if not found.whole:
+        return f"changed, too much to show as a difference; all of it now:\n{now.text.rstrip()}"
+    return "\n".join(("changed since you saw it:", *found.lines))
+
+
+def _approver(arguments: Namespace, environment: Mapping[str, str]) -> Approver:
+    terminal = settings_from(arguments, environment, current_folder()).terminal
+    screen = Screen(sys.stdout, look_from(terminal, environment), notices=Notices(terminal.notify.value))
+    return TerminalApprover(
+        screen,
+        Interrupt(),
+        ToolRegistry(()).confinement,
+        environment=environment,
+        dead_seconds=terminal.dead_seconds.value,
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{visible_line(text, 1_000)}\n")
+    sys.stdout.flush()

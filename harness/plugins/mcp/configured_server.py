@@ -1,0 +1,154 @@
+"""One server of the configuration: how it stands, what it lists, what went wrong. Read and written by several threads."""
+
+from __future__ import annotations
+
+import threading
+from _thread import allocate_lock
+from collections.abc import Callable
+from enum import Enum
+
+from harness.plugins.mcp.server_declaration import ServerDeclaration
+from harness.plugins.mcp.tool_catalog import ToolCatalog
+from harness.plugins.mcp.tool_description import ToolDescription
+from harness.process.capture import readable
+from harness.record import Record
+from harness.text.visible import visible_line
+
+MOST_ERROR_BYTES = 16_384
+"""Of what a server writes to its stderr: the end is kept."""
+MOST_LAST = 300
+"""Characters of the last line of that."""
+MOST_NOTES = 50
+"""Of one server that are kept; whoever sends nonsense without end must not fill a screen."""
+
+
+class Standing(Enum):
+    """How a server stands."""
+
+    STARTING = "starting"
+    READY = "ready"
+    FAILED = "failed"
+    """It could not be started, or did not answer."""
+    ENDED = "ended"
+
+
+class ServerReport(Record):
+    """What a person can be told of a server."""
+
+    name: str
+    standing: Standing
+    why: str
+    """Why it failed or ended, safe to show."""
+    held_by: str
+    """What holds it to what it may do."""
+    tools: tuple[ToolDescription, ...]
+    """Those that it offers, as they may be used."""
+    digest: str
+    """Of all that it lists: what `pinned` holds."""
+    notes: tuple[str, ...]
+    noise: int
+    """Lines of its output that were no messages."""
+    errors: str
+    """The end of what it wrote to stderr, safe to show."""
+
+
+class ConfiguredServer:
+    """One server."""
+
+    def __init__(
+        self, declaration: ServerDeclaration, catalog: ToolCatalog, redact: Callable[[str], str] = str
+    ) -> None:
+        """Take what is declared, what is known of its tools, and what masks secrets in what it says."""
+        self.redact = redact
+        self.declaration = declaration
+        self.name = declaration.name
+        self.catalog = catalog
+        self.standing = Standing.STARTING
+        self.held_by = ""
+        self.is_walled = False
+        self.noise = 0
+        self.unfit: dict[str, str] = {}
+        """By the names of its tools, why some cannot be offered: their schemas are none."""
+        self.exit_code: int | None = None
+        """Of a process that ended by itself."""
+        self.settled = threading.Event()
+        """Whether it is known if it can be used."""
+        self.is_listed = threading.Event()
+        """Whether its list was read since it last said that it changed."""
+        self._why = ""
+        self._errors = bytearray()
+        self._notes: list[str] = []
+        self._told = 0
+        self._lock = allocate_lock()
+
+    def ready(self) -> None:
+        """Note that its tools are known."""
+        self.standing = Standing.READY
+        self.is_listed.set()
+        self.settled.set()
+
+    def over(self, why: str) -> None:
+        """Note that it cannot be used any more, or never could; the first reason counts."""
+        if self.standing in (Standing.FAILED, Standing.ENDED):
+            return
+        was_ready = self.standing is Standing.READY
+        self._why = visible_line(self.redact(why), 1_000)
+        self.standing = Standing.ENDED if was_ready else Standing.FAILED
+        self.catalog.forget()
+        what = "ended, and its tools are gone" if was_ready else "is left out"
+        self.note(f"{what}: {self._why}")
+        self.is_listed.set()
+        self.settled.set()
+
+    def note(self, text: str) -> None:
+        """Keep something that a person is to be told."""
+        with self._lock:
+            if len(self._notes) < MOST_NOTES:
+                last = "; what follows of this kind is not told" if len(self._notes) == MOST_NOTES - 1 else ""
+                self._notes.append(f"MCP server {self.name}: {visible_line(self.redact(text), 2_000)}{last}")
+
+    def news(self) -> list[str]:
+        """Return what is to be told and was not told yet."""
+        with self._lock:
+            news, self._told = self._notes[self._told :], len(self._notes)
+            return news
+
+    def take_errors(self, block: bytes) -> None:
+        """Take in what it wrote to its stderr."""
+        with self._lock:
+            self._errors += block
+            del self._errors[:-MOST_ERROR_BYTES]
+
+    @property
+    def errors(self) -> str:
+        """The end of what it wrote to stderr, safe to show."""
+        with self._lock:
+            kept = bytes(self._errors)
+        if len(kept) == MOST_ERROR_BYTES:
+            kept = kept.partition(b"\n")[2]  # of a line that was cut half a secret would not be masked
+        return self.redact(readable(kept))
+
+    @property
+    def last_words(self) -> str:
+        """The last line of that, bounded."""
+        lines = [line for line in self.errors.splitlines() if line.strip()]
+        return visible_line(lines[-1], MOST_LAST) if lines else ""
+
+    @property
+    def why(self) -> str:
+        """Why it cannot be used, safe to show."""
+        return self._why
+
+    def report(self) -> ServerReport:
+        """Return what a person can be told. Raises UsageError for pins that are not understood."""
+        return ServerReport(
+            name=self.name,
+            standing=self.standing,
+            why=self._why,
+            held_by=self.held_by,
+            tools=self.catalog.offered(),
+            digest=self.catalog.digest,
+            notes=tuple(self._notes),
+            noise=self.noise,
+            errors=self.errors,
+        )

@@ -1,0 +1,208 @@
+"""The gate's tool for one that a configured server offers: judged as the proxy's are, sent by the SDK, its result bounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Protocol
+
+from harness.actions import Action, Effects, JsonValue
+from harness.errors import ToolError
+from harness.files.workspace import Workspace
+from harness.gate.tool import Arguments, ToolOutput
+from harness.limits import Limits, strictest
+from harness.messages import ResultStatus, ToolCall
+from harness.model import ToolSpec
+from harness.plugins.mcp.configured_server import ConfiguredServer
+from harness.plugins.mcp.pending_call import CallOutcome
+from harness.plugins.mcp.server_walls import ServerWalls
+from harness.plugins.mcp.tool_action import JudgedTool, check_is_as_judged, judged_tool, keep_seen
+from harness.plugins.mcp.tool_description import ToolDescription
+from harness.plugins.mcp.tool_results import texts_of
+from harness.policy.tool_arguments import tool_arguments
+from harness.process.capture import Capture, OutputFolder, result_characters
+from harness.record import Record
+from harness.text.visible import visible
+from harness.tool_kinds import server_tool
+
+MOST_DESCRIPTION = 1_024
+"""Characters of a description that some models take at the most."""
+MOST_NAME = 64
+"""Of a tool's name, likewise."""
+MOST_SCHEMA = 30_000
+"""Characters of the schema of its arguments: more would leave a model no room for anything else."""
+LIST_SECONDS = 20.0
+"""How long a list that changed is waited for, before a call of it is judged."""
+LEAST_SECONDS = 0.1
+
+
+class CallSender(Protocol):
+    """Sends calls to servers."""
+
+    def call(self, server: str, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> CallOutcome:
+        """Send one, and wait for its end, so long at most. Raises ToolError where nothing was sent."""
+        ...
+
+
+class ConnectedRequest(Record):
+    """What is sent."""
+
+    judged: JudgedTool
+    arguments: Mapping[str, JsonValue]
+    seconds: float
+
+
+class ConnectedTool:
+    """One tool of a configured server."""
+
+    def __init__(
+        self,
+        server: ConfiguredServer,
+        description: ToolDescription,
+        calls: CallSender,
+        workspace: Workspace,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
+        outputs: OutputFolder | None = None,
+    ) -> None:
+        """Take the server, what it says of the tool, and what sends calls. What is cut from a result stays whole in
+        `outputs`."""
+        self._server = server
+        self._description = description
+        self._calls = calls
+        self._workspace = workspace
+        self._limits = limits
+        self._outputs = outputs
+        self.walls = ServerWalls(server.held_by, confines=server.is_walled)
+        self.spec = ToolSpec(
+            name=server_tool(server.name, description.name),
+            description=_for_models(description),
+            parameters=_schema_of(description),
+            is_checked=False,
+        )
+
+    def under(self, limits: Limits) -> ConnectedTool:
+        """Return the same tool under `limits` as well."""
+        return ConnectedTool(
+            self._server,
+            self._description,
+            self._calls,
+            self._workspace,
+            limits=strictest((self._limits, limits)),
+            outputs=self._outputs,
+        )
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        """Return the action: what is sent, and at first use all that the server says of the tool.
+
+        Raises ToolError for a tool that is not to be used any more: gone, or changed.
+        """
+        server = self._server
+        server.is_listed.wait(LIST_SECONDS)
+        if server.why:
+            raise ToolError(f"The MCP server {server.name} is gone: {server.why}.")
+        judged = judged_tool(server.catalog, self._description.name)
+        request = ConnectedRequest(
+            judged=judged, arguments=dict(arguments), seconds=self._seconds(server.declaration.seconds)
+        )
+        return judged.action(
+            call,
+            arguments,
+            request,
+            texts=tool_arguments(arguments, self._workspace),
+            bounds=server.declaration.bounds if server.is_walled else None,  # a word that nothing holds loosens nothing
+            seconds=request.seconds,
+        )
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
+        """Send what was judged, and wait for the answer. Raises ToolError where nothing was sent, or no answer came."""
+        return self.run_for(action, effects, None)
+
+    def run_for(self, action: Action, effects: Effects, seconds: float | None) -> ToolOutput:  # noqa: ARG002 - its walls stand
+        """Do as `run`, for `seconds` at most: the time that the run has left."""
+        request = action.request
+        if not isinstance(request, ConnectedRequest):
+            raise TypeError(f"the action was not prepared by {self.spec.name}")
+        self._server.is_listed.wait(LIST_SECONDS)  # a question may have stood for long
+        check_is_as_judged(self._server.catalog, request.judged)
+        limit = request.seconds if seconds is None else max(min(request.seconds, seconds), LEAST_SECONDS)
+        outcome = self._calls.call(self._server.name, self._description.name, request.arguments, limit)
+        said = "".join(f"\n[{visible(one)}]" for one in outcome.said)
+        if outcome.timed_out:
+            content = (
+                f"[timed out after {limit:g} s; the call was cancelled at the server, and may be done in part]{said}"
+            )
+            return ToolOutput(content=content, status=ResultStatus.TIMEOUT)
+        if outcome.result is None:
+            raise ToolError(
+                f"The call failed at the MCP server {self._server.name}: {outcome.error}; what it had begun may be done in "
+                f"part.{said}"
+            )
+        return self._output(outcome.result, said)
+
+    def keep_seen(self, action: Action) -> None:
+        """Keep that a person saw the tool as it was judged. Raises ToolError."""
+        if isinstance(action.request, ConnectedRequest):
+            keep_seen(self._server.catalog, action.request.judged)
+
+    def _output(self, result: Mapping[str, JsonValue], said: str) -> ToolOutput:
+        """Return what the model reads: the texts of a result, bounded as a command's output is."""
+        spill = self._outputs.spill() if self._outputs is not None else None
+        capture = Capture(result_characters(self._limits), spill)
+        try:
+            capture.add(texts_of(dict(result)).encode("utf-8", "replace"))
+            shown = capture.readable()
+        finally:
+            if spill is not None:
+                spill.close()
+        failed = result.get("isError") is True
+        held = f"\n[confined: {self._server.held_by}; the failure may come from that]"
+        return ToolOutput(
+            content=f"{shown.text or '(nothing)'}{said}{held if failed and self._server.is_walled else ''}",
+            status=ResultStatus.FAILED if failed else ResultStatus.OK,
+            output_bytes=capture.total,
+            truncated=shown.truncated,
+        )
+
+    def _seconds(self, declared: float) -> float:
+        most = self._limits.command_seconds
+        return declared if most is None else min(declared, most)
+
+
+def offer_problem(server: str, description: ToolDescription) -> str:
+    """Return why a tool cannot be offered to a model, or nothing."""
+    name = server_tool(server, description.name)
+    if len(name) > MOST_NAME:
+        return f"{description.name}: {name} is longer than the {MOST_NAME} characters that models take"
+    if "." in name or "/" in name:
+        return f"{description.name}: models take no dot and no slash in a name"
+    schema = description.definition.get("inputSchema")
+    if not isinstance(schema, dict):
+        return f"{description.name}: it says nothing of its arguments"
+    text = json.dumps(schema, ensure_ascii=False)
+    if len(text) > MOST_SCHEMA:
+        return f"{description.name}: what it says of its arguments has more than {MOST_SCHEMA} characters"
+    if not is_plain(schema):
+        return f"{description.name}: what it says of its arguments holds what is no text"
+    return ""
+
+
+def is_plain(value: JsonValue) -> bool:
+    """Say whether every text of a value can be sent and read everywhere: no NUL, and no half of a character."""
+    text = json.dumps(value, ensure_ascii=False)
+    return "\\u0000" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _for_models(description: ToolDescription) -> str:
+    """Return what a model reads of a tool: as much as models take, and nothing that a person does not see."""
+    said = description.definition.get("description")
+    text = visible(said) if isinstance(said, str) else ""
+    return text if len(text) <= MOST_DESCRIPTION else f"{text[: MOST_DESCRIPTION - 4]} ..."
+
+
+def _schema_of(description: ToolDescription) -> Mapping[str, JsonValue]:
+    """Return the schema that the server gave, an object with properties, as models want one."""
+    given = description.definition.get("inputSchema")
+    schema = given if isinstance(given, dict) else {}
+    properties = schema.get("properties")
+    return {**schema, "type": "object", "properties": properties if isinstance(properties, dict) else {}}

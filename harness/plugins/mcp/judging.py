@@ -1,0 +1,294 @@
+"""Judging the calls of one client, each by the gate, in the order in which they came.
+
+A few threads do it. Each call is judged before the next; while a person is asked, or the server's answer is waited for, its
+thread steps out of the turn, and the next call is judged (see `GateTurn`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import time
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable, Mapping
+
+from harness.actions import Action, JsonValue
+from harness.errors import HarnessError, ToolError, UsageError
+from harness.files.workspace import Workspace
+from harness.gate.approval import Approval, Approver, deny_all
+from harness.gate.call_checks import CallChecks
+from harness.gate.gate import Gate
+from harness.gate.registry import ToolRegistry
+from harness.log.action_log import ActionLog
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.plugins.mcp.server_calls import GateTurn, ServerCall
+from harness.plugins.mcp.server_tools import ServerTool
+from harness.plugins.mcp.sides import Sides
+from harness.plugins.mcp.tool_catalog import MOST_TOOLS, ToolCatalog
+from harness.policy.policy import Policy
+from harness.policy.verdict import Verdict
+from harness.text.json_rpc import LIST_TOOLS, RpcCode, RpcMessage, error_line, request_line, result_line
+from harness.tool_kinds import server_tool
+
+MOST_AT_ONCE = 32
+"""Calls that are asked about or run at a time; more of them wait."""
+LIST_SECONDS = 30.0
+"""How long the server has to list its tools, where the proxy asks."""
+MOST_PAGES = 100
+STEP_SECONDS = 0.002
+_ERA = "io.modelcontextprotocol/protocolVersion"
+"""In `_meta` of each request of the later era (2026-07-28)."""
+_PROGRESS = "progressToken"
+
+
+class CallJudge:
+    """Takes calls, puts each through the gate, and gives the client what it waits for."""
+
+    def __init__(  # noqa: PLR0913 - one caller
+        self,
+        sides: Sides,
+        catalog: ToolCatalog,
+        *,
+        policy: Policy,
+        approver: Approver,
+        log: ActionLog,
+        workspace: Workspace,
+        turn: GateTurn,
+        note: Callable[[str], None],
+        fail: Callable[[Exception], None],
+        checks: CallChecks,
+    ) -> None:
+        """`turn` is for whoever writes to the log. `note` records what was not passed on, `fail` ends the proxy."""
+        self._sides = sides
+        self._catalog = catalog
+        self._workspace = workspace
+        self._turn = turn
+        self._note = note
+        self._fail = fail
+        self._approver = approver
+        self._redact = log.redactor.redact
+        self.gate = Gate(
+            policy=policy,
+            approver=deny_all if approver is deny_all else self._asking,
+            log=log,
+            tools=ToolRegistry(()),
+            checks=checks,
+        )
+        self.latch = ""
+        """Why no call is let through any more; empty while there was no hard block."""
+        self._over = ""
+        """Why nothing is sent any more."""
+        self._own: dict[str, queue.SimpleQueue[RpcMessage | None]] = {}
+        """The proxy's own requests, by id, and where their answers are put."""
+        self._own_id = f"harness-{os.urandom(6).hex()}"
+        self._waiting: queue.SimpleQueue[ServerCall | None] = queue.SimpleQueue()
+        self._order = allocate_lock()
+        """Who has it takes the next call, and keeps it until that call has its turn."""
+        self._threads = self._idle = self._count = self._asked = 0
+        self._hands = allocate_lock()
+        """Who has it changes how many threads there are, and how many of them have nothing to do."""
+        self._busy: dict[str, ServerCall] = {}
+        """Calls that were taken and have no end yet, by id."""
+        self._tools: dict[str, ServerTool] = {}
+        self._more_threads()
+
+    def take(self, call: ServerCall) -> None:
+        """Judge a call when its turn comes."""
+        self._busy[call.id] = call
+        self._waiting.put(call)
+
+    def own_answer(self, message: RpcMessage) -> bool:
+        """Take an answer of the server's, if it is to a request of the proxy's own; say whether it is."""
+        answers = self._own.pop(json.loads(message.id), None)
+        if answers is not None:
+            answers.put(message)
+        return answers is not None
+
+    def close(self, why: str) -> None:
+        """Send nothing more; what waits for its turn is not run."""
+        self._over = why
+        self._waiting.put(None)
+
+    def await_ends(self, seconds: float) -> None:
+        """Wait, so long at most, until each call has its end that is not being asked about: nobody can take back a question."""
+        for answers in tuple(self._own.values()):
+            answers.put(None)
+        end = time.monotonic() + seconds
+        while len(self._busy) > self._asked and time.monotonic() < end:
+            time.sleep(STEP_SECONDS)
+
+    def end(self) -> None:
+        """Let nothing be judged any more, and record an end of what was begun. Raises LogError."""
+        self._turn.keep()
+        self.gate.end_open_calls("the proxy ended")
+
+    def answer_rest(self) -> None:
+        """Tell the client of the calls that nobody has answered for."""
+        for call in tuple(self._busy.values()):
+            self._sides.client.write(error_line(call.id, RpcCode.INTERNAL, "The proxy ended before anybody answered."))
+
+    def _more_threads(self) -> None:
+        """Have one at least that waits for a call, where there may be more."""
+        with self._hands:
+            if self._idle or self._threads == MOST_AT_ONCE:
+                return
+            self._threads += 1
+            self._idle += 1
+        start_new_thread(self._work, ())
+
+    def _work(self) -> None:
+        try:
+            self._judge_calls()
+        except Exception as error:  # noqa: BLE001 - of the proxy itself
+            self._fail(error)
+
+    def _judge_calls(self) -> None:
+        while (call := self._next_call()) is not None:
+            try:
+                result = self._judge(call)
+            except Exception as error:  # noqa: BLE001 - nothing is let through by a gate that failed
+                self._sides.client.write(
+                    error_line(call.id, RpcCode.INTERNAL, f"The proxy failed: {fault_words(error)}")
+                )
+                self._forget(call)
+                self._fail(error)
+                return
+            finally:
+                self._turn.give()
+                if not call.is_sent:
+                    self._sides.of_client.pop(call.id)
+            self._answer(call, result)
+            self._forget(call)
+            with self._hands:
+                self._idle += 1
+
+    def _forget(self, call: ServerCall) -> None:
+        if self._busy.get(call.id) is call:  # its id is free since it was answered
+            del self._busy[call.id]
+
+    def _next_call(self) -> ServerCall | None:
+        """Wait for the next call, and for the turn to judge it, which is held then; None at the end."""
+        with self._order:
+            call = self._waiting.get()
+            if call is None:
+                self._waiting.put(None)
+                return None
+            with self._hands:
+                self._idle -= 1
+            self._more_threads()
+            if not self._over and self._catalog.is_unknown(call.tool):
+                self._read_list(call)
+            self._turn.take()
+            return call
+
+    def _judge(self, call: ServerCall) -> ToolResult:
+        """Put a call through the gate. Raises what ends the proxy: LogError, GateError."""
+        self._count += 1
+        self._offer(call.tool)
+        name = server_tool(self._catalog.server, call.tool)
+        pending = self.gate.propose(ToolCall(id=call.id, name=name, arguments=call.arguments), step=self._count)
+        if call.is_cancelled:
+            return self.gate.skip(pending, "the client cancelled it.")
+        if self._over:
+            return self.gate.skip(pending, f"{self._over}.")
+        if self.latch:
+            return self.gate.skip(pending, self.latch)
+        result = self.gate.call(pending).result
+        if result.status is ResultStatus.BLOCKED:
+            self.latch = f"an earlier call was a hard block, and nothing runs after it. It was told: {result.content}"
+        return result
+
+    def _offer(self, name: str) -> None:
+        """Let the gate know the tool of a call, whether the server lists it or not."""
+        if name in self._tools:
+            return
+        if len(self._tools) > MOST_TOOLS:  # names that a model makes up have no end
+            used = {call.tool for call in tuple(self._busy.values())}
+            self._tools = {one: tool for one, tool in self._tools.items() if one in used}
+        self._tools[name] = ServerTool(
+            name,
+            self._catalog,
+            self._busy,
+            workspace=self._workspace,
+            send=self._send,
+            turn=self._turn,
+            redact=self._redact,
+        )
+        self.gate.tools = ToolRegistry(tuple(self._tools.values()))
+
+    def _asking(self, action: Action, verdict: Verdict) -> Approval:
+        self._asked += 1
+        try:
+            with self._turn.stepped_out():
+                return self._approver(action, verdict)
+        finally:
+            self._asked -= 1
+
+    def _send(self, call: ServerCall, line: bytes) -> None:
+        """Send the line of a call. Raises ToolError where it is wanted no more."""
+        with self._sides.server.lock:
+            if call.is_cancelled:
+                raise ToolError("The client cancelled this call before it began; nothing was sent.")
+            if self._over or self._sides.server.is_gone:
+                raise ToolError("The proxy is ending; nothing was sent.")
+            call.is_sent = True
+            self._sides.server.write_alone(line)
+
+    def _answer(self, call: ServerCall, result: ToolResult) -> None:
+        """Give the client what it waits for: the server's own line, or why there is none."""
+        if call.answer is not None:
+            self._sides.client.write(call.answer.line)
+        elif not call.is_cancelled:
+            self._sides.client.write(result_line(call.id, refusal(call, result.content)))
+
+    def _read_list(self, call: ServerCall) -> None:
+        """Read the server's list of tools, where the client has not, or not since it changed. `usable` tells what fails."""
+        began_at, found, cursor = self._catalog.changes, list[JsonValue](), None
+        meta = call.message.params.get("_meta")
+        own = {name: value for name, value in meta.items() if name != _PROGRESS} if isinstance(meta, dict) else {}
+        for page in range(MOST_PAGES):
+            name = f"{self._own_id}-{began_at}-{page}-{os.urandom(3).hex()}"
+            params: dict[str, JsonValue] = {} if cursor is None else {"cursor": cursor}
+            answer = self._ask_server(name, LIST_TOOLS, {**params, **({"_meta": own} if own else {})})
+            result = None if answer is None else answer.fields.get("result")
+            tools = result.get("tools") if isinstance(result, dict) else None
+            if not isinstance(result, dict) or not isinstance(tools, list):
+                self._note("the server did not list its tools when the proxy asked")
+                return
+            found += tools
+            cursor = result.get("nextCursor")
+            if not isinstance(cursor, str):
+                break
+        try:
+            listed = self._catalog.take_whole(found, began_at)
+        except UsageError as error:
+            self._note(str(error))
+            return
+        for why in listed.left_out:
+            self._note(f"taken away: {why}")
+
+    def _ask_server(self, identity: str, method: str, params: Mapping[str, JsonValue]) -> RpcMessage | None:
+        """Return the server's answer to a request of the proxy's own; None where none comes."""
+        answers: queue.SimpleQueue[RpcMessage | None] = queue.SimpleQueue()
+        self._own[identity] = answers
+        self._sides.server.write(request_line(json.dumps(identity), method, params))
+        try:
+            return answers.get(timeout=LIST_SECONDS)
+        except queue.Empty:
+            return None
+        finally:
+            self._own.pop(identity, None)
+
+
+def refusal(call: ServerCall, text: str) -> dict[str, JsonValue]:
+    """Return the result that tells the model why there is no other."""
+    content: list[JsonValue] = [{"type": "text", "text": text}]
+    meta = call.message.params.get("_meta")
+    result: dict[str, JsonValue] = {"content": content, "isError": True}
+    return {**result, "resultType": "complete"} if isinstance(meta, dict) and _ERA in meta else result
+
+
+def fault_words(fault: Exception) -> str:
+    """Return what ended a proxy, for people."""
+    return str(fault) if isinstance(fault, HarnessError) else f"internal error: {type(fault).__name__}: {fault}"

@@ -1,0 +1,134 @@
+"""`.mcp.json`, as other agents' projects have it: which servers it declares.
+
+    {"mcpServers": {NAME: {"command": "npx", "args": ["-y", "a-server"], "env": {"KEY": "${TOKEN}"}}}}
+
+or with `url` and `headers` in the place of `command`, `args` and `env`. `${NAME}` stands for a variable of the person's,
+`${NAME:-else}` for one that may be missing. `write`, `network`, `seconds`, `start_seconds` and `pinned` mean what they mean in
+config.toml. What else stands there is of other agents: nothing here reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.plugins.mcp.server_declaration import ServerDeclaration, declared
+from harness.record import replace
+from harness.regex import regex
+from harness.text.fields import Fields
+from harness.text.strict_json import NotJsonError, read_one
+from harness.text.visible import visible_line
+
+SERVERS = "mcpServers"
+MOST_SERVERS = 100
+_OURS = ("write", "network", "seconds", "start_seconds", "pinned")
+_KINDS = ("stdio", "http", "streamable-http")
+_FIELDS = Fields(
+    {
+        "type?": "text",
+        "command?": "filled",
+        "args?": "list of text",
+        "env?": "object of text",
+        "url?": "filled",
+        "headers?": "object of text",
+    },
+    is_open=True,
+)
+_VARIABLE = regex(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
+_HALF = regex(r"[\ud800-\udfff]")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+
+
+def servers_in(data: bytes) -> Mapping[str, Mapping[str, JsonValue]]:
+    """Return what the file says of each server, by name, as it stands there. Raises ValueError."""
+    try:
+        value = read_one(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8: byte {error.start}") from None
+    except NotJsonError as error:
+        raise ValueError(f"is no JSON: {error}") from None
+    servers = value.get(SERVERS, {}) if isinstance(value, dict) else None
+    if not isinstance(servers, dict):
+        raise ValueError(f'must be {{"{SERVERS}": {{NAME: {{"command": ...}}}}}}')  # noqa: TRY004
+    if len(servers) > MOST_SERVERS:
+        raise ValueError(f"declares more than {MOST_SERVERS} servers")
+    found = {}
+    for name, table in servers.items():
+        if problem := _FIELDS.problem(table):
+            raise ValueError(f"{_named(name)}: {problem}")
+        if isinstance(table, dict):
+            found[name] = table
+    return found
+
+
+def line_of(name: str, data: bytes) -> int:
+    """Return the line on which a server's name stands first, behind SERVERS; 1 where it is written oddly."""
+    words = (json.dumps(word, ensure_ascii=False).encode("utf-8", "surrogatepass") for word in (SERVERS, name))
+    at = 0
+    for word in words:
+        at = max(data.find(word, at), at)
+    return data.count(b"\n", 0, at) + 1
+
+
+def declaration_of(name: str, table: Mapping[str, JsonValue], environment: Mapping[str, str]) -> ServerDeclaration:
+    """Return the server that an entry of `servers_in` stands for, the variables of `environment` put in. Raises ValueError."""
+    kind = table.get("type", "stdio" if "command" in table else "http")
+    if kind not in _KINDS:
+        raise ValueError(f"type: {visible_line(str(kind), 50)} is not spoken here; {', '.join(_KINDS)} are")
+    ours: dict[str, object] = {key: table[key] for key in _OURS if key in table}
+    if "command" in table:
+        ours["command"] = [_put_in(one, environment) for one in (table["command"], *_items(table.get("args")))]
+    if "url" in table:
+        ours["url"] = _put_in(table["url"], environment)
+    declaration = declared(name, ours)
+    own, others = ("env", "headers") if declaration.command else ("headers", "env")
+    if table.get(others):
+        raise ValueError(f"{others}: means nothing for a server with a {'command' if declaration.command else 'url'}")
+    pairs = tuple((key, _put_in(value, environment)) for key, value in _pairs(table.get(own)))
+    shape = _NAME if declaration.command else _HEADER
+    for key, value in pairs:
+        if not shape.fullmatch(key):
+            raise ValueError(f"{own}: {_named(key)} is no name of one")
+        if "\0" in value or (declaration.url and not value.isprintable()):
+            raise ValueError(f"{own}: {_named(key)} holds a character that none can hold")
+    return replace(declaration, **({"given": pairs} if declaration.command else {"headers": pairs}))
+
+
+def variables_of(table: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    """Return the names of the person's variables whose values go into an entry of `servers_in`, in their order."""
+    texts = [
+        table.get("command"), *_items(table.get("args")), table.get("url"),
+        *(value for key in ("env", "headers") for _, value in _pairs(table.get(key))),
+    ]  # fmt: skip
+    found = (match.group(1) for text in texts if isinstance(text, str) for match in _VARIABLE.finditer(text))
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def _put_in(text: JsonValue, environment: Mapping[str, str]) -> str:
+    """Return a text with the values of its variables. Raises ValueError for one that is not set, and for half characters."""
+
+    def value(match: re.Match[str]) -> str:
+        name, otherwise = match.groups()
+        held = environment.get(name)
+        if held is None and otherwise is None:
+            raise ValueError(f"{_named(str(text))}: the variable {name} is not set")
+        return held or otherwise or ""
+
+    if _HALF.search(str(text)):
+        raise ValueError(f"{_named(str(text))} holds a character that none can hold")
+    return _VARIABLE.sub(value, str(text))
+
+
+def _items(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def _pairs(value: JsonValue) -> list[tuple[str, JsonValue]]:
+    return list(value.items()) if isinstance(value, dict) else []
+
+
+def _named(text: str) -> str:
+    return visible_line(repr(text), 100)

@@ -1,0 +1,269 @@
+"""The MCP servers of a configuration, from the start of a session to its end: their tools when they are there.
+
+One thread has an event loop for all of them; nothing of the SDK is loaded before, or anywhere else. A server that fails is left
+out, and said; it never ends the session.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.errors import HarnessError, ToolError, UsageError
+from harness.files.workspace import Workspace
+from harness.gate.approval import Approver, deny_all
+from harness.gate.beside import on_gates_thread
+from harness.gate.tool import Tool
+from harness.interrupt import Interrupted
+from harness.limits import Limits
+from harness.plugins.mcp.configured_server import ConfiguredServer, ServerReport
+from harness.plugins.mcp.connected_tool import ConnectedTool, offer_problem
+from harness.plugins.mcp.elicitation import ElicitAnswer, ElicitForm, asked, asked_fields
+from harness.plugins.mcp.pending_call import AwaitedCall, CallOutcome
+from harness.plugins.mcp.pins import PinFile
+from harness.plugins.mcp.server_declaration import ServerDeclaration, shown_command
+from harness.plugins.mcp.server_walls import ServerStarter
+from harness.plugins.mcp.started_server import StartedServer, started
+from harness.plugins.mcp.tool_catalog import ToolCatalog
+from harness.plugins.mcp.tool_description import ToolDescription
+from harness.process.capture import OutputFolder
+from harness.process.temporary import TemporaryFolder
+
+if TYPE_CHECKING:
+    from harness.plugins.mcp.client.servers_at_work import ServersAtWork
+
+INSTALL = "servers of MCP need a package that is not installed: pip install 'permission-harness[mcp]'"
+MOST_OFFERED = 120
+"""Tools of all servers together that a model is offered; some models take 128 at the most."""
+CLOSE_SECONDS = 20.0
+"""How long the end is waited for before what is left of it is ended from here."""
+STEP_SECONDS = 0.1
+
+
+def check_installed() -> None:
+    """Raise UsageError where the SDK is missing. Loads nothing of it."""
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None or find_spec("mcp_types") is None:  # the second came with version 2
+        raise UsageError(INSTALL)
+
+
+def unrecorded(asked: Mapping[str, JsonValue]) -> None:
+    """Take what a server asked where there is no log."""
+
+
+class McpServers:
+    """All servers of a configuration."""
+
+    def __init__(  # noqa: PLR0913 - the parts of it, each named where it is passed
+        self,
+        declarations: Sequence[ServerDeclaration],
+        starter: ServerStarter,
+        workspace: Workspace,
+        *,
+        pins: str,
+        redact: Callable[[str], str],
+        approver: Approver = deny_all,
+        record: Callable[[Mapping[str, JsonValue]], None] = unrecorded,
+        limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
+        outputs: OutputFolder | None = None,
+        stops: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Take what is declared, what starts a server in its walls, and the folder of what persons have seen.
+
+        `redact` masks secrets in what is told; `approver` is asked what servers ask, on the thread that waits for the call;
+        with `deny_all` nobody is; `record` is told of it there, when it was answered. What is cut from a result stays whole in
+        `outputs`. `stops` is as in AwaitedCall. Raises UsageError where the SDK is not installed, or pins are not
+        understood.
+        """
+        if declarations:
+            check_installed()
+        self._starter = starter
+        self._workspace = workspace
+        self._approver = approver
+        self._record = record
+        self._limits = limits
+        self._outputs = outputs
+        self._stops = stops
+        self._servers = {one.name: _configured(one, pins, redact) for one in declarations}
+        self._temporary = {name: TemporaryFolder() for name in self._servers}
+        self._started: list[StartedServer] = []
+        self._hurry = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._work: ServersAtWork | None = None
+        self._is_open = threading.Event()
+        """Whether the loop can be reached, or never will."""
+        self._has_started = threading.Event()
+        """Whether no further process is started."""
+        self._is_over = threading.Event()
+        self._is_over.set()
+        self._is_running = False
+        """Whether the loop has begun."""
+        self._is_closing = False
+        self._lock = allocate_lock()
+        self._offered: tuple[ToolDescription, ...] | None = ()
+        self._notes: list[str] = []
+        self._told: set[str] = set()
+
+    def start(self) -> None:
+        """Start all of them; returns at once."""
+        if self._servers:
+            self._is_over.clear()
+            start_new_thread(self._keep, ())
+        else:
+            self._is_open.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it is known of each server whether it can be used, so long at most; say whether it is."""
+        end = time.monotonic() + seconds
+        return all(server.settled.wait(max(end - time.monotonic(), 0)) for server in self._servers.values())
+
+    def tools(self) -> Sequence[Tool] | None:
+        """Return all tools that may be used now; None where these are those that were returned last. Waits for nothing."""
+        found: list[tuple[ConfiguredServer, ToolDescription]] = []
+        for server in self._servers.values():
+            try:
+                listed = server.catalog.offered()
+            except UsageError as error:
+                self._tell(server, str(error))
+                continue
+            for one in listed:
+                if problem := server.unfit.get(one.name) or offer_problem(server.name, one):
+                    self._tell(server, f"left out: {problem}")
+                elif len(found) == MOST_OFFERED:
+                    self._tell(
+                        server, f"some of its tools are left out: {MOST_OFFERED} tools of servers are offered already"
+                    )
+                else:
+                    found.append((server, one))
+        offered = tuple(one for _, one in found)
+        if offered == self._offered:
+            return None
+        self._offered = offered
+        return [
+            ConnectedTool(server, one, self, self._workspace, limits=self._limits, outputs=self._outputs)
+            for server, one in found
+        ]
+
+    def notes(self) -> list[str]:
+        """Return what a person is to be told and was not told yet, safe to show."""
+        for server in self._servers.values():
+            self._notes += server.news()
+        news, self._notes = self._notes, []
+        return news
+
+    def reports(self) -> tuple[ServerReport, ...]:
+        """Return how each server stands. Raises UsageError for pins that are not understood."""
+        return tuple(server.report() for server in self._servers.values())
+
+    def call(self, server: str, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> CallOutcome:
+        """Send a call, and wait for its end; where the person interrupts, it is cancelled at the server. Raises ToolError."""
+        self._is_open.wait()
+        if self._work is None or self._is_closing:
+            raise ToolError("the servers were let go; nothing was sent.")
+        ask = None if self._approver is deny_all else partial(self._ask, server)
+        waiting = AwaitedCall(ask, self._stops)
+        future = self._work.call(server, tool, arguments, seconds, waiting)
+        try:
+            return waiting.wait()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End all of them; when this returns, none of their processes is left. KeyboardInterrupt only makes it quick."""
+        with self._lock:
+            self._is_closing = True
+        end = time.monotonic() + CLOSE_SECONDS
+        while not self._is_through() and time.monotonic() < end:
+            try:
+                if self._work is not None:
+                    self._work.stop()
+                self._is_over.wait(STEP_SECONDS)
+            except KeyboardInterrupt:
+                os.eventfd_write(self._hurry, 1)
+        if not self._is_over.is_set():
+            os.eventfd_write(self._hurry, 1)
+        for one in self._started:
+            one.end()
+        self._temporary.clear()  # each folder goes with its object
+
+    def _is_through(self) -> bool:
+        """Say whether nothing is left to wait for: the loop is over, or while the SDK is loaded nothing was sent yet."""
+        return self._is_over.is_set() or (not self._is_running and self._has_started.is_set())
+
+    # -- the thread of the loop
+
+    def _keep(self) -> None:
+        try:
+            self._start_processes()
+            if not self._is_closing:
+                self._run_loop()
+        except Exception as error:  # noqa: BLE001 - servers end, the session does not
+            for server in self._servers.values():
+                server.over(str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}")
+        finally:
+            for one in self._started:
+                one.end()
+            self._has_started.set()
+            self._is_open.set()
+            self._is_over.set()
+
+    def _run_loop(self) -> None:
+        from harness.plugins.mcp.client.servers_at_work import keep_at_work
+
+        with self._lock:
+            self._is_running = not self._is_closing
+        if self._is_running:
+            asks = self._approver is not deny_all
+            headers = lambda server: self._starter.header_values(server.declaration)  # noqa: E731
+            keep_at_work(self._started, headers, asks=asks, opened=self._opened)
+
+    def _start_processes(self) -> None:
+        """Start each process first: it begins while the SDK is loaded."""
+        for server in self._servers.values():
+            if self._is_closing:
+                break
+            for name in server.declaration.env:
+                if not self._starter.has(name):
+                    server.note(f"the variable {name}, which it is to get, is not set")
+            try:
+                self._started.append(started(server, self._starter, self._temporary[server.name], self._hurry))
+            except UsageError as error:
+                server.over(str(error))
+        self._has_started.set()
+
+    def _opened(self, work: ServersAtWork) -> None:
+        self._work = work
+        self._is_open.set()
+        if self._is_closing:
+            work.stop()
+
+    # -- what is asked and told
+
+    def _ask(self, server: str, form: ElicitForm) -> ElicitAnswer:
+        try:
+            answer = on_gates_thread(lambda: asked(server, form, self._approver))
+        except Interrupted:  # nobody has seen the question
+            raise KeyboardInterrupt from None
+        self._record(asked_fields(server, form, answer))
+        return answer
+
+    def _tell(self, server: ConfiguredServer, text: str) -> None:
+        key = f"{server.name} {text}"
+        if key not in self._told:
+            self._told.add(key)
+            server.note(text)
+
+
+def _configured(declaration: ServerDeclaration, pins: str, redact: Callable[[str], str]) -> ConfiguredServer:
+    """Raises UsageError for pins that are not understood."""
+    file = PinFile(pins, declaration.name)
+    file.read()
+    catalog = ToolCatalog(declaration.words, shown_command(declaration, redact), file, declaration.pinned)
+    return ConfiguredServer(declaration, catalog, redact)

@@ -1,0 +1,172 @@
+"""Pins: which tools of a server a person has seen, by digest, and what the server says of them now. One file a server.
+
+A file that is not wholly understood is an error, never an empty one: whoever could damage it would have every pin forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.plugins.mcp.tool_description import ToolDescription
+from harness.record import Record, field_names
+from harness.safe_files import is_locked_within, open_private, replace_file, sync_names
+from harness.text.strict_json import NotJsonError, read_line
+
+MOST_BYTES = 64 * 1024 * 1024
+MOST_TOOLS = 2_000
+"""Of one server that are kept."""
+LOCK_SECONDS = 5.0
+"""How long another process that writes the file is waited for."""
+ENDING = ".json"
+_VERSION = 1
+
+
+class ToolPin(Record):
+    """What is known of one tool."""
+
+    pinned: ToolDescription | None = None
+    """As a person saw it, and said yes; None where nobody has."""
+    listed: ToolDescription | None = None
+    """As the server lists it now, where that is something else than what is pinned."""
+
+
+class PinFile:
+    """The pins of one server; safe to be used by several processes."""
+
+    def __init__(self, folder: str, server: str) -> None:
+        """Take the folder of all of them, which need not be there, and the server's name."""
+        self.path = os.path.join(folder, f"{server}{ENDING}")
+        self.server = server
+        self._folder = folder
+        self._known: tuple[tuple[int, ...], dict[str, ToolPin]] | None = None
+
+    def read(self) -> Mapping[str, ToolPin]:
+        """Return what is known, by the tools' names. Raises UsageError for a file that is not understood."""
+        try:
+            descriptor = open_private(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise self._unfit(error.strerror or str(error)) from None
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            version = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if self._known is None or self._known[0] != version:
+                self._known = version, self._parsed(file.read(MOST_BYTES + 1))
+        return self._known[1]
+
+    def note_listed(self, descriptions: Mapping[str, ToolDescription]) -> None:
+        """Keep what the server lists now, for a person to look at. Raises UsageError and OSError."""
+        held = self.read()
+        if not any(_changes(held.get(name), one) for name, one in descriptions.items()):
+            return
+        with self._locked() as pins:
+            for name, one in descriptions.items():
+                if name in pins or len(pins) < MOST_TOOLS:
+                    pinned = pins.get(name, ToolPin()).pinned
+                    same = pinned is not None and pinned.sha256 == one.sha256
+                    pins[name] = ToolPin(pinned=pinned, listed=None if same else one)
+
+    def pin(self, description: ToolDescription) -> None:
+        """Keep that a person saw exactly this, and said yes; on disk when this returns. Raises UsageError and OSError."""
+        with self._locked() as pins:
+            listed = pins.get(description.name, ToolPin()).listed
+            other = listed if listed is not None and listed.sha256 != description.sha256 else None
+            pins[description.name] = ToolPin(pinned=description, listed=other)
+
+    def unpin(self, name: str) -> bool:
+        """Forget that anybody has seen a tool; say whether somebody had. Raises UsageError and OSError."""
+        with self._locked() as pins:
+            held = pins.get(name, ToolPin())
+            if held.pinned is None:
+                return False
+            pins[name] = ToolPin(listed=held.listed or held.pinned)
+            return True
+
+    @contextmanager
+    def _locked(self) -> Iterator[dict[str, ToolPin]]:
+        """Let what is known be changed, alone; it is written when the block ends. Raises UsageError and OSError."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        lock = open_private(f"{self.path}.lock", os.O_RDWR | os.O_CREAT)
+        try:
+            if not is_locked_within(lock, LOCK_SECONDS):
+                raise self._unfit(f"another process has held its lock for {LOCK_SECONDS:g} seconds")
+            pins = dict(self.read())
+            yield pins
+            tools = {name: _as_json(one) for name, one in sorted(pins.items())}
+            data = json.dumps({"version": _VERSION, "server": self.server, "tools": tools}, indent=1).encode("ascii")
+            if len(data) > MOST_BYTES:
+                raise self._unfit(f"it would have more than {MOST_BYTES} bytes")
+            replace_file(self.path, (data, b"\n"))
+            sync_names(self._folder)
+        finally:
+            os.close(lock)
+
+    def _parsed(self, data: bytes) -> dict[str, ToolPin]:
+        if len(data) > MOST_BYTES:
+            raise self._unfit(f"it has more than {MOST_BYTES} bytes")
+        try:
+            value = read_line(data)
+            if not isinstance(value, dict) or (value.get("version"), value.get("server")) != (_VERSION, self.server):
+                raise self._unfit("it is of another version, or another server")
+            tools = value.get("tools")
+            if value.keys() != {"version", "server", "tools"} or not isinstance(tools, dict):
+                raise self._unfit("it has other fields")
+            return {name: _pin_from(name, fields) for name, fields in tools.items()}
+        except (NotJsonError, ValueError) as error:
+            raise self._unfit(str(error)) from None
+
+    def _unfit(self, why: str) -> UsageError:
+        return UsageError(f"{self.path}: {why}; no tool of it can be used until that is mended, or the file is removed")
+
+
+def servers_in(folder: str) -> list[str]:
+    """Return the names of the servers of which there are pins."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return sorted(name.removesuffix(ENDING) for name in names if name.endswith(ENDING))
+
+
+def _changes(held: ToolPin | None, listed: ToolDescription) -> bool:
+    """Say whether it is news that the server lists a tool so."""
+    if held is None:
+        return True
+    known = held.listed or held.pinned
+    return known is None or known.sha256 != listed.sha256
+
+
+_Json = Mapping[str, JsonValue]
+
+
+def _as_json(one: ToolPin) -> dict[str, JsonValue]:
+    return {name: _described(getattr(one, name)) for name in field_names(ToolPin)}
+
+
+def _described(one: ToolDescription | None) -> JsonValue:
+    return None if one is None else {"sha256": one.sha256, "command": one.command, "definition": dict(one.definition)}
+
+
+def _pin_from(name: str, fields: JsonValue) -> ToolPin:
+    """Raises ValueError."""
+    if not isinstance(fields, dict) or fields.keys() != set(field_names(ToolPin)):
+        raise ValueError(f"{name} has other fields than a pin")
+    read: Callable[[str], ToolDescription | None] = lambda key: _description_from(name, fields[key])  # noqa: E731
+    return ToolPin(pinned=read("pinned"), listed=read("listed"))
+
+
+def _description_from(name: str, fields: JsonValue) -> ToolDescription | None:
+    if fields is None:
+        return None
+    if not isinstance(fields, dict) or fields.keys() != {"sha256", "command", "definition"}:
+        raise ValueError(f"{name} has other fields than a description")
+    digest, command, definition = fields["sha256"], fields["command"], fields["definition"]
+    if not (isinstance(digest, str) and isinstance(command, str) and isinstance(definition, dict)):
+        raise ValueError(f"{name} has fields of another type than a description")  # noqa: TRY004
+    return ToolDescription(name=name, definition=definition, command=command, sha256=digest)

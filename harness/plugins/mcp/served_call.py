@@ -1,0 +1,101 @@
+"""One call of a client of ours on its way: from the protocol's thread to the gate's, its questions out, its answers in."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from harness.plugins.mcp.question_form import FormAnswer, FormEnd, QuestionForm
+from harness.record import Record
+
+
+class ServedClient(Record):
+    """Who calls, as it says itself: nobody has looked whether it is true."""
+
+    name: str = ""
+    version: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Its name, for people."""
+        return self.name or "a client without a name"
+
+
+class CallResult(Record):
+    """What a call came to."""
+
+    text: str
+    is_error: bool
+
+
+CallNews: TypeAlias = QuestionForm | CallResult
+"""What the protocol's thread is told of a call: a question to be asked, or the end."""
+
+
+class ServedCall:
+    """See the module. Made by the protocol's thread, carried out by the gate's."""
+
+    def __init__(
+        self,
+        name: str,
+        arguments: str,
+        client: ServedClient,
+        *,
+        asks: bool,
+        tell: Callable[[CallNews], None],
+    ) -> None:
+        """`arguments` are JSON text; `asks` says whether the client shows forms; `tell` hands on what is new."""
+        self.name = name
+        self.arguments = arguments
+        self.client = client
+        self.asks = asks
+        self.is_cancelled = False
+        self._tell = tell
+        self._answers: queue.SimpleQueue[FormAnswer] = queue.SimpleQueue()
+        self._is_gone = False
+        """Whether nobody is to be asked any more."""
+
+    def ask(self, form: QuestionForm, seconds: float) -> FormAnswer:
+        """Have the client ask, and wait so long at most."""
+        if not self._is_gone:
+            self._tell(form)
+        try:
+            answer = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            answer = FormAnswer(end=FormEnd.LATE)
+        return FormAnswer(end=FormEnd.CALL_GONE) if self._is_gone else answer
+
+    def pause(self, seconds: float) -> None:
+        """Wait, or until nobody is to be asked any more. Raises AskedNoMoreError then."""
+        end = time.monotonic() + seconds
+        while not self._is_gone and (left := end - time.monotonic()) > 0:
+            try:
+                self._answers.get(timeout=left)
+            except queue.Empty:
+                break
+        if self._is_gone:
+            raise AskedNoMoreError
+
+    def answered(self, answer: FormAnswer) -> None:
+        """Take what came back of the question."""
+        self._answers.put(answer)
+
+    def end(self, result: CallResult) -> None:
+        """Give the client what it waits for."""
+        self._tell(result)
+
+    def cancel(self) -> None:
+        """Note that the client does not want it any more."""
+        self.is_cancelled = True
+        self.ask_no_more()
+
+    def ask_no_more(self) -> None:
+        """Let nobody wait for an answer; may be called by a signal's function."""
+        self._is_gone = True
+        self._answers.put(FormAnswer(end=FormEnd.CALL_GONE))
+
+
+class AskedNoMoreError(Exception):
+    """The question that is waited for needs no answer any more."""

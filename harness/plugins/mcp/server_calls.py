@@ -1,0 +1,130 @@
+"""A call of a server's tool on its way, and the turn that it needs to be judged."""
+
+from __future__ import annotations
+
+import json
+import threading
+from _thread import allocate_lock
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from harness.gate.arguments import texts_in
+from harness.plugins.mcp.tool_description import ToolDescription
+from harness.text.json_rpc import RpcMessage, double_key
+from harness.text.visible import visible_line
+
+JUDGED = ("name", "arguments")
+"""What of the params of a call says what it does."""
+
+
+class GateTurn:
+    """Who has it is alone in the gate and the log. It is stepped out of while something is waited for."""
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._due: deque[Callable[[], None]] = deque()
+
+    def take(self) -> None:
+        """Wait for it."""
+        self._lock.acquire()
+
+    def give(self) -> None:
+        """Let the next one in."""
+        self._lock.release()
+        self._do_what_is_due()
+
+    def keep(self) -> None:
+        """Wait for it, do what is due, and let nobody in any more."""
+        self._lock.acquire()
+        while self._due:
+            self._due.popleft()()
+
+    def soon(self, work: Callable[[], None]) -> None:
+        """Do something in the turn without waiting for it: now, or when whoever has it gives it back. It raises nothing."""
+        self._due.append(work)
+        self._do_what_is_due()
+
+    def _do_what_is_due(self) -> None:
+        """INVARIANT: what was put there while somebody had the turn is seen by them, since they look behind its end."""
+        while self._due and self._lock.acquire(blocking=False):
+            try:
+                if self._due:
+                    self._due.popleft()()
+            finally:
+                self._lock.release()
+
+    @contextmanager
+    def stepped_out(self) -> Iterator[None]:
+        """Let others in meanwhile, and wait for it again."""
+        self.give()
+        try:
+            yield
+        finally:
+            self.take()
+
+
+class ServerCall:
+    """One call of a tool on its way: from the client through the gate to the server, and its answer back."""
+
+    def __init__(self, message: RpcMessage, tool: str, arguments: str) -> None:
+        """See `server_call`."""
+        self.message = message
+        self.id = message.id
+        self.tool = tool
+        self.arguments = arguments
+        """As JSON text."""
+        self.is_sent = False
+        self.is_cancelled = False
+        self.answer: RpcMessage | None = None
+        self.lost = ""
+        """Why there will be no answer."""
+        self._lock = allocate_lock()
+        self._over = threading.Event()
+
+    def answered(self, answer: RpcMessage) -> None:
+        """Take the server's answer."""
+        with self._lock:
+            if not self._over.is_set():
+                self.answer = answer
+        self._over.set()
+
+    def fail(self, why: str) -> None:
+        """Note that there will be no answer."""
+        with self._lock:
+            if not self._over.is_set():
+                self.lost = why
+        self._over.set()
+
+    def cancel(self) -> None:
+        """Note that the client waits no more."""
+        with self._lock:
+            if not self._over.is_set():
+                self.is_cancelled = True
+        self._over.set()
+
+    def wait(self) -> None:
+        """Wait for the first of these three."""
+        self._over.wait()
+
+
+def server_call(message: RpcMessage) -> ServerCall | str:
+    """Return the call that a `tools/call` stands for, or what is wrong with it."""
+    params = message.params
+    if key := double_key(params, JUDGED):
+        return f"a reader who minds no case would take {json.dumps(key[:50])} in its params for another key"
+    name, arguments = params.get("name"), params.get("arguments")
+    if not isinstance(name, str):
+        return "it names no tool"
+    if not ToolDescription.is_name(name):
+        return f"no tool can be named {visible_line(json.dumps(name), 100)}"
+    if not isinstance(arguments, dict | None):
+        return "its arguments are no object"
+    if any("\0" in text for text in texts_in(arguments)):
+        return "its arguments hold a NUL character"
+    text = json.dumps(arguments or {}, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "its arguments hold a lone surrogate"
+    return ServerCall(message, name, text)

@@ -1,0 +1,127 @@
+"""The walls of a server that is started here: what its declaration lets it write and reach, and no more than the policy has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+
+from harness.actions import Effects, ToolUse
+from harness.errors import ToolError, UsageError
+from harness.files.workspace import Workspace
+from harness.plugins.mcp.server_declaration import ServerDeclaration
+from harness.policy.effects import effects_of
+from harness.policy.grant_offers import WallsHere
+from harness.policy.policy import Policy
+from harness.process.environment import child_environment
+from harness.process.piped_process import PipedProcess
+from harness.process.start import Launch
+from harness.process.temporary import TemporaryFolder
+from harness.record import replace
+from harness.text.visible import visible_line
+from harness.tools.command_walls import CommandWalls
+
+ELSEWHERE = "none: the server runs elsewhere"
+MOST_TOLD = 5
+
+
+class ServerWalls:
+    """What holds calls of a server, as the gate asks it."""
+
+    def __init__(self, held_by: str, *, confines: bool) -> None:
+        """Take what holds it, in words; `confines` says whether the kernel does."""
+        self.level = held_by
+        self.confines = confines
+
+    def here(self, policy: Policy, tool: str) -> WallsHere:  # noqa: ARG002 - as CallWalls has it
+        """Return that no program can be granted."""
+        return WallsHere(root="", confines=False, missing="a server has the walls of its declaration")
+
+    def in_words(self, effects: Effects) -> str:  # noqa: ARG002 - as CallWalls has it
+        """Return what holds it: the same for each call."""
+        return self.level
+
+
+class ServerStarter:
+    """Starts servers of the configuration, each in its walls."""
+
+    def __init__(
+        self, workspace: Workspace, walls: CommandWalls, policy: Policy, environment: Mapping[str, str]
+    ) -> None:
+        """Take the folder that they start in, what puts up walls there, and the person's environment."""
+        self._workspace = workspace
+        self._walls = walls
+        self._policy = policy
+        self._environment = environment
+
+    def effects(self, declaration: ServerDeclaration) -> Effects:
+        """Return what a server may do: what is declared, less what a policy takes away."""
+        use = ToolUse(tool=declaration.name, bounds=declaration.bounds)
+        return effects_of(
+            (use,),
+            autos=(),
+            asked=(use,),
+            open_ended=False,
+            tables=self._policy.sandbox_tables,
+            keep=self._policy.guarded,
+        )
+
+    def held_by(self, declaration: ServerDeclaration) -> str:
+        """Return what holds a server, in words."""
+        if not declaration.command:
+            return ELSEWHERE
+        if not self._walls.confines:
+            return self._walls.level
+        effects = self.effects(declaration)
+        places = ", ".join(visible_line(place, 100) for place in effects.granted[:MOST_TOLD])
+        more = f" and {len(effects.granted) - MOST_TOLD} more" if len(effects.granted) > MOST_TOLD else ""
+        writes = f"it may write {places}{more}" if places else "it may write nothing but temporary files"
+        return f"{self._walls.level}: {writes}; {'network' if effects.network else 'no network'}"
+
+    @property
+    def confines(self) -> bool:
+        """Whether this machine can hold a server to anything."""
+        return self._walls.confines
+
+    def start(self, declaration: ServerDeclaration, temporary: TemporaryFolder, errors: int) -> PipedProcess:
+        """Start a server; `errors` becomes its stderr. Raises UsageError where that is not possible."""
+        try:
+            variables = {**self._variables(declaration), "TMPDIR": temporary.path()}
+            program = shutil.which(declaration.command[0], path=variables["PATH"])
+            if program is None and "/" not in declaration.command[0]:
+                raise UsageError(f"there is no program {declaration.command[0]} in any folder of PATH")
+            launch = Launch(
+                argv=declaration.command,
+                executable=declaration.command[0],
+                cwd=self._workspace.root,
+                environment=variables,
+            )
+            confinement = self._walls.confinement(self.effects(declaration), temporary.path)
+        except (ToolError, OSError) as error:
+            raise UsageError(str(error)) from None
+        if confinement is None:
+            return PipedProcess(launch, "the server", held=True, errors=errors)
+        with confinement:
+            walled = replace(
+                launch, confine=confinement.enter, prefix=confinement.prefix, descriptors=confinement.descriptors
+            )
+            return PipedProcess(walled, "the server", held=True, errors=errors)
+
+    def _variables(self, declaration: ServerDeclaration) -> dict[str, str]:
+        """Return its environment: the few that every command has, and those that are named."""
+        named = {name: self._environment[name] for name in declaration.env if name in self._environment}
+        return {"PATH": os.defpath, **child_environment(self._environment), **named, **dict(declaration.given)}
+
+    def has(self, variable: str) -> bool:
+        """Say whether a variable is set."""
+        return variable in self._environment
+
+    def header_values(self, declaration: ServerDeclaration) -> dict[str, str]:
+        """Return what is sent with each request to a URL. Raises UsageError for a token that is missing."""
+        headers = dict(declaration.headers)
+        if declaration.bearer:
+            token = self._environment.get(declaration.bearer, "")
+            if not token or not token.isprintable() or not token.isascii():
+                raise UsageError(f"the variable {declaration.bearer}, which holds its token, is not set, or holds none")
+            headers["Authorization"] = f"Bearer {token}"
+        return headers

@@ -1,0 +1,93 @@
+"""The MCP servers of one session: started beside it, offered when they are there, ended with it."""
+
+from __future__ import annotations
+
+import time
+from _thread import allocate_lock
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.loop.offered_tools import OutsideTools
+from harness.plugins.mcp.mcp_servers import McpServers
+from harness.plugins.mcp.server_walls import ServerStarter
+from harness.process.capture import OutputFolder
+from harness.tools.command_walls import CommandWalls
+
+if TYPE_CHECKING:
+    from harness.gate.approval import Approver
+    from harness.gate.tool import Tool
+    from harness.session.parts import SessionParts
+
+FIRST_SECONDS = 600.0
+"""How long the first request waits for the servers; starting and listing have shorter bounds of their own."""
+
+LOOK_SECONDS = 0.1
+"""How often that wait looks whether the person wants to stop."""
+
+
+class SessionServers:
+    """See OfferedTools, which asks for `news` before each request."""
+
+    def __init__(self, parts: SessionParts, approver: Approver) -> None:
+        """Start nothing yet. `approver` is asked what servers ask. Raises UsageError as McpServers does."""
+        outputs = parts.workspace.outputs
+        policy = parts.policy.guarding(parts.log.path, *parts.checks.calls.programs)
+        walls = CommandWalls(parts.workspace, hide=(*parts.state.guarded, parts.log.path))
+        self._servers = McpServers(
+            tuple(parts.extensions.servers.values()),
+            ServerStarter(parts.workspace, walls, policy, parts.environment),
+            parts.workspace,
+            pins=parts.state.mcp,
+            redact=parts.redactor.redact,
+            approver=approver,
+            record=self._record,
+            outputs=None if outputs is None else OutputFolder(outputs),
+            stops=lambda: parts.interrupt.stops,
+        )
+        self._log = parts.log
+        self._tools: Sequence[Tool] = ()
+        self._interrupt = parts.interrupt
+        self._tell = parts.tell
+        self._waited = False
+        self._begun = allocate_lock()
+        """Held since they were started."""
+
+    def begin(self) -> None:
+        """Start them, if nobody has, and return at once. They take the time of two that begin together: the prompt is drawn
+        first."""
+        if self._begun.acquire(blocking=False):
+            self._servers.start()
+
+    def news(self) -> OutsideTools | None:
+        """Return the tools that are there now, where any has come or gone; the first time when all servers are there.
+
+        Raises KeyboardInterrupt where the person stops that wait.
+        """
+        if not self._waited:
+            self.begin()
+            with self._interrupt:
+                if not self._servers.wait(0):
+                    self._tell("waiting for MCP servers to start")
+                    self._wait()
+            self._waited = True
+        tools, notes = self._servers.tools(), self._servers.notes()
+        if tools is None and not notes:
+            return None
+        self._tools = self._tools if tools is None else tools
+        return OutsideTools(tools=self._tools, notes=notes)
+
+    def _record(self, asked: Mapping[str, JsonValue]) -> None:
+        with self._interrupt.hold():
+            self._log.append("server_asked", {"call": self._log.running_call, **asked}, sync=True)
+
+    def _wait(self) -> None:
+        """Wait for all of them, at most FIRST_SECONDS. Raises KeyboardInterrupt, also in a thread that no signal interrupts."""
+        end = time.monotonic() + FIRST_SECONDS
+        while not self._servers.wait(LOOK_SECONDS) and time.monotonic() < end:
+            if self._interrupt.requested:
+                raise KeyboardInterrupt
+
+    def close(self) -> None:
+        """End them, with all that they have started."""
+        self._servers.close()

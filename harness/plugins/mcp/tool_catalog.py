@@ -1,0 +1,223 @@
+"""The tools that a server lists, and how each stands: seen by a person, new, or taken away until a person has looked.
+
+Used by several threads at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from _thread import allocate_lock
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.errors import ToolError, UsageError
+from harness.plugins.mcp.pins import PinFile, ToolPin
+from harness.plugins.mcp.tool_description import ToolDescription, described
+from harness.record import Record
+
+MOST_TOOLS = 1_000
+"""Of one server; those behind them are left out."""
+MOST_NAMED = 5
+"""Of the tools that are left out for one reason."""
+OTHER = "the server lists something else than its `pinned` in the configuration holds; look with `harness mcp check`"
+TWICE = "the server listed two tools of that name"
+
+
+class ListedTools(Record):
+    """What becomes of a list of tools on its way to the client."""
+
+    shown: tuple[JsonValue, ...]
+    """The tools that stay in it, as the server wrote them."""
+    left_out: tuple[str, ...]
+    """What is new to say of the others: which, and why."""
+
+
+class ToolCatalog:
+    """Which tools of one server there are, and which may be used."""
+
+    def __init__(self, words: Sequence[str], command: str, pins: PinFile, pinned: str = "") -> None:
+        """Take the words of the server's command line, the same for people, and what persons have seen of its tools.
+
+        `pinned`: the digest of all that it lists, where somebody declared that: then nothing else counts as seen.
+        """
+        self.server = pins.server
+        self._words = tuple(words)
+        self._command = command
+        self._pins = pins
+        self._pinned = pinned
+        self._lock = allocate_lock()
+        self._listed: dict[str, ToolDescription] = {}
+        self._first: dict[str, str] = {}
+        """By name, the digest under which a tool was listed first in this session."""
+        self._allowed: set[str] = set()
+        """Digests of tools that somebody said yes to in this session, not surely a person."""
+        self._twice: set[str] = set()
+        """Names that stood twice in one list: nobody knows which of the two would be called."""
+        self._told: set[str] = set()
+        self._changes = 0
+        """How often the server said that its list changed."""
+        self._read_at: int | None = None
+        """What that was when the list was last read to its end."""
+
+    @property
+    def changes(self) -> int:
+        """How often the server has said that its list changed."""
+        return self._changes
+
+    def changed(self) -> None:
+        """Note that the server says that its list changed: what is known of it counts no more."""
+        with self._lock:
+            self._changes += 1
+
+    def is_unknown(self, name: str) -> bool:
+        """Say whether the list has to be read before it is known how a tool stands."""
+        with self._lock:
+            return self._is_stale or (self._read_at is None and name not in self._listed)
+
+    @property
+    def _is_stale(self) -> bool:
+        return self._changes != (self._read_at or 0)
+
+    def take(self, definitions: Sequence[JsonValue], is_refused: Callable[[str], bool]) -> ListedTools:
+        """Take in tools that the server lists, one page of them; return what the client may read.
+
+        Left out is what a person has not seen in this form though it was seen in another, what stands in the list twice, what
+        is not understood, and what `is_refused` says of by its name. Raises UsageError for pins that are not understood.
+        """
+        found = [described(one, self._words, self._command) for one in definitions]
+        tools = [one for one in found if isinstance(one, ToolDescription)]
+        news: list[str] = []
+        with self._lock:
+            self._pins.read()
+            self._enter(tools)
+            known = {one.name: one for one in tools if one.name in self._listed}
+        try:
+            self._pins.note_listed(known)
+        except OSError as error:
+            news.append(f"what the server lists could not be kept for `harness mcp pin`: {error}")
+        shown: list[JsonValue] = []
+        names: dict[str, list[str]] = {}
+        with self._lock:
+            pins = self._pins.read()
+            for one, definition in zip(found, definitions, strict=True):
+                name, why = ("", one) if isinstance(one, str) else (one.name, self._why_not(one, pins))
+                told = f"{name}: {why}"
+                if not why and not is_refused(name):
+                    shown.append(definition)
+                elif why and told not in self._told and len(self._told) < MOST_TOOLS:
+                    self._told.add(told)
+                    names.setdefault(why, []).append(name)
+        news += [f"{_named(of)}{why}" for why, of in names.items()]
+        return ListedTools(shown=tuple(shown), left_out=tuple(news))
+
+    def take_whole(self, definitions: Sequence[JsonValue], began_at: int) -> ListedTools:
+        """Take in the whole list, which was asked for when `changes` was `began_at`: what is not in it is no tool any more."""
+        names = {one["name"] for one in definitions if isinstance(one, dict) and isinstance(one.get("name"), str)}
+        with self._lock:
+            self._listed = {name: one for name, one in self._listed.items() if name in names}
+        listed = self.take(definitions, lambda _: False)
+        with self._lock:
+            self._read_at = began_at
+        return listed
+
+    @property
+    def digest(self) -> str:
+        """The digest of all that the server lists."""
+        with self._lock:
+            return self._digest()
+
+    def _digest(self) -> str:
+        canonical = json.dumps(sorted((one.name, one.sha256) for one in self._listed.values()), separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    def offered(self) -> tuple[ToolDescription, ...]:
+        """Return the tools that may be used as they are known now: seen by a person, or new. Raises UsageError."""
+        with self._lock:
+            pins = self._pins.read()
+            return tuple(one for one in self._listed.values() if not self._why_not(one, pins))
+
+    def forget(self) -> None:
+        """Note that there is no tool any more: the server is gone."""
+        with self._lock:
+            self._listed.clear()
+            self._twice.clear()
+
+    def usable(self, name: str) -> tuple[ToolDescription, bool]:
+        """Return what a tool is, and whether it was seen, exactly as it is. Raises ToolError where it is not to be used."""
+        with self._lock:
+            if self._is_stale:
+                raise ToolError(
+                    f"The server {self.server} said that its tools changed, and they could not be read since. "
+                    "List its tools, and try again."
+                )
+            one = self._listed.get(name)
+            if one is None and name not in self._twice:
+                raise ToolError(f"The server {self.server} lists no tool of that name, as far as is known.")
+            try:
+                pins = self._pins.read()
+            except UsageError as error:
+                raise ToolError(f"It cannot be known which tools a person has seen: {error}") from None
+            why = TWICE if one is None else self._why_not(one, pins)
+            if one is None or why:
+                raise ToolError(f"This tool cannot be used: {name}: {why}")
+            seen = bool(self._pinned) or _seen(one, pins) is not None
+            return one, seen or one.sha256 in self._allowed
+
+    def note_yes(self, one: ToolDescription) -> None:
+        """Note that somebody said yes to a tool as it is: in this session that counts as seen."""
+        with self._lock:
+            self._allowed.add(one.sha256)
+
+    def pin(self, one: ToolDescription) -> None:
+        """Keep that a person has seen a tool as it is. Raises ToolError where that cannot be kept."""
+        try:
+            self._pins.pin(one)
+        except (OSError, UsageError) as error:
+            raise ToolError(f"That a person has seen this tool could not be kept: {error}") from None
+
+    def _enter(self, descriptions: Sequence[ToolDescription]) -> None:
+        seen: set[str] = set()
+        for one in descriptions:
+            (self._twice if one.name in seen else seen).add(one.name)
+        for one in descriptions:
+            if one.name in self._twice:
+                self._listed.pop(one.name, None)
+            elif one.name in self._listed or len(self._listed) < MOST_TOOLS:
+                self._listed[one.name] = one
+                if len(self._first) < MOST_TOOLS:
+                    self._first.setdefault(one.name, one.sha256)
+
+    def _why_not(self, one: ToolDescription, pins: Mapping[str, ToolPin]) -> str:
+        """Return why a tool that is listed is not to be used, or nothing."""
+        if one.name in self._twice:
+            return TWICE
+        if one.name not in self._listed:
+            return f"the server lists more than {MOST_TOOLS} tools"
+        if self._pinned:
+            return "" if self._digest() == self._pinned else OTHER
+        seen = _seen(one, pins)
+        if one.sha256 == (self._first.get(one.name, "") if seen is None else seen.sha256):
+            return ""
+        listed = pins[one.name].listed if one.name in pins else None
+        if seen is not None and (listed is None or listed.sha256 != one.sha256):
+            return "another version of it was pinned; start the session again"
+        since = "it was first listed" if seen is None else "a person has seen it"
+        return f"the server changed what it says of it since {since}; {self.way_to_pin()}"
+
+    def way_to_pin(self, name: str = "") -> str:
+        """Return how a person looks at a tool, or at all of them."""
+        words = f"harness mcp pin {self.server} {name}".strip()
+        return f"a person looks at it with `{words}`, at a terminal"
+
+
+def _seen(one: ToolDescription, pins: Mapping[str, ToolPin]) -> ToolDescription | None:
+    """Return what a person saw of a tool of this server; what they saw of another of its name says nothing of this one."""
+    held = pins[one.name].pinned if one.name in pins else None
+    return held if held is not None and (held.sha256 == one.sha256 or held.command == one.command) else None
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return some names with a colon; of what has none nothing."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}: " if names[0] else ""

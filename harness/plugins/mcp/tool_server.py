@@ -1,0 +1,284 @@
+"""The tools of the registry for the client of an MCP server of ours: each of its calls through the gate, one after the other.
+
+The main thread does it, as at the prompt, so that a signal can end a call. The protocol's thread (client_link.py) hands calls
+over and goes on: what waits for a person keeps no message waiting.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+from harness.actions import Action, JsonValue
+from harness.errors import HarnessError, LogError, WorkspaceError
+from harness.gate.approval import Answer, Approval, Approver, nobody
+from harness.gate.call_checks import SessionChecks, strictest_answer
+from harness.gate.gate import Gate
+from harness.interrupt import Interrupt, Interrupted
+from harness.log.action_log import ActionLog
+from harness.messages import ResultStatus, StopReason, ToolCall
+from harness.plugins.mcp.question_form import CALL_GONE, TOO_LONG, FormEnd, question_form
+from harness.plugins.mcp.served_call import AskedNoMoreError, CallResult, ServedCall, ServedClient
+from harness.policy.verdict import Verdict
+from harness.record import Record
+from harness.text.visible import visible_line
+
+ASKS_SECONDS = 300.0
+"""How long a question waits in the client, as one does for `harness approve`."""
+MOST_NAME = 100
+"""Characters of what a client says of itself."""
+NO_FORMS = "this client shows no questions (elicitation), or is not asked to"
+CLOSED = "the client closed the question without an answer"
+IN_TIME = "nobody answered in time"
+CANCELLED = "the client cancelled it, or left."
+
+
+class ServerStop(Enum):
+    """What ended the server."""
+
+    CLIENT = "the client closed its side"
+    SIGNAL = "a signal"
+    FAULT = "a fault"
+
+
+class ServerEnd(Record):
+    """How the server ended."""
+
+    stop: ServerStop
+    fault: Exception | None = None
+
+
+class PermissionPrompt(Protocol):
+    """Judges calls that the client carries out itself."""
+
+    @property
+    def name(self) -> str:
+        """The name of the tool that asks."""
+        ...
+
+    def answer(self, arguments: str, latch: str, pause: Callable[[float], None]) -> tuple[str, str]:
+        """Return the answer to a call, and why nothing runs any more, or nothing. Raises nothing but AskedNoMoreError.
+
+        With `latch` every call is refused, for that reason. `pause` waits while a person is asked.
+        """
+        ...
+
+
+class Questions(Record):
+    """Who is asked, and how."""
+
+    text: Callable[[Action, Verdict], str]
+    """Returns a question whole, safe to show, secrets masked."""
+    word: Callable[[Action], str]
+    """Returns what must be typed to allow an action that cannot be taken back; nothing for any other."""
+    elsewhere: Callable[[ServedClient, Action, Verdict, Callable[[float], None]], Approval]
+    """Asks somewhere else, where somebody listens; the last argument waits for some seconds. Raises AskedNoMoreError as it
+    does, or KeyboardInterrupt."""
+
+
+Arrival: TypeAlias = ServedCall | ServedClient | ServerStop
+"""What comes from the client: a call, what it says of itself (first of all), or its end."""
+
+
+class ToolServer:
+    """One client, and the gate before the tools that it is given."""
+
+    def __init__(
+        self,
+        *,
+        gate_for: Callable[[Approver], Gate],
+        log: ActionLog,
+        about: Mapping[str, JsonValue],
+        interrupt: Interrupt,
+        checks: SessionChecks,
+        questions: Questions,
+        prompt: PermissionPrompt | None = None,
+    ) -> None:
+        """Take the parts. `gate_for` makes the gate, with who is asked; `about` is what its session's first record says."""
+        self._log = log
+        self._about = about
+        self._interrupt = interrupt
+        self._checks = checks
+        self._questions = questions
+        self._prompt = prompt
+        self.gate = gate_for(self._ask)
+        self.latch = ""
+        """Why no call is let through any more; empty while there was no hard block."""
+        self._arrivals: queue.SimpleQueue[Arrival] = queue.SimpleQueue()
+        self._now: ServedCall | None = None
+        self._stop: ServerStop | None = None
+        self._cut_short = False
+        """Whether the end came while a call was carried out."""
+        self._begun = False
+        self._count = 0
+
+    def take(self, arrival: Arrival) -> None:
+        """Do something with what came when its turn comes; called by the protocol's thread.
+
+        The end of the client ends the call that runs, too.
+        """
+        if isinstance(arrival, ServerStop):
+            self._stop = self._stop or arrival
+        self._arrivals.put(arrival)
+        if isinstance(arrival, ServerStop):
+            self.wake()
+
+    def wake(self) -> None:
+        """Have the main thread look whether the call that runs is still wanted; called by the protocol's thread."""
+        main = threading.main_thread().ident
+        if main is not None:
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+    def on_wake(self, number: int = 0, frame: object = None) -> None:  # noqa: ARG002 - the signature of a signal handler
+        """End the call that runs where it is not wanted any more. Called by a signal's function."""
+        if self._stop is not None and self._now is not None:
+            self._cut_short = True
+            self._now.ask_no_more()
+        if self._stop is not None or (self._now is not None and self._now.is_cancelled):
+            self._interrupt.request()
+
+    def stop(self) -> None:
+        """Have `run` end. Called by a signal's function."""
+        self._stop = self._stop or ServerStop.SIGNAL
+        self._arrivals.put(self._stop)
+        self.on_wake()
+
+    def run(self) -> ServerEnd:
+        """Carry out what the client wants until one of both ends. To be called in the main thread. Raises LogError."""
+        while self._stop is None:
+            match self._arrivals.get():
+                case ServedClient() as client:
+                    self._begin(client)
+                case ServedCall() as call:
+                    try:
+                        self._carry_out(call)
+                    except HarnessError as fault:
+                        call.end(CallResult(text=f"Not run: the gate failed: {fault}", is_error=True))
+                        return ServerEnd(stop=ServerStop.FAULT, fault=fault)
+                case _:
+                    pass
+        return ServerEnd(stop=self._stop)
+
+    def end(self, ended: ServerEnd, exit_code: int) -> None:
+        """Record the end. Raises LogError."""
+        self._begin(ServedClient())
+        self.gate.end_open_calls("the server ended")
+        if ended.fault is not None:
+            self._log.append("error", {"where": "gate", "message": str(ended.fault)})
+        stop = self._reason(ended).value
+        self.gate.note_checks(self._checks.session_ends(self._log.session, stop))
+        counts: JsonValue = dict(self._log.counts)
+        fields = {
+            "stop": stop,
+            "detail": ended.stop.value,
+            "counts": counts,
+            "exit_code": exit_code,
+        }
+        self._log.append("session_ended", fields, sync=True)
+
+    def _reason(self, ended: ServerEnd) -> StopReason:
+        if isinstance(ended.fault, WorkspaceError):
+            return StopReason.WORKSPACE_LOST
+        if ended.fault is not None:
+            return StopReason.LOG_ERROR if isinstance(ended.fault, LogError) else StopReason.GATE_ERROR
+        if self.latch:
+            return StopReason.BLOCKED
+        return StopReason.INTERRUPTED if self._cut_short else StopReason.COMPLETED
+
+    def _begin(self, client: ServedClient) -> None:
+        """Begin the session, once."""
+        if self._begun:
+            return
+        self._begun = True
+        self._log.begin_session()
+        told = {"agent": client.name, "agent_version": client.version} if client.name or client.version else {}
+        self._log.append("session_started", {**self._about, **told}, sync=True)
+        self.gate.record_kept()
+        answers = self._checks.session_starts(self._log.session, {**self._about, **told})
+        self.gate.note_checks(answers)
+        if (refusing := strictest_answer(answers)) is not None:
+            self.latch = f"{refusing.by} does not let the session begin: {refusing.reason}"
+
+    def _carry_out(self, call: ServedCall) -> None:
+        """Put a call through the gate, and give the client its result. Raises HarnessError: then nothing more may run."""
+        self._begin(call.client)
+        if call.is_cancelled and self._is_prompt(call):
+            return
+        self._now = call
+        self._interrupt.clear()
+        try:
+            if self._stop is not None:
+                return
+            result = self._answered(call) if self._is_prompt(call) else self._judged(call)
+        finally:
+            self._now = None
+        # INVARIANT: the call is over before the client has its result: a client that leaves then cut nothing short.
+        call.end(result)
+
+    def _is_prompt(self, call: ServedCall) -> bool:
+        return self._prompt is not None and call.name == self._prompt.name
+
+    def _answered(self, call: ServedCall) -> CallResult:
+        """Judge a call that the client carries out itself."""
+        if self._prompt is None:
+            raise AssertionError("a call for a tool that is not offered")
+        try:
+            text, latch = self._prompt.answer(call.arguments, self.latch, call.pause)
+        except AskedNoMoreError:
+            return CallResult(text=f"Not run: {CANCELLED}", is_error=True)
+        self.latch = self.latch or latch
+        return CallResult(text=text, is_error=False)
+
+    def _judged(self, call: ServedCall) -> CallResult:
+        self._count += 1
+        proposed = ToolCall(id=f"call_{self._count}", name=call.name, arguments=call.arguments)
+        pending = self.gate.propose(proposed, step=self._count)
+        if call.is_cancelled:
+            result = self.gate.skip(pending, CANCELLED)
+        elif self.latch:
+            result = self.gate.skip(pending, self.latch)
+        else:
+            try:
+                result = self.gate.call(pending).result
+            except Interrupted:
+                result = self.gate.skip(pending, CANCELLED)
+        if result.status is ResultStatus.BLOCKED:
+            self.latch = f"an earlier call was a hard block, and nothing runs after it. It was told: {result.content}"
+        return CallResult(text=result.content, is_error=result.status is not ResultStatus.OK)
+
+    # -- asking
+
+    def _ask(self, action: Action, verdict: Verdict) -> Approval:
+        """Ask a person in the client, else at another terminal."""
+        call = self._now
+        if call is None:
+            raise AssertionError("a question without a call")
+        why = NO_FORMS
+        if call.asks:
+            asked = self._asked_by_form(call, action, verdict)
+            if isinstance(asked, Approval):
+                return asked
+            why = asked
+        try:
+            approval = self._questions.elsewhere(call.client, action, verdict, call.pause)
+        except (AskedNoMoreError, KeyboardInterrupt):
+            return nobody(CALL_GONE)
+        if approval.answer is Answer.NOBODY:
+            return nobody(f"{why}, and {approval.words or 'nobody is there to ask'}")
+        return approval
+
+    def _asked_by_form(self, call: ServedCall, action: Action, verdict: Verdict) -> Approval | str:
+        """Ask in the client; return why nobody was asked there, where that is so."""
+        text = self._questions.text(action, verdict)
+        form = question_form(action.tool, text, self._questions.word(action)) if action.shown_whole else None
+        if form is None:
+            return TOO_LONG
+        answer = call.ask(form, ASKS_SECONDS)
+        if answer.end is FormEnd.LATE:
+            return nobody(IN_TIME)
+        approval = form.approval(answer, visible_line(call.client.shown, MOST_NAME))
+        return CLOSED if approval is None else approval

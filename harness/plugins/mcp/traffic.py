@@ -1,0 +1,197 @@
+"""Which way each line goes: what is passed on as it came, byte for byte, what is judged, and what is refused.
+
+What is refused, and how (json_rpc.py says why):
+  - a line that is no message, a batch, an id that is no id: dropped. Whoever waits for an answer gets an error: the sender of
+    a request, and who had asked where it was an answer. Where no id can be read nobody can be told;
+  - an id again while it is open: dropped, since an error would be taken for the answer of the open one;
+  - an answer that nobody asked for, or that comes before its call was sent; a call without an id: dropped;
+  - a call of a tool that cannot be named: an error. A call that is not let through: a result that says so, with `isError`, as
+    the model reads it. After a hard block every later call is refused.
+All of it is in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.actions import Action, ToolUse
+from harness.errors import UsageError
+from harness.messages import ToolCall
+from harness.plugins.mcp.judging import CallJudge
+from harness.plugins.mcp.server_calls import ServerCall, server_call
+from harness.plugins.mcp.sides import OpenRequests, Peer, Sides
+from harness.plugins.mcp.tool_catalog import ToolCatalog
+from harness.policy.rules import Decision
+from harness.policy.verdict import evaluate
+from harness.text.json_rpc import (
+    CALL_TOOL,
+    LIST_TOOLS,
+    RefusedLine,
+    RpcCode,
+    RpcKind,
+    RpcMessage,
+    changed_line,
+    error_line,
+    id_text,
+    read_message,
+)
+from harness.tool_kinds import server_tool
+
+CANCELLED = "notifications/cancelled"
+CHANGED = "notifications/tools/list_changed"
+
+
+class Traffic:
+    """Takes each line of both sides."""
+
+    def __init__(self, sides: Sides, catalog: ToolCatalog, judge: CallJudge, note: Callable[[str], None]) -> None:
+        """`note` records what is not passed on."""
+        self._sides = sides
+        self._catalog = catalog
+        self._judge = judge
+        self._note = note
+
+    # -- from the client
+
+    def from_client(self, line: bytes) -> None:
+        """Take a line of the client's. Raises LogError."""
+        message = read_message(line)
+        if isinstance(message, RefusedLine):
+            sides = self._sides
+            self._refuse(message, "client", (sides.client, sides.of_client), (sides.server, sides.of_server))
+            return
+        match message.kind:
+            case RpcKind.REQUEST:
+                self._asked_by_client(message)
+            case RpcKind.NOTIFICATION if message.method == CALL_TOOL:
+                self._note("the client called a tool without an id: dropped")
+            case RpcKind.NOTIFICATION if message.method == CANCELLED:
+                self._cancelled(message)
+            case RpcKind.NOTIFICATION:
+                self._sides.server.write(line)
+            case RpcKind.RESPONSE if self._sides.of_server.pop(message.id) is None:
+                self._note(f"the client answered {message.id}, which the server did not ask: dropped")
+            case RpcKind.RESPONSE:
+                self._sides.server.write(line)
+
+    def _asked_by_client(self, message: RpcMessage) -> None:
+        what = server_call(message) if message.method == CALL_TOOL else None
+        if isinstance(what, str):
+            self._note(f"a call of the client's was refused: {what}")
+            if self._sides.of_client.get(message.id) is None:
+                self._sides.client.write(error_line(message.id, RpcCode.PARAMS, f"Refused: {what}."))
+            return
+        if problem := self._sides.of_client.add(message.id, what or message.method):
+            self._note(f"a {message.method} of the client's was dropped: {problem}")
+        elif what is None:
+            self._sides.server.write(message.line)
+        else:
+            self._judge.take(what)
+
+    def _cancelled(self, message: RpcMessage) -> None:
+        """Pass on that a request is wanted no more; of a call that was not sent yet the server knows nothing."""
+        what = self._sides.of_client.cancel(id_text(message.params.get("requestId")))
+        with self._sides.server.lock:
+            if isinstance(what, ServerCall):
+                what.cancel()
+            if not isinstance(what, ServerCall) or what.is_sent:
+                self._sides.server.write_alone(message.line)
+
+    def _refuse(
+        self,
+        refused: RefusedLine,
+        whose: str,
+        sender: tuple[Peer, OpenRequests],
+        other: tuple[Peer, OpenRequests],
+    ) -> None:
+        """Drop a line, and let nobody wait for what it asked or answered."""
+        self._note(f"a line of the {whose}'s was refused: {refused.why}")
+        peer, opened = sender
+        for identity in refused.asks:
+            if opened.get(identity) is None:
+                peer.write(error_line(identity, refused.code, f"Refused: {refused.why}."))
+        peer, opened = other
+        for identity in refused.answers:
+            what = opened.get(identity)
+            why = f"The {whose}'s answer was refused: {refused.why}"
+            if isinstance(what, ServerCall):
+                if what.is_sent:
+                    opened.pop(identity)
+                    what.fail(why)
+            elif what is not None:
+                opened.pop(identity)
+                peer.write(error_line(identity, RpcCode.INTERNAL, f"{why}."))
+
+    # -- from the server
+
+    def from_server(self, line: bytes) -> None:
+        """Take a line of the server's. Raises LogError."""
+        message = read_message(line)
+        if isinstance(message, RefusedLine):
+            sides = self._sides
+            self._refuse(message, "server", (sides.server, sides.of_server), (sides.client, sides.of_client))
+            return
+        match message.kind:
+            case RpcKind.RESPONSE:
+                self._answered_by_server(message)
+            case RpcKind.REQUEST:
+                if problem := self._sides.of_server.add(message.id, message.method):
+                    self._note(f"a {message.method} of the server's was dropped: {problem}")
+                else:
+                    self._sides.client.write(line)
+            case RpcKind.NOTIFICATION:
+                if message.method == CHANGED:
+                    self._catalog.changed()
+                elif message.method == CANCELLED:
+                    self._sides.of_server.cancel(id_text(message.params.get("requestId")))
+                self._sides.client.write(line)
+
+    def _answered_by_server(self, message: RpcMessage) -> None:
+        if self._judge.own_answer(message):
+            return
+        what = self._sides.of_client.get(message.id)
+        if isinstance(what, ServerCall) and not what.is_sent:
+            self._note(f"the server answered {message.id}, a call that was not sent to it: dropped")
+            return
+        self._sides.of_client.pop(message.id)
+        if what is None:
+            self._note(f"the server answered {message.id}, which nobody asked: dropped")
+        elif isinstance(what, ServerCall):
+            what.answered(message)
+        else:
+            self._sides.client.write(self._listed(message) if what == LIST_TOOLS else message.line)
+
+    def _listed(self, message: RpcMessage) -> bytes:
+        """Return the answer to the client's request for the tools, without those that are not to be used."""
+        result = message.fields.get("result")
+        if "error" in message.fields:
+            return message.line
+        tools = result.get("tools") if isinstance(result, dict) else None
+        if not isinstance(result, dict) or not isinstance(tools, list):
+            self._note("the server's list of tools was refused: it is no list")
+            return error_line(message.id, RpcCode.INTERNAL, "The server's list of tools was refused: it is no list.")
+        try:
+            listed = self._catalog.take(tools, self._is_refused)
+        except UsageError as error:
+            self._note(f"the server's list of tools was refused: {error}")
+            return error_line(message.id, RpcCode.INTERNAL, f"The server's list of tools was refused: {error}.")
+        for why in listed.left_out:
+            self._note(f"left out of the list of tools: {why}")
+        if len(listed.shown) == len(tools):
+            return message.line
+        return changed_line(message, "result", {**result, "tools": list(listed.shown)})
+
+    def _is_refused(self, tool: str) -> bool:
+        """Say whether the policy lets no call of a tool run, whoever is asked."""
+        name = server_tool(self._catalog.server, tool)
+        call = ToolCall(id="", name=name, arguments="{}")
+        action = Action(
+            call=call,
+            tool=name,
+            arguments={},
+            facets=(ToolUse(tool=name),),
+            summary=name,
+            preview=name,
+            request=None,
+        )
+        return evaluate(self._judge.gate.policy, action).decision >= Decision.DENY

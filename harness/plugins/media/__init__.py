@@ -1,0 +1,9 @@
+"""Pictures, PDF files and web pages, made fit for a model.
+
+Read these first:
+    pictures.py    checks a picture and takes out what only its maker knows
+    pdf_pages.py   pages of a PDF file as text; pdf_child.py reads them in a process behind walls
+    web_fetch.py   the tool `web_fetch`; web_request.py fetches, html_child.py makes text of a page
+
+What comes from outside is parsed in a process of its own, which writes nothing and reaches no network.
+"""

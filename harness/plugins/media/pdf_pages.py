@@ -1,0 +1,192 @@
+"""What `read_file` returns of a PDF: its text by page, read by a child process behind walls (pdf_child.py).
+
+The library (pypdf) comes with the extra `pdf`; without it the result says so. A picture of a page is not made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from typing import TYPE_CHECKING
+
+from harness.actions import Effects, JsonValue, PathAccess
+from harness.errors import ErrorCode, ToolError
+from harness.files.judged_files import shown
+from harness.gate.tool import ToolOutput
+from harness.record import Record, replace
+from harness.text.visible import visible, visible_line
+
+if TYPE_CHECKING:
+    from harness.tools.command_runner import CommandRunner
+
+PDF_MARK = b"%PDF-"
+SECONDS = 30.0
+"""How long the child may take."""
+MAX_PAGES = 200
+"""Of one call."""
+_MOST_BYTES = 4 * 1024 * 1024
+"""Of what the child prints."""
+_CHILD = "pdf_child.py"
+_BEGIN = "import runpy, sys; runpy.run_path(sys.argv.pop(1))['main']()"
+
+
+class PdfText(Record):
+    """What the child said."""
+
+    pages: int
+    """How many the file has."""
+    texts: tuple[tuple[int, str], ...]
+    """Page and text."""
+    error: str = ""
+
+
+class _Printed:
+    """Takes what a process prints, up to a bound."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def add(self, block: bytes) -> None:
+        """Take in the next bytes."""
+        self.data += block[: max(_MOST_BYTES - len(self.data), 0)]
+
+
+def pdf_page(
+    file: BufferedReader,
+    path: PathAccess,
+    *,
+    offset: int,
+    limit: int,
+    room: int,
+    effects: Effects,
+    commands: CommandRunner,
+    stops: Callable[[], int] | None = None,
+) -> ToolOutput:
+    """Return the text of `limit` pages from page `offset` (from 1) on, at most `room` bytes; at least a part of one page.
+
+    The child is held to reading, within what `effects` hide. `stops` says how often it was asked to stop, on a thread where no
+    KeyboardInterrupt comes. Raises ToolError for what cannot be read, and OSError.
+    """
+    from importlib.util import find_spec
+
+    size = os.fstat(file.fileno()).st_size
+    if find_spec("pypdf") is None:
+        return ToolOutput(
+            content=f"[PDF, {size:,} bytes; its text is not read: that takes the extra `pdf` of this program (pypdf)]",
+            output_bytes=size,
+        )
+    file.seek(0)
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    found = _read(file.fileno(), effects, commands, (offset, min(limit, MAX_PAGES), room), stops)
+    if found.error and not found.texts:
+        raise ToolError(f"{shown(path)} is a PDF whose text cannot be read: {found.error}.", code=ErrorCode.BINARY)
+    if not found.texts:
+        raise ToolError(f"offset {offset} is past the end ({found.pages} pages): {shown(path)}.", code=ErrorCode.RANGE)
+    return _output(found, size, room)
+
+
+def _read(
+    descriptor: int,
+    effects: Effects,
+    commands: CommandRunner,
+    wanted: tuple[int, int, int],
+    stops: Callable[[], int] | None,
+) -> PdfText:
+    from harness.process.command import CommandEnding, run_group
+    from harness.process.own_code import own_code
+    from harness.process.start import Launch, NotConfinedError, becoming, find_bash
+
+    environment = commands.environment
+    bash = find_bash(environment["PATH"].split(":"))
+    if not bash:
+        raise ToolError("A PDF is read by a process of its own, and there is no bash to start it.")
+    child = os.path.join(os.path.dirname(os.path.abspath(__file__)), _CHILD)
+    reader = replace(effects, write=(), named=(), entries=(), granted=(), network=False, sockets=False)
+    printed, complaints = _Printed(), _Printed()
+    try:
+        confinement = commands.walls.confinement(reader, _no_folder, ())
+    except NotConfinedError as error:
+        raise ToolError(f"Cannot confine what reads a PDF: {error.strerror}; nothing was read.") from None
+    try:
+        launch = Launch(
+            argv=becoming((sys.executable, *own_code().python_options(), "-c", _BEGIN, child, *map(str, wanted))),
+            executable=bash,
+            cwd="/",
+            environment=environment,
+            confine=None if confinement is None else confinement.enter,
+            prefix=() if confinement is None else confinement.prefix,
+            descriptors=() if confinement is None else confinement.descriptors,
+            input=descriptor,
+        )
+        ended = run_group(launch, seconds=SECONDS, output=printed, errors=complaints, stops=stops)
+    except NotConfinedError as error:
+        raise ToolError(f"Cannot confine what reads a PDF: {error.strerror}; nothing was read.") from None
+    finally:
+        if confinement is not None:
+            confinement.close()
+    if ended.ending is CommandEnding.INTERRUPTED:
+        raise KeyboardInterrupt
+    text = _said(bytes(printed.data))
+    if ended.ending is CommandEnding.TIMED_OUT:
+        return replace(text, error=f"it took more than {SECONDS:g} seconds")
+    if not text.error and not text.pages:
+        said = visible_line(complaints.data.decode("utf-8", "replace").strip()[-200:], 200)
+        return replace(text, error=f"the process that reads it ended ({ended.status}) {said}".rstrip())
+    return text
+
+
+def _no_folder() -> str:
+    raise ToolError("a reader has no folder to write")
+
+
+def _said(data: bytes) -> PdfText:
+    """Return what the child printed; whatever is none of its lines is left out."""
+    pages, error = 0, ""
+    texts: list[tuple[int, str]] = []
+    for value in _values(data):
+        match value:
+            case {"pages": int() as count}:
+                pages = max(count, 0)
+            case {"page": int() as number, "text": str() as text}:
+                texts.append((number, text))
+            case {"error": str() as said}:
+                error = visible_line(said, 300)
+            case _:
+                pass
+    return PdfText(pages=pages, texts=tuple(texts), error=error)
+
+
+def _values(data: bytes) -> Iterator[JsonValue]:
+    for line in data.split(b"\n"):
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+
+
+def _output(found: PdfText, size: int, room: int) -> ToolOutput:
+    parts: list[str] = []
+    last, cut = found.texts[0][0], False
+    for number, text in found.texts:
+        safe = "\n".join(visible(line.rstrip()) for line in text.splitlines()).strip("\n")
+        part = f"--- page {number} ---\n{safe or '[no text on this page]'}"
+        length = len(part.encode())
+        if length > room:
+            if parts:
+                break
+            part, cut = part.encode()[:room].decode("utf-8", "ignore"), True
+        parts.append(part)
+        last = number
+        room -= length + 1
+    more = last < found.pages
+    facts = [f"pages {found.texts[0][0]}-{last} of {found.pages}", f"PDF, {size:,} bytes", "text alone"]
+    if cut:
+        facts.append("this page is cut: it has more text than a result holds")
+    if found.error:
+        facts.append(f"then reading ended: {found.error}")
+    if more:
+        facts.append(f"continue with offset={last + 1}")
+    return ToolOutput(content="\n".join((*parts, f"[{'; '.join(facts)}]")), output_bytes=size, truncated=more or cut)

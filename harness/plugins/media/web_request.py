@@ -1,0 +1,239 @@
+"""One GET request to an address that was judged: names looked up once, addresses checked, bounded in size and time.
+
+INVARIANT: the connection goes to an address that was checked, whatever the name leads to a moment later. No cookies, no
+credentials, no proxy of the environment.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from harness.errors import ToolError
+from harness.plugins.media.web_address import WebAddress, redirected
+from harness.policy.hosts import HostPattern, address_problem
+from harness.record import Record
+from harness.text.visible import visible_line
+
+MOST_BYTES = 2_000_000
+"""Of a body, on the wire and decompressed; more of it is not read."""
+MOST_REDIRECTS = 5
+_BLOCK = 65_536
+_REDIRECTS = (301, 302, 303, 307, 308)
+_HEADERS = {
+    "User-Agent": "harness",
+    "Accept": "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1",
+    "Accept-Encoding": "gzip",
+    "Connection": "close",
+}
+
+
+class WebAnswer(Record):
+    """What came back."""
+
+    address: WebAddress
+    """The last one: redirects within the host are followed."""
+    status: int
+    media_type: str
+    """In small letters, without parameters; empty where none was named."""
+    charset: str
+    body: bytes
+    is_cut: bool
+    """Whether more came than is kept."""
+    leads_to: WebAddress | None = None
+    """A redirect to another host, which was not followed."""
+
+
+class Deadline:
+    """The moment at which a request ends, and what ends it then: a server that is slow in small pieces, too."""
+
+    def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
+        """Begin now."""
+        self.seconds = seconds
+        self._monotonic = monotonic
+        self._end = monotonic() + seconds
+        self.is_over = False
+
+    @property
+    def left(self) -> float:
+        """Seconds until then. Raises ToolError where none are left."""
+        left = self._end - self._monotonic()
+        if left <= 0 or self.is_over:
+            raise ToolError(self.words)
+        return left
+
+    @property
+    def words(self) -> str:
+        """What is said of a request that took longer."""
+        return f"The request took longer than {self.seconds:g} s, and was ended."
+
+    @contextmanager
+    def ends(self, connection: socket.socket) -> Iterator[None]:
+        """Shut a connection down when the time is over, whoever reads from it."""
+        twin = connection.dup()  # TLS takes the socket for itself; the connection is the same
+
+        def end() -> None:
+            self.is_over = True
+            try:
+                twin.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it has ended by itself
+
+        timer = threading.Timer(self.left, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            twin.close()
+
+
+def fetched(
+    address: WebAddress,
+    named: Sequence[HostPattern],
+    deadline: Deadline,
+    *,
+    wants: Callable[[str], bool],
+    trusted: ssl.SSLContext | None = None,
+) -> WebAnswer:
+    """Return what an address answers. `named` are the hosts that rules name. The body of a media type that is not wanted is
+    not read. `trusted` holds the certificates that count; None: the system's.
+
+    Raises ToolError for what cannot be fetched, or must not be.
+    """
+    for _ in range(MOST_REDIRECTS + 1):
+        try:
+            answer = _asked(address, named, deadline, wants, trusted)
+        except ToolError:
+            raise
+        except ssl.SSLCertVerificationError as error:
+            raise ToolError(
+                f"{address.place} has no valid certificate: {visible_line(error.verify_message, 200)}."
+            ) from None
+        except (OSError, http.client.HTTPException, zlib.error) as error:
+            if deadline.is_over or isinstance(error, TimeoutError):
+                raise ToolError(deadline.words) from None
+            said = visible_line(str(error) or type(error).__name__, 200)
+            raise ToolError(f"{address.place} could not be asked: {said}.") from None
+        if answer.leads_to is None or not address.is_same_place(answer.leads_to):
+            return answer
+        address = answer.leads_to
+    raise ToolError(f"{address.place} redirects more than {MOST_REDIRECTS} times; the last leads to {address.text}.")
+
+
+def looked_up(address: WebAddress, named: Sequence[HostPattern], deadline: Deadline) -> tuple[str, ...]:
+    """Return the addresses of a host, each of them checked. Raises ToolError where one must not be reached, or none is."""
+    found: list[str] = []
+    failed: list[str] = []
+
+    def look_up() -> None:
+        try:
+            infos = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+            found.extend(dict.fromkeys(str(info[4][0]) for info in infos))
+        except (OSError, UnicodeError) as error:
+            failed.append(str(error))
+
+    # In a thread of its own: the system's resolver waits as long as it likes, and no signal ends it.
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(deadline.left)
+    if thread.is_alive():
+        raise ToolError(deadline.words)
+    if not found:
+        said = visible_line(failed[0], 200) if failed else "it has no address"
+        raise ToolError(f"The host {address.host} was not found: {said}.")
+    for one in found:  # one that must not be reached is enough: nobody knows which the next answer names
+        if problem := address_problem(named, one, address.port):
+            raise ToolError(
+                f"{address.host} leads to an address that must not be reached: {problem} (built-in private-address). "
+                "Nothing was sent."
+            )
+    return tuple(found)
+
+
+def _asked(
+    address: WebAddress,
+    named: Sequence[HostPattern],
+    deadline: Deadline,
+    wants: Callable[[str], bool],
+    trusted: ssl.SSLContext | None,
+) -> WebAnswer:
+    connection = http.client.HTTPConnection(address.host, address.port)
+    plain = _connected(looked_up(address, named, deadline), address.port, deadline)
+    try:
+        with deadline.ends(plain):
+            if address.scheme == "https":
+                context = trusted or ssl.create_default_context()
+                connection.sock = context.wrap_socket(plain, server_hostname=address.host)
+            else:
+                connection.sock = plain
+            connection.request("GET", address.target, headers={"Host": address.place, **_HEADERS})
+            response = connection.getresponse()
+            answer = _answer(address, response, wants)
+            if deadline.is_over:  # what was shut down looks like an end
+                raise ToolError(deadline.words)
+            return answer
+    finally:
+        connection.close()
+        plain.close()
+
+
+def _connected(addresses: Sequence[str], port: int, deadline: Deadline) -> socket.socket:
+    """Return a connection to the first of these addresses that takes one. Raises OSError."""
+    problem: OSError = OSError("no address")
+    for one in addresses:
+        try:
+            return socket.create_connection((one, port), timeout=deadline.left)
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+def _answer(address: WebAddress, response: http.client.HTTPResponse, wants: Callable[[str], bool]) -> WebAnswer:
+    media_type = response.headers.get_content_type() if response.headers.get("Content-Type") else ""
+    charset = response.headers.get_content_charset() or ""
+    location = response.headers.get("Location")
+    leads_to = None
+    if response.status in _REDIRECTS and location:
+        try:
+            leads_to = redirected(address, location)
+        except ToolError as error:
+            raise ToolError(f"{address.place} redirects to what is no address: {error}") from None
+    body, is_cut = b"", False
+    if leads_to is None and wants(media_type):
+        body, is_cut = _body(response)
+    return WebAnswer(
+        address=address,
+        status=response.status,
+        media_type=media_type,
+        charset=charset,
+        body=body,
+        is_cut=is_cut,
+        leads_to=leads_to,
+    )
+
+
+def _body(response: http.client.HTTPResponse) -> tuple[bytes, bool]:
+    """Return a body decompressed, and whether it is cut. Raises ToolError for a coding that was not asked for."""
+    coding = (response.headers.get("Content-Encoding") or "identity").strip().lower()
+    if coding not in ("identity", "gzip", "x-gzip"):
+        raise ToolError(f"The answer is packed as {visible_line(coding, 50)}, which was not asked for.")
+    unpack = None if coding == "identity" else zlib.decompressobj(wbits=31)
+    kept, came = bytearray(), 0
+    while len(kept) <= MOST_BYTES and came <= MOST_BYTES:
+        block = response.read1(_BLOCK)
+        if not block:
+            if unpack is not None and not unpack.eof:
+                raise ToolError("The packed answer ended before its end.")
+            return bytes(kept), False
+        came += len(block)
+        kept += block if unpack is None else unpack.decompress(block, MOST_BYTES + 1 - len(kept))
+        if unpack is not None and unpack.eof:
+            return bytes(kept[:MOST_BYTES]), len(kept) > MOST_BYTES
+    return bytes(kept[:MOST_BYTES]), True

@@ -1,0 +1,307 @@
+"""GitHub Actions: what a run tells the job that it is in, by the three ways the runner has; reads no text of a model.
+
+The step summary ($GITHUB_STEP_SUMMARY), the outputs ($GITHUB_OUTPUT) and annotations (commands in the output): "Workflow
+commands for GitHub Actions" in GitHub's documentation. Wherever these variables are set, and without flags.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from harness.app.run.workflow_commands import CommandFence, Guarded, command, is_file, is_job
+from harness.paths import short_place
+from harness.record import Record, replace
+from harness.session.exits import is_soft
+from harness.terminal.console import complain
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.app.run.facts import ReportedCall, RunFacts
+    from harness.app.run.reported import ReportedRun
+    from harness.app.run.run_output import RunOutput
+
+MAX_SUMMARY_BYTES = 1024 * 1024
+"""Of a step's summary; the runner takes none that is longer."""
+LEAST_ROOM = 4096
+"""Bytes that must be left in a file of the runner's for anything to be added."""
+MAX_ANNOTATIONS = 10
+"""Of each level the runner shows ten of a step; this is the sum of ours."""
+MAX_MESSAGE = 500
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Annotation(Record):
+    """One line at the job's summary, with its place in a file where there is one."""
+
+    level: str
+    """`error`, `warning` or `notice`."""
+    title: str
+    message: str
+    file: str = ""
+    line: int | None = None
+
+
+class Appended(Record):
+    """A file of the runner's, opened before the run: nothing that runs later can put a link in its place."""
+
+    variable: str
+    descriptor: int
+    """-1 where it is not wanted (no name, or a device as /dev/null) or could not be opened."""
+    problem: str = ""
+
+
+def actions_from(environment: Mapping[str, str]) -> Actions | None:
+    """Return what the job is told with, or None outside of GitHub Actions (and what is compatible with it).
+
+    The files of the environment are opened here, to be called before anything of the model runs. One that cannot be
+    opened is told by `tell`.
+    """
+    if not is_job(environment):
+        return None
+    summary, outputs = _opened(environment, "GITHUB_STEP_SUMMARY"), _opened(environment, "GITHUB_OUTPUT")
+    if min(summary.descriptor, outputs.descriptor) >= 0 and os.path.sameopenfile(
+        summary.descriptor, outputs.descriptor
+    ):
+        os.close(summary.descriptor)
+        summary = replace(summary, descriptor=-1, problem="$GITHUB_STEP_SUMMARY and $GITHUB_OUTPUT are the same file")
+    return Actions(
+        summary=summary,
+        outputs=outputs,
+        workspace=environment.get("GITHUB_WORKSPACE", ""),
+    )
+
+
+class Actions:
+    """The job that a run is in. `tell` is for one run, `tell_all` for several; either once."""
+
+    def __init__(self, *, summary: Appended, outputs: Appended, workspace: str) -> None:
+        """Use `actions_from`."""
+        self.fence = CommandFence()
+        self._summary = summary
+        self._outputs = outputs
+        self._workspace = os.path.realpath(workspace) if os.path.isabs(workspace) else ""
+
+    def tell(self, reported: ReportedRun, *, output: RunOutput | None, code: int, with_answer: bool = False) -> str:
+        """Tell the job of a run that ended with the exit code `code`; return what went wrong, or an empty text.
+
+        Annotations go to stdout, behind the answer, where `output` takes them, else to stderr.
+        """
+        facts, result = reported.facts, reported.result
+        outputs = {
+            "end": _text(result.get("end")) or facts.stop,
+            "log-path": _text(result.get("log")),
+            "log-head": _text(result.get("head")),
+        }
+        return self._tell([reported], outputs, output=output, code=code, with_answer=with_answer)
+
+    def tell_all(self, runs: Sequence[ReportedRun], *, code: int, with_answer: bool = False) -> str:
+        """Tell the job of several runs, as of one step: their sums, and no log."""
+        return self._tell(runs, {}, output=None, code=code, with_answer=with_answer)
+
+    def _tell(
+        self,
+        runs: Sequence[ReportedRun],
+        outputs: Mapping[str, str],
+        *,
+        output: RunOutput | None,
+        code: int,
+        with_answer: bool,
+    ) -> str:
+        from harness.plugins.reports import run_report
+
+        report = run_report("md")
+        # A full summary is no failure of the run: it is a view, and others of the step filled it. The log has all of it.
+        problems = [_append(self._summary, lambda room: _fitting(report(runs, with_answer=with_answer), room), _noted)]
+        found = Annotations(self._workspace)
+        for one in runs:
+            found.add(one.facts)
+        problems.append(_annotate(found.chosen(), output))
+        problems.append(self._outputs.problem)
+        if any(problems) and is_soft(code):
+            code = 1
+        told = {**outputs, "exit-code": str(code), "refused": str(found.refused), "blocked": str(found.blocked)}
+        problems[-1] = _append(self._outputs, lambda _: "".join(_heredoc(*one) for one in told.items()).encode(), str)
+        return "; ".join(problem for problem in problems if problem)
+
+
+class Annotations:
+    """What is most worth knowing of some runs, gathered run by run; holds no more than it will say.
+
+    Blocks first, then refusals, limits and errors.
+    """
+
+    def __init__(self, workspace: str) -> None:
+        """`workspace` is the job's, resolved, to which places in policies are relative; a policy elsewhere has none."""
+        self.refused = 0
+        self.blocked = 0
+        self._workspace = workspace
+        self._kept: tuple[list[Annotation], ...] = ([], [], [])
+        self._count = 0
+
+    def add(self, facts: RunFacts) -> None:
+        """Take in a run."""
+        self.refused += facts.denied_count
+        self.blocked += facts.blocked_count
+        self._count += facts.refused_left_out
+        blocks, refusals, troubles = self._kept
+        for refused in facts.refused:
+            kept = blocks if refused.status == "blocked" else refusals
+            if self._has_room(kept):
+                kept.append(_of_refused(refused, self._workspace))
+        for limit in facts.limits:
+            if self._has_room(troubles):
+                troubles.append(Annotation(level="error", title="limit", message=limit))
+        for error in facts.errors:
+            if self._has_room(troubles):
+                troubles.append(_of_error(error.where, error.message))
+        if facts.answer_problem and self._has_room(troubles):
+            troubles.append(_of_error("answer", facts.answer_problem))
+
+    def _has_room(self, kept: list[Annotation]) -> bool:
+        """Count one more; say whether it is to be kept."""
+        self._count += 1
+        return len(kept) < MAX_ANNOTATIONS
+
+    def chosen(self) -> list[Annotation]:
+        """Return at most MAX_ANNOTATIONS; where there are more, the last says how many."""
+        kept = [one for some in self._kept for one in some]
+        if self._count <= MAX_ANNOTATIONS:
+            return kept
+        shown = kept[: MAX_ANNOTATIONS - 1]
+        more = f"{self._count - len(shown)} more are in the step summary, or in the log."
+        return [*shown, Annotation(level="notice", title="harness", message=more)]
+
+
+def _of_error(where: str, message: str) -> Annotation:
+    return Annotation(level="error", title="error", message=f"{where}: {message}")
+
+
+def _of_refused(refused: ReportedCall, workspace: str) -> Annotation:
+    blocked = refused.status == "blocked"
+    told = f"{refused.tool}: {refused.summary} [{refused.decision}: {short_place(refused.by)}]"
+    return Annotation(
+        level="error" if blocked else "warning",
+        title="blocked" if blocked else "refused",
+        message=f"{told} {refused.reason}",
+        file=_within(refused.file, workspace),
+        line=refused.line,
+    )
+
+
+def _within(path: str, workspace: str) -> str:
+    """Return `path` relative to the job's workspace, or nothing if it lies elsewhere."""
+    if not workspace or not path or "\0" in path:
+        return ""
+    real = os.path.realpath(path)
+    return real[len(workspace) + 1 :] if real.startswith(f"{workspace.rstrip('/')}/") else ""
+
+
+def _annotate(annotations: Sequence[Annotation], output: RunOutput | None) -> str:
+    """Write them where the runner reads them, outside of every fence; return what went wrong."""
+    lines = [_line_of(one) for one in annotations]
+    if output is not None and output.takes_commands:
+        output.commands("".join(f"{line}\n" for line in lines))
+        return ""
+    try:
+        for line in lines:
+            _to_stderr(line)
+    except (OSError, ValueError):
+        return "the annotations cannot be written"
+    return ""
+
+
+def _line_of(one: Annotation) -> str:
+    place = {"file": one.file, "line": str(one.line) if one.file and one.line is not None else ""}
+    properties = {**place, "title": f"harness: {one.title}" if one.title != "harness" else one.title}
+    return command(one.level, visible_line(one.message, MAX_MESSAGE), {k: _sayable(v) for k, v in properties.items()})
+
+
+def _noted(what: str) -> str:
+    """Say on stderr what is no problem; return the empty text, for none."""
+    complain(f"{what}; this run is left out of it")
+    return ""
+
+
+def _to_stderr(line: str) -> None:
+    if isinstance(sys.stderr, Guarded):
+        sys.stderr.write_command(line)
+    else:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def _opened(environment: Mapping[str, str], variable: str) -> Appended:
+    path = environment.get(variable, "")
+    if not path:
+        return Appended(variable=variable, descriptor=-1)
+    try:
+        descriptor = os.open(path, _FLAGS, 0o600)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        linked = isinstance(error, OSError) and error.errno == errno.ELOOP
+        why = "it is a link" if linked else getattr(error, "strerror", None) or str(error)
+        return Appended(variable=variable, descriptor=-1, problem=f"${variable} cannot be written: {why}")
+    if is_file(descriptor):
+        return Appended(variable=variable, descriptor=descriptor)
+    is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
+    os.close(descriptor)
+    problem = "" if is_device else f"${variable} cannot be written: it is no regular file"
+    return Appended(variable=variable, descriptor=-1, problem=problem)
+
+
+def _append(file: Appended, content: Callable[[int], bytes], on_full: Callable[[str], str]) -> str:
+    """Append what `content` gives for the room that is left, on a line of its own, and close; return what went wrong.
+
+    Where no room is left, that is what `on_full` makes of it.
+    """
+    if file.descriptor < 0:
+        return file.problem
+    try:
+        size = os.fstat(file.descriptor).st_size
+        if size > MAX_SUMMARY_BYTES - LEAST_ROOM:
+            return on_full(f"${file.variable} is full: {size} bytes stand in it")
+        data = (b"\n" if size else b"") + content(MAX_SUMMARY_BYTES - size - 1)
+        while data:
+            data = data[os.write(file.descriptor, data) :]
+    except OSError as error:
+        return f"${file.variable} cannot be written: {error.strerror}"
+    finally:
+        os.close(file.descriptor)
+    return ""
+
+
+def _fitting(blocks: Iterator[str], room: int) -> bytes:
+    """Return as many whole blocks as fit into `room` bytes; where some are left out, a line that says so."""
+    note = "\n\n*{} more {} of this report left out: a step summary holds 1 MiB. The log has all of it.*\n"
+    kept: list[bytes] = []
+    left = room - len(note) - 40
+    missing = 0
+    for block in blocks:
+        data = block.encode("utf-8", "backslashreplace")
+        if missing or len(data) > left:
+            missing += 1
+            continue
+        kept.append(data)
+        left -= len(data)
+    if missing and room > len(note) + 40:
+        kept.append(note.format(missing, "part is" if missing == 1 else "parts are").encode())
+    return b"".join(kept)
+
+
+def _heredoc(name: str, value: str) -> str:
+    """Return an output as the runner's file takes it, between delimiters that no value can hold (they are random)."""
+    delimiter = f"harness_{os.urandom(16).hex()}"
+    return f"{name}<<{delimiter}\n{_sayable(value)}\n{delimiter}\n"
+
+
+def _sayable(text: str) -> str:
+    """Return `text` without what UTF-8 cannot say: the bytes of a file's name that are none."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,242 @@
+"""The report as Markdown, for a step summary or a comment. Text of a run is only ever read: none of it becomes markup.
+
+INVARIANT: what the model, a file or a policy wrote stands in `code()`, whose every character that means something in
+Markdown or HTML is a numeric character reference (CommonMark 6.2: these are literal text, never structure), inside a
+<code> element, in which GitHub links no mention, issue or commit; or in `fenced()`, behind a fence longer than any in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.app.run.facts import MOST_TOML, ReportedCall, RunFacts
+from harness.app.run.reported import (
+    MOST_ANSWER,
+    ReportedRun,
+    answered_words,
+    cut_words,
+    place,
+)
+from harness.text.visible import visible, visible_line
+
+MOST_BYTES = 1_000_000
+"""Of a report: a step summary of GitHub may have 1 MiB (1,048,576 bytes), and is dropped whole where it has more."""
+MOST_ROWS = 200
+"""Of each table of a run."""
+MOST_RUNS = 1_000
+"""Of the table of runs."""
+
+_UNSAFE = re.compile(r"[^\w .,/=+()%;'-]|_", re.ASCII)
+_WWW = re.compile(r"(?i)(?<=www)\.")
+_TICKS = re.compile("`+")
+
+
+def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
+    """Yield the report in blocks; under MOST_BYTES in all, and it says so where something had to be left out.
+
+    INVARIANT: the report can end behind any block, and what is added there stands in nothing that a block began.
+    """
+    room = MOST_BYTES - 1_000
+    for block in _blocks(runs, with_answer=with_answer):
+        room -= len(block.encode("utf-8", "backslashreplace"))
+        if room < 0:
+            yield "\n**The rest of this report is left out: it would be too long. The log has all of it.**\n"
+            return
+        yield block
+
+
+def code(text: str, width: int = 200) -> str:
+    """Return Markdown of any text on one line, in a <code> element; nothing for nothing."""
+    if not text:
+        return ""
+    shown = visible_line(text, width)
+    return f"<code>{_escaped(shown)}</code>"
+
+
+def fenced(text: str, info: str, most: int) -> str:
+    """Return a code block that nothing in `text` can close; of more than `most` characters the beginning, and it says so."""
+    shown = visible(text[:most])
+    longest = max((len(run) for run in _TICKS.findall(shown)), default=0)
+    fence = "`" * max(3, longest + 1)
+    more = cut_words(text, most)
+    return f"{fence}{info}\n{shown}\n{fence}\n" + (f"\n{more}.\n" if more else "")
+
+
+def _escaped(shown: str) -> str:
+    # `.` is left for reading, but for the one place where it makes a link (GFM 6.9, extended autolinks).
+    return _WWW.sub("&#46;", _UNSAFE.sub(_reference, shown))
+
+
+def _reference(found: re.Match[str]) -> str:
+    char = found.group()
+    return f"&#{ord(char)};" if char.isascii() else char
+
+
+def _blocks(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
+    if len(runs) == 1:
+        yield from _one(runs[0], "## ", with_answer=with_answer)
+        return
+    yield from _table_of_runs(runs)
+    for run in sorted(runs, key=lambda one: one.is_done):  # what went wrong first: it is what the room must suffice for
+        yield f"\n### {code(run.name, 80) or 'run'}\n"
+        yield from _one(run, "", with_answer=with_answer)
+
+
+def _table_of_runs(runs: Sequence[ReportedRun]) -> Iterator[str]:
+    done = sum(1 for run in runs if run.exit_code == 0)
+    yield f"## harness: {done:,} of {len(runs):,} runs done, nothing refused\n"
+    yield "\n| run | exit code | end | denied | blocked | files changed | cost |\n|---|---|---|---|---|---|---|\n"
+    for run in sorted(runs, key=lambda one: one.exit_code == 0)[:MOST_RUNS]:
+        facts = run.facts
+        cells = [code(run.name, 80), _number(run.exit_code), code(run.end_words, 80), str(facts.denied_count)]
+        cells += [str(facts.blocked_count), str(len(facts.changed) + facts.changed_left_out), run.cost_words]
+        yield f"| {' | '.join(cells)} |\n"
+    if len(runs) > MOST_RUNS:
+        yield f"\n{len(runs) - MOST_RUNS:,} more runs are not listed.\n"
+
+
+def _one(run: ReportedRun, mark: str, *, with_answer: bool) -> Iterator[str]:
+    facts = run.facts
+    if mark:
+        yield f"{mark}harness: {_headline(run)}\n"
+    else:
+        yield f"\n**{_headline(run)}**\n"
+    if facts.started.dry_run:
+        yield "\n**Dry run: calls were judged, and none was run.**\n"
+    if facts.started.plan:
+        yield "\n**Plan mode lay over the policy: only what reads was run.**\n"
+    if detail := run.detail(with_answer=with_answer):
+        yield f"\n{code(detail, 1_000)}\n"
+    yield from _figures(run)
+    yield from _refusals(facts)
+    yield from _notes(run, with_answer=with_answer)
+    yield from _changes(run)
+    yield from _log(run)
+    if with_answer and run.text("answer"):
+        answer = fenced(run.text("answer"), "text", MOST_ANSWER)
+        yield f"\n<details><summary>The model's answer, as it wrote it</summary>\n\n{answer}\n</details>\n"
+
+
+def _headline(run: ReportedRun) -> str:
+    facts = run.facts
+    refused = f", {facts.denied_count:,} denied" if facts.denied_count else ""
+    blocked = f", {facts.blocked_count:,} blocked" if facts.blocked_count else ""
+    end = run.end_words
+    return f"{end if run.ended_in_own_words else code(end)}{refused}{blocked} (exit code {_number(run.exit_code)})"
+
+
+def _figures(run: ReportedRun) -> Iterator[str]:
+    facts = run.facts
+    told = ", ".join(f"{count:,} {name}" for name, count in facts.decisions.items() if count and name != "none")
+    invalid, not_run = (facts.counts.get(f"status_{name}", 0) for name in ("invalid", "not_run"))
+    told = f"{told}; {invalid:,} not valid".removeprefix("; ") if invalid else told
+    told = f"{told}; {not_run:,} not run".removeprefix("; ") if not_run else told
+    usage = facts.usage
+    cached = f" ({usage.cached_tokens:,} of them cached)" if usage.cached_tokens else ""
+    rows = {
+        "calls": f"{facts.counts.get('calls', 0):,}{f' ({told})' if told else ''}",
+        "turns": f"{facts.turns:,}",
+        "tokens": f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out",
+        "cost": run.cost_words,
+        "helpers": f"{len(facts.helpers.of(facts.session)) or ''}",
+        "time": "" if facts.seconds is None else f"{facts.seconds:,.1f} s",
+        "model": code(run.text("model") or facts.started.model),
+        "policy": f"{code(facts.started.policy)} {code(facts.started.policy_sha256[:12])}".strip(),
+        "confinement": code(facts.started.confinement),
+        "commit": code(facts.started.git_head[:12]),
+        "harness": code(facts.started.harness),
+        "replayed from": code(facts.started.replay),
+    }
+    yield "\n| | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in rows.items() if value)
+
+
+def _refusals(facts: RunFacts) -> Iterator[str]:
+    refused = facts.refused
+    if not refused:
+        return
+    count = facts.denied_count + facts.blocked_count
+    yield f"\n### Refused ({count:,})\n"
+    yield "\n| call | tool | what | status | rule | where | why |\n|---|---|---|---|---|---|---|\n"
+    for one in refused[:MOST_ROWS]:
+        yield f"| {' | '.join(_refusal_cells(one))} |\n"
+    if len(refused) > MOST_ROWS:
+        yield f"\n{len(refused) - MOST_ROWS:,} more refusals are not listed here; the log has them.\n"
+    yield from _advice(refused)
+
+
+def _refusal_cells(one: ReportedCall) -> tuple[str, ...]:
+    nobody = answered_words(one.answered_by, one.decision)
+    why = code(one.reason, 300) + (f" ({code(nobody, 80)})" if nobody else "")
+    rule = code(one.rule or one.source, 80)
+    where = code(place(one.file, one.line), 80)
+    call = code(one.name, 40)
+    return call, code(one.tool, 40), code(one.summary, 200), one.status, rule, where, why
+
+
+def _advice(refused: Sequence[ReportedCall]) -> Iterator[str]:
+    tomls: dict[str, list[ReportedCall]] = {}
+    for one in refused:
+        if one.advice_toml:
+            tomls.setdefault(one.advice_toml, []).append(one)
+    if tomls:
+        think = "Add one only if you want every later run to do this without being asked."
+        yield f"\nRules that would allow refused calls (nothing was applied). {think}\n"
+    for toml, ones in [*tomls.items()][:MOST_ROWS]:
+        calls = ", ".join(code(one.name, 40) for one in ones[:10]) + (", ..." if len(ones) > 10 else "")
+        rule = fenced(toml.rstrip(), "toml", MOST_TOML)
+        yield f"\n<details><summary>A rule for call {calls}</summary>\n\n{rule}\n</details>\n"
+    if len(tomls) > MOST_ROWS:
+        yield f"\n{len(tomls) - MOST_ROWS:,} more rules are not listed.\n"
+    whys = [one for one in refused if one.advice_why]
+    for index, one in enumerate(whys[:MOST_ROWS]):
+        start = "" if index else "\n"
+        yield f"{start}- Call {code(one.name, 40)}: no rule is proposed: {code(one.why_no_rule, 300)}\n"
+    if len(whys) > MOST_ROWS:
+        yield f"\n{len(whys) - MOST_ROWS:,} more calls for which no rule is proposed are not listed.\n"
+
+
+def _notes(run: ReportedRun, *, with_answer: bool) -> Iterator[str]:
+    facts = run.facts
+    notes = [f"{what}: {code(told, 700)}" for what, told in run.troubles(with_answer=with_answer)]
+    unknown = [one for one in facts.calls if one.status == "unknown"]
+    notes += [f"call {code(one.name, 40)} was begun, and its end is not known" for one in unknown[:MOST_ROWS]]
+    notes += run.left_out
+    if notes:
+        yield "\n### Notes\n\n" + "".join(f"- {note}\n" for note in notes)
+
+
+def _changes(run: ReportedRun) -> Iterator[str]:
+    facts = run.facts
+    changed = facts.changed
+    if changed:
+        yield f"\n### Files changed ({len(changed) + facts.changed_left_out:,})\n"
+        yield "\n| file | SHA-256 before (its beginning) | after | calls |\n|---|---|---|---|\n"
+    for one in changed[:MOST_ROWS]:
+        calls = ", ".join(str(call)[:30] for call in one.calls[:10]) + (", ..." if len(one.calls) > 10 else "")
+        path = _inside(one.path, facts.started.workspace)
+        cells = (code(path, 300), _digest(one.before_sha256), _digest(one.after_sha256), code(calls, 200))
+        yield f"| {' | '.join(cells)} |\n"
+    if len(changed) > MOST_ROWS:
+        yield f"\n{len(changed) - MOST_ROWS:,} more files are not listed here; the log has them.\n"
+    if told := run.unrecorded_changes:
+        yield f"\n{told}\n"
+
+
+def _digest(sha256: str | None) -> str:
+    return code(sha256[:12], 12) if sha256 else "none"
+
+
+def _inside(path: str, workspace: str) -> str:
+    return path.removeprefix(workspace + "/") if workspace.startswith("/") else path
+
+
+def _log(run: ReportedRun) -> Iterator[str]:
+    records = run.result.get("records")
+    count = f", {records:,} records" if type(records) is int else ""
+    head = f", head {code(run.text('head'), 80)}" if run.text("head") else ""
+    yield f"\nLog: {code(run.text('log'), 500) or 'none'}{count}{head}.\n"
+
+
+def _number(value: int | None) -> str:
+    return "not known" if value is None else str(value)

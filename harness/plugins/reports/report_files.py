@@ -1,0 +1,195 @@
+"""The report files of unattended runs: checked before the run, written whole or not at all after it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from harness.app.run.reported import ReportedRun
+from harness.errors import LogError, UsageError
+from harness.files.folders import open_to_list
+from harness.paths import is_within
+from harness.plugins.reports import RUN_REPORTS, run_report
+from harness.record import Record
+from harness.safe_files import NEW_FILE, name_beside, replace_file, sync_names
+from harness.session.own_folders import output_path
+
+if TYPE_CHECKING:
+    from harness.app.run.facts import RunFacts
+
+
+_BESIDE = re.compile(r"\.(torn(\.[0-9]+)?|head(\.sig)?)\Z")
+"""What stands behind a log's name in that of what is kept beside it: torn bytes, a signed head, its signature."""
+_RECORD = re.compile(rb'"(prev|head)":\s?"[0-9a-f]{64}"')
+_LOOKED_AT = 1 << 20
+"""Bytes of a file that are looked at."""
+
+
+def why_not(target: str, logs: Sequence[str] = ()) -> str:
+    """Return what speaks against writing a file at `target` (absolute, links followed), or nothing.
+
+    `logs` are logs that are known; any other that is there is known by its name or by what it holds.
+    """
+    if _is_beside(target, logs):
+        return "it belongs to an action log, and is never written over"
+    try:
+        status = os.stat(target)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"it cannot be written: {error.strerror}"
+    if not stat.S_ISREG(status.st_mode):
+        return "it is not a regular file"
+    if any(_is_same(target, log) for log in logs) or _is_record(target):
+        return "it is or holds records of an action log, and is never written over"
+    return ""
+
+
+def _is_beside(target: str, logs: Sequence[str]) -> bool:
+    """Say whether a path is that of what is kept beside a log: one of these, or any `*.jsonl`."""
+    found = _BESIDE.search(target)
+    log = target[: found.start()] if found else ""
+    return log.endswith(".jsonl") or log in map(os.path.realpath, logs)
+
+
+def _is_same(target: str, log: str) -> bool:
+    try:
+        return os.path.samefile(target, log)
+    except OSError:
+        return False
+
+
+def _is_record(path: str) -> bool:
+    """Say whether a file holds records of a log, or notes of heads, whatever stands before them.
+
+    A `*.jsonl` that does not begin with an object is taken for a log that was garbled. A view that was written earlier may
+    be written over: none of its lines is a record.
+    """
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_LOOKED_AT)
+    except OSError:
+        return True  # it is there, and nobody can say what it is
+    if _RECORD.search(start):
+        return True
+    return bool(start) and path.endswith(".jsonl") and not start.startswith(b"{")
+
+
+class _Target(Record):
+    """A file that a report goes to."""
+
+    form: str
+    given: str
+    """As the flag names it."""
+    folder: int
+    """A descriptor of its folder. INVARIANT: what a run does to the folders on the way does not move the report elsewhere."""
+    name: str
+
+
+class Reports:
+    """The reports that `--report FORM:FILE` asks for."""
+
+    def __init__(
+        self,
+        given: Sequence[str],
+        *,
+        with_answer: bool = False,
+        keep_from: Sequence[str] = (),
+        folders: Sequence[str] = (),
+    ) -> None:
+        """Check every file, so that what cannot be written is known before anything is paid for.
+
+        `keep_from` are files and folders that must not be written to: the log, what the run reads, the harness's own state.
+        No link in `folders` is followed. Raises UsageError for an unknown form, a folder that is not there, a file that is
+        named twice, that cannot be written, or that is or holds a record of what was done.
+        """
+        self._with_answer = with_answer
+        self._targets: list[_Target] = []
+        seen: set[str] = set()
+        for one in given:
+            form, path = _split(one)
+            real = output_path(path, folders, shown_as=f"--report {one}")
+            if real in seen:
+                raise UsageError(f"--report {one}: the file is named twice")
+            seen.add(real)
+            _check_harmless(one, real, keep_from)
+            self._targets.append(_opened(form, one, real))
+
+    def write(self, runs: Sequence[ReportedRun]) -> str:
+        """Write every report; return what went wrong, in a line, or nothing. Done again, the later ones take the place."""
+        return "; ".join(problem for target in self._targets if (problem := self._write(target, runs)))
+
+    def _write(self, target: _Target, runs: Sequence[ReportedRun]) -> str:
+        try:
+            _put(target, run_report(target.form)(runs, with_answer=self._with_answer))
+        except (OSError, LogError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            return f"the report {target.given} cannot be written: {why}"
+        except Exception as error:  # noqa: BLE001 - a bug in a report must not change what the run came to
+            return f"the report {target.given} cannot be made: {error!r}"
+        return ""
+
+
+def facts_of_log(path: str) -> RunFacts:
+    """Return the facts of the session that began last in the log at `path`, as far as the log can be read.
+
+    A line that is no record ends the reading, and counts as one that could not be understood. Raises LogError for a file
+    that cannot be read.
+    """
+    from harness.app.run.facts import FACT_KINDS, RunFacts
+    from harness.log.reader import records
+
+    facts, begun, stopped = RunFacts(), False, list[int]()
+    for record in records(path, FACT_KINDS, stopped=stopped.append):
+        if record["kind"] == "session_started" and begun:
+            facts = RunFacts()
+        begun = begun or record["kind"] == "session_started"
+        facts.record(record)
+    facts.odd += len(stopped)
+    return facts
+
+
+def _split(given: str) -> tuple[str, str]:
+    form, colon, path = given.partition(":")
+    if form not in RUN_REPORTS or not colon:
+        raise UsageError(f"--report {given}: a report is FORM:FILE, and FORM one of {', '.join(RUN_REPORTS)}")
+    if not path:
+        raise UsageError(f"--report {given}: the file is missing")
+    return form, path
+
+
+def _check_harmless(given: str, real: str, keep_from: Iterable[str]) -> None:
+    """Raise UsageError where writing there would destroy something, or cannot work."""
+    for kept in keep_from:
+        if kept and is_within(real, os.path.realpath(kept)):
+            raise UsageError(
+                f"--report {given}: that is the action log, what the run is made of, or one of the harness's own files"
+            )
+    why = why_not(real)
+    if why:
+        raise UsageError(f"--report {given}: {why}")
+
+
+def _opened(form: str, given: str, real: str) -> _Target:
+    """Return the file with its folder opened; a file is made there and removed, so that a full or read-only disk shows now."""
+    folder, name = os.path.split(real)
+    descriptor = -1
+    try:
+        descriptor = open_to_list(folder)
+        part = name_beside(name)
+        os.close(os.open(part, NEW_FILE, 0o600, dir_fd=descriptor))
+        os.unlink(part, dir_fd=descriptor)
+    except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        raise UsageError(f"--report {given} cannot be written: {folder}: {error.strerror}") from None
+    return _Target(form=form, given=given, folder=descriptor, name=name)
+
+
+def _put(target: _Target, pieces: Iterable[str]) -> None:
+    """Write a file in UTF-8, lone surrogates as escapes. Raises OSError."""
+    replace_file(target.name, (piece.encode("utf-8", "backslashreplace") for piece in pieces), target.folder)
+    sync_names(target.folder)

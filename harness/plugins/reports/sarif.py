@@ -1,0 +1,222 @@
+"""The report as SARIF 2.1.0: a result a refusal, a rule for each rule of the policy that refused.
+
+SARIF: OASIS Standard, 27 March 2020. One `run` for all: GitHub takes 20 of a file, and shows the first 5,000 results. In
+messages `[text](target)` is a link and braces are placeholders (3.11.5, 3.11.6): all four characters are written as escapes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from harness import __version__
+from harness.actions import JsonValue
+from harness.app.run.facts import ReportedCall
+from harness.app.run.reported import (
+    DIVERGED,
+    ReportedRun,
+    answered_words,
+    place,
+)
+from harness.paths import is_within, short_place
+from harness.text.visible import visible, visible_line
+
+MOST_RESULTS = 5_000
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_SOURCE_ROOT = "%SRCROOT%"
+"""What stands for the folder that paths are relative to: by convention the root of the checkout."""
+_MARKUP = re.compile(r"[\[\]{}]")
+_RESERVED = re.compile(rb"[^A-Za-z0-9._~/-]")
+
+
+def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
+    """Yield the report; of more than MOST_RESULTS refusals the first, and it says how many are left out."""
+    rules = _Rules()
+    results: list[JsonValue] = []
+    left_out = 0
+    for index, run in enumerate(runs):
+        left_out += run.facts.refused_left_out
+        for one in run.facts.refused:
+            if len(results) < MOST_RESULTS:
+                results.append(_result(one, run, rules, index if len(runs) > 1 else None))
+            else:
+                left_out += 1
+    invocations = [_invocation(run, with_answer=with_answer) for run in runs]
+    if left_out and invocations:
+        told = f"{left_out:,} more refusals are not listed here; the logs have them."
+        _notify(invocations[0], "warning", told)
+    driver: dict[str, JsonValue] = {
+        "name": "harness",
+        "version": __version__,
+        "informationUri": f"pkg:pypi/permission-harness@{__version__}",
+        "rules": list(rules.described),
+    }
+    told_of: dict[str, JsonValue] = {
+        "tool": {"driver": driver},
+        "invocations": list(invocations),
+        "originalUriBaseIds": {_SOURCE_ROOT: {"description": {"text": "The workspace of the run."}}},
+        "results": results,
+        "columnKind": "unicodeCodePoints",
+        "properties": {"resultsLeftOut": left_out},
+    }
+    yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [told_of]}, indent=1)
+    yield "\n"
+
+
+class _Rules:
+    """The rules that refused, each once."""
+
+    def __init__(self) -> None:
+        self.described: list[JsonValue] = []
+        self._places: dict[tuple[str, str, int | None], int] = {}
+        self._ids: list[str] = []
+
+    def of(self, one: ReportedCall) -> tuple[str, int]:
+        """Return the id of the rule that refused, and its index."""
+        name = one.rule or one.source or "unknown"
+        key = (name, one.file, one.line)
+        if key not in self._places:
+            self._places[key] = len(self._ids)
+            where = place(one.file, one.line)
+            known = f"{name} ({where})" if name in self._ids or not one.rule else name
+            identity, said = _message(known, 200), _message(name, 200)
+            if identity in self._ids:
+                identity = f"{identity} {len(self._ids)}"
+            self._ids.append(identity)
+            self.described.append(
+                {
+                    "id": identity,
+                    # What only says the id again is left out (3.49.7).
+                    **({"name": said} if said != identity else {}),
+                    "shortDescription": {"text": _message(one.reason or name, 500)},
+                    # GitHub wants these two.
+                    "fullDescription": {"text": _message(one.reason or name, 1_000)},
+                    "help": {"text": _message(f"Decided by {short_place(one.by) or known}.", 500)},
+                    "defaultConfiguration": {"level": "error" if one.status == "blocked" else "warning"},
+                    "properties": {"file": one.file, "line": one.line, "layer": one.layer},
+                }
+            )
+        index = self._places[key]
+        return self._ids[index], index
+
+
+def _result(one: ReportedCall, run: ReportedRun, rules: _Rules, invocation: int | None) -> JsonValue:
+    identity, index = rules.of(one)
+    nobody = answered_words(one.answered_by, one.decision)
+    text = f"{one.tool} was {one.status} by {short_place(one.by) or identity}: {one.reason}{f' ({nobody})' if nobody else ''}"
+    what = f" Call: {one.summary}" if one.summary else ""
+    properties: dict[str, JsonValue] = {"call": one.number, "decision": one.decision, "part": one.part, "run": run.name}
+    if one.helper is not None:
+        properties["helper"] = one.helper
+    if one.advice_toml:
+        properties["advice"] = one.advice_toml
+    if one.advice_why:
+        properties["adviceWhy"] = one.advice_why
+    result: dict[str, JsonValue] = {
+        "ruleId": identity,
+        "ruleIndex": index,
+        "level": "error" if one.status == "blocked" else "warning",
+        "message": {"text": _message(f"{text.rstrip('.')}.{what}", 1_500)},
+        "locations": _locations(one, run),
+        # The same refusal of the same call is the same result in the next run.
+        "partialFingerprints": {"refusal/v1": _fingerprint(one)},
+        "properties": properties,
+    }
+    if invocation is not None:
+        result["provenance"] = {"invocationIndex": invocation}
+    return result
+
+
+def _fingerprint(one: ReportedCall) -> str:
+    seen = json.dumps([one.tool, one.rule or short_place(one.by), one.part, one.summary])
+    return hashlib.sha256(seen.encode("ascii")).hexdigest()
+
+
+def _locations(one: ReportedCall, run: ReportedRun) -> list[JsonValue]:
+    """Return where a refusal is shown: the file in the workspace that it is about, else the place in the policy."""
+    if one.touched:
+        return [_location(_relative(one.touched), None, is_relative=True)]
+    if not one.file:
+        return []
+    workspace = run.facts.started.workspace
+    if workspace.startswith("/") and is_within(one.file, workspace) and one.file != workspace:
+        return [_location(_relative(one.file[len(workspace.rstrip("/")) + 1 :]), one.line, is_relative=True)]
+    uri = f"file://{_quoted(one.file)}" if one.file.startswith("/") else _relative(one.file)
+    return [_location(uri, one.line, is_relative=False)]
+
+
+def _location(uri: str, at: int | None, *, is_relative: bool) -> JsonValue:
+    artifact: dict[str, JsonValue] = {"uri": uri}
+    if is_relative:
+        artifact["uriBaseId"] = _SOURCE_ROOT
+    physical: dict[str, JsonValue] = {"artifactLocation": artifact}
+    if at is not None and at >= 1:
+        physical["region"] = {"startLine": at}
+    return {"physicalLocation": physical}
+
+
+def _relative(path: str) -> str:
+    """Return a relative reference (RFC 3986, 4.2): no part of it can pass for a scheme or a host."""
+    return _quoted(path.lstrip("/")) or "."
+
+
+def _quoted(path: str) -> str:
+    """Return a path with all but what RFC 3986 calls unreserved (2.3) percent-encoded."""
+    encoded = path.encode("utf-8", "surrogatepass")
+    return _RESERVED.sub(lambda found: b"%%%02X" % found.group()[0], encoded).decode("ascii")
+
+
+def _invocation(run: ReportedRun, *, with_answer: bool) -> dict[str, JsonValue]:
+    facts = run.facts
+    properties: dict[str, JsonValue] = {
+        "run": run.name,
+        "end": run.text("end") or facts.stop,
+        "harness": facts.started.harness,
+        "commit": facts.started.git_head,
+        "dryRun": facts.started.dry_run,
+        "plan": facts.started.plan,
+        "session": facts.session,
+        "log": run.text("log"),
+        "logHead": run.text("head"),
+        "records": run.result.get("records"),
+        "cost": run.result.get("cost"),
+        "calls": dict(facts.counts),
+        "filesChanged": [
+            {"path": one.path, "before": one.before_sha256, "after": one.after_sha256} for one in facts.changed
+        ],
+    }
+    if answer := run.answer(with_answer=with_answer):
+        properties["answer"] = visible(answer)
+    told: dict[str, JsonValue] = {"executionSuccessful": run.is_done, "properties": properties}
+    code = run.exit_code
+    if code is not None:
+        told |= {"exitCode": code, "exitCodeDescription": run.end_words}
+    if moment := run.began:
+        told["startTimeUtc"] = moment
+    _notify_all(told, run, with_answer=with_answer)
+    return told
+
+
+def _notify_all(invocation: dict[str, JsonValue], run: ReportedRun, *, with_answer: bool) -> None:
+    for what, told in run.troubles(with_answer=with_answer):
+        _notify(invocation, "warning" if what == DIVERGED else "error", f"{what}: {told}")
+    if not run.is_done:
+        detail = run.detail(with_answer=with_answer)
+        _notify(invocation, "error", f"{run.end_words}{f': {detail}' if detail else ''}")
+    for left_out in run.left_out:
+        _notify(invocation, "warning", left_out)
+    if unrecorded := run.unrecorded_changes:
+        _notify(invocation, "note", unrecorded)
+
+
+def _notify(invocation: dict[str, JsonValue], level: str, text: str) -> None:
+    told = invocation.setdefault("toolExecutionNotifications", [])
+    if isinstance(told, list):
+        told.append({"level": level, "message": {"text": _message(text, 2_000)}})
+
+
+def _message(text: str, width: int) -> str:
+    """Return one line in which nothing is a link or a placeholder; never empty."""
+    return _MARKUP.sub(lambda found: f"\\x{ord(found.group()):02x}", visible_line(text, width)) or "(nothing)"

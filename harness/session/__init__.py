@@ -1,0 +1,16 @@
+"""A session: what it is made of, and what every front end needs of it.
+
+Read these first:
+    parts.py            puts a session together: policy, tools, log, approver, model
+    state.py            the folders of the program; own_folders.py keeps them out of reach of commands
+    policies.py         the policies in force; trust.py asks about those of a workspace
+    session_log.py      opens and closes the action log
+    config/             the settings of a person
+    extensions/         tools, servers, hooks and approvers that a configuration adds
+    work_folders/       folders for tasks, and for helpers that change files
+
+Then: system_prompt, kept_grants, environment_secrets (what to mask), chosen_tools, delegated_work (helpers), signals, exits
+(every exit code), waiting (questions that wait for a person at another terminal).
+
+Not here: what draws or reads keys (terminal/), the commands (app/), features (plugins/).
+"""

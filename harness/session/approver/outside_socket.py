@@ -1,0 +1,121 @@
+"""A question put to a program that listens at a Unix socket: a connection for each, a line out, a line in."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+import time
+from collections.abc import Callable
+
+from harness.errors import UsageError
+from harness.gate.approval import Approval, nobody
+from harness.session.approver.outside_question import (
+    MOST_ANSWER_BYTES,
+    AnswerError,
+    OutsideQuestion,
+    approval_from,
+    withdrawal_of,
+)
+from harness.session.approver.standing_question import IN_TIME, Watched
+
+_BLOCK = 65_536
+
+
+def check_socket(path: str) -> None:
+    """Raise UsageError unless a socket is the person's or root's, and no other user can write or replace it."""
+    owners = (0, os.getuid())
+    try:
+        here, above = os.stat(path, follow_symlinks=False), os.stat(os.path.dirname(path))
+    except OSError as error:
+        raise UsageError(f"the approver's socket {path}: {error.strerror}") from None
+    if not stat.S_ISSOCK(here.st_mode):
+        raise UsageError(f"the approver's socket {path} is no Unix socket")
+    if here.st_uid not in owners or here.st_mode & stat.S_IWOTH:
+        raise UsageError(f"the approver's socket {path} is another user's, or others may write it")
+    if above.st_uid not in owners or (above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX):
+        raise UsageError(f"the folder of the approver's socket {path} is another user's, or others may write it")
+
+
+class AskedSocket:
+    """See StandingQuestion."""
+
+    def __init__(
+        self, question: OutsideQuestion, path: str, seconds: float, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Connect. Raises UsageError where nobody listens there, or somebody else than the person or root."""
+        check_socket(path)
+        self._question = question
+        self._left = question.line
+        self._came = b""
+        self._listens = True
+        self._monotonic = monotonic
+        self._end = monotonic() + seconds
+        self._connection: socket.socket | None = _connected(path)
+
+    def watched(self) -> Watched:
+        """See StandingQuestion."""
+        if self._connection is None:
+            return Watched()
+        number = (self._connection.fileno(),)
+        return Watched(reads=number, writes=number if self._left else (), seconds=self._end - self._monotonic())
+
+    def look(self) -> Approval | None:
+        """See StandingQuestion."""
+        if self._connection is None:
+            return nobody(IN_TIME)
+        try:
+            self._listens = self._exchanged(self._connection)
+        except OSError as error:
+            return nobody(f"the connection to the approver broke: {error.strerror}")
+        if not self._listens or b"\n" in self._came or len(self._came) > MOST_ANSWER_BYTES:
+            try:
+                return approval_from(self._came, self._question)
+            except AnswerError as error:
+                return nobody(f"from the approver's socket: {error}")
+        return nobody(IN_TIME) if self._monotonic() >= self._end else None
+
+    def withdraw(self) -> None:
+        """See StandingQuestion. Where the question stands there whole and unanswered, a line says so."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        with connection:
+            if self._listens and not self._left and not self._came:
+                try:
+                    connection.send(withdrawal_of(self._question))
+                except OSError:
+                    pass  # the end of the connection says the same
+
+    def _exchanged(self, connection: socket.socket) -> bool:
+        """Send and read what can be; say whether more may come. Raises OSError."""
+        try:
+            while self._left:
+                self._left = self._left[connection.send(self._left) :]
+        except BlockingIOError:
+            pass
+        try:
+            while len(self._came) <= MOST_ANSWER_BYTES:
+                piece = connection.recv(_BLOCK)
+                if not piece:
+                    return False
+                self._came += piece
+        except BlockingIOError:
+            pass
+        return True
+
+
+def _connected(path: str) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        connection.connect(path)
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    except OSError as error:
+        connection.close()
+        raise UsageError(f"the approver's socket {path}: {error.strerror}") from None
+    _, user, _ = struct.unpack("3i", credentials)
+    if user not in (0, os.getuid()):
+        connection.close()
+        raise UsageError(f"another user listens at the approver's socket {path}")
+    return connection

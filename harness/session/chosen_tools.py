@@ -1,0 +1,77 @@
+"""Which tools a session has: those that a person names, else those that ship and the ones that the policy names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from harness.errors import UsageError, nearest
+from harness.gate.tool import Tool
+from harness.loop.offered_tools import OutsideTools
+from harness.policy.policy import Policy
+from harness.record import Record, replace
+from harness.session.config.config_file import Setting
+from harness.session.config.settings import DEFAULT
+from harness.text.visible import visible_line
+from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS, is_from_outside, is_named, script_tool
+from harness.tools import named_in
+
+
+class ChosenTools(Record):
+    """The names that a person gave (`--tools`, or `tools` in the configuration); none: nobody chose."""
+
+    names: tuple[str, ...] = ()
+    """These alone are offered."""
+    added: tuple[str, ...] = ()
+    """Where there are no such names: offered besides, `+todo`."""
+    origin: str = ""
+
+    def has(self, tool: str) -> bool:
+        """Say whether a tool is among them."""
+        return not self.names or is_named(tool, self.names)
+
+    def optional(self, policy: Policy) -> tuple[str, ...]:
+        """Return the names of the optional tools to have: those that are chosen, else those that the policy names and those
+        that are added.
+        """
+        return self.names or (*named_in(policy), *self.added)
+
+    def of(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        """Return those of `tools` that are chosen. Raises UsageError where none is."""
+        chosen = tuple(tool for tool in tools if self.has(tool.spec.name))
+        if not chosen:
+            raise UsageError(f"{self.origin}: name at least one tool that needs no server: {', '.join(SHIPPED_TOOLS)}")
+        return chosen
+
+    def outside(self, news: Callable[[], OutsideTools | None]) -> Callable[[], OutsideTools | None]:
+        """Return `news` of tools of servers, with those alone that are chosen."""
+
+        def chosen() -> OutsideTools | None:
+            found = news()
+            if found is None:
+                return None
+            return replace(found, tools=tuple(tool for tool in found.tools if self.has(tool.spec.name)))
+
+        return chosen if self.names else news
+
+
+def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str]) -> ChosenTools:
+    """Return what the setting names; `scripts` are those that are declared, by their own names. What tools a server has is
+    known later, and whether a star stands for any. With `+` before each name they are added to those that would be offered.
+
+    Raises UsageError where a person chose no tool at all, or one that there is not.
+    """
+    names = tuple(dict.fromkeys(name.removeprefix("+") for name in setting.value))
+    adds = any(name.startswith("+") for name in setting.value)
+    if adds and not all(name.startswith("+") for name in setting.value):
+        raise UsageError(
+            f"{setting.origin}: put + before each name, to add these tools, or before none, to have them alone"
+        )
+    known = (*SHIPPED_TOOLS, *OPTIONAL_TOOLS, *map(script_tool, scripts))
+    if not names and setting.origin != DEFAULT:
+        raise UsageError(f"{setting.origin}: names no tool; known: {', '.join(known)}")
+    for name in names:
+        is_later = is_from_outside(name) and (name.endswith("*") or not name.startswith(script_tool("")))
+        if name not in known and not is_later:
+            said = f"{setting.origin}: there is no tool {visible_line(repr(name), 100)}{nearest(name, known)}"
+            raise UsageError(f"{said}; those from outside are mcp__SERVER__TOOL and script__NAME")
+    return ChosenTools(names=() if adds else names, added=names if adds else (), origin=setting.origin)

@@ -1,0 +1,294 @@
+"""The user's configuration file, checked key by key: what is not understood refuses to start, and API keys are refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, NoReturn, TypeVar, cast
+
+from harness.actions import JsonValue
+from harness.errors import UsageError, nearest
+from harness.model import Prices
+from harness.paths import is_within
+from harness.record import Record, replace
+from harness.safe_files import why_not_private
+from harness.session.config.declared import NO_KEYS, PRICE_CHECKS, Value, checks_of, is_key_like, table_names
+from harness.session.config.extension_tables import EXTENSION_TABLES, ExtensionTable, extension_tables
+from harness.session.config.model_settings import MODEL_SETTINGS, flattened, setting_type_problem, unified
+from harness.text.fields import Check
+from harness.text.toml_places import key_lines, read_toml
+
+ValueT_co = TypeVar("ValueT_co", covariant=True)
+
+
+class Setting(Record, Generic[ValueT_co]):
+    """A value, and who said it."""
+
+    value: ValueT_co
+    origin: str
+    """`flag --model`, `environment HARNESS_MODEL`, FILE:LINE, `preset groq` or `default`."""
+
+
+PRICES = "prices"
+
+
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """Return what to say of a key that is none: what was probably meant, or why no secret is read from here."""
+    words = tuple(known)
+    if is_key_like(key) and not any(word.startswith(key) for word in words):  # context_token is a slip
+        return NO_KEYS
+    return f"unknown key{nearest(key, words)}"
+
+
+class Profile(Record):
+    """A table `[models.NAME]`: what holds where the model is called NAME."""
+
+    name: str
+    origin: str
+    values: Mapping[str, Setting[Value]]
+    """Some of what stands outside of tables: the model, its server, how it calls."""
+    of_model: Mapping[str, Setting[JsonValue]]
+
+    @property
+    def model(self) -> Setting[str]:
+        """The model that is asked: by its own name, where the profile names no other."""
+        said = self.values.get("model")
+        return (
+            Setting(value=str(said.value), origin=said.origin) if said else Setting(value=self.name, origin=self.origin)
+        )
+
+    def value_of(self, name: str) -> str:
+        """Return a text that it says; empty where it does not."""
+        return str(self.values[name].value) if name in self.values else ""
+
+    @property
+    def names_server(self) -> bool:
+        """Whether it says which server answers."""
+        return not self.values.keys().isdisjoint(_SERVER)
+
+    def with_model(self, model: Setting[str]) -> Profile:
+        """Return what is left of it where another model of its server is asked: the server. It has no name then."""
+        of_server = {key: said for key, said in self.values.items() if key in (*_SERVER, *_NEEDS_SERVER)}
+        return replace(self, name="", values={**of_server, "model": model}, of_model={})
+
+
+_SERVER = ("provider", "base_url")
+_NEEDS_SERVER = ("api", "azure_api_version", "key_variable")
+_OF_PROFILE = ("model", *_SERVER, *_NEEDS_SERVER, "calls", "context_tokens", "pictures")
+PROFILES = "models"
+MAX_LINKS = 40
+"""How many symbolic links on the way to the file are followed: as many as Linux follows (path_resolution(7))."""
+
+
+class ConfigFile(Record):
+    """What the file says, every value checked by itself."""
+
+    path: str
+    found: bool = False
+    values: Mapping[str, Setting[Value]] = {}
+    """By key; in a table, by `table.key`."""
+    of_model: Mapping[str, Setting[JsonValue]] = {}
+    """Settings of the model, by their names in model_settings.py."""
+    profiles: Mapping[str, Profile] = {}
+    prices: Mapping[str, Setting[Prices]] = {}
+    """By model."""
+    extensions: tuple[ExtensionTable, ...] = ()
+    """What adds something to a session; see session/extensions/, which checks it."""
+
+
+def load_config(path: str, workspace: str) -> ConfigFile:
+    """Return what the file at `path` says; one that is not there says nothing.
+
+    `workspace` is the folder in which calls work, absolute and with links followed.
+
+    Raises UsageError, whose text names file, line and key, if anything in the file is not understood, if it cannot be read,
+    if it belongs to somebody else or others may write it, or if it, or a link on the way to it, lies in the workspace.
+    """
+    if not os.path.lexists(path):
+        return ConfigFile(path=path)
+    return parse_config(read_own(path, workspace), path)
+
+
+def read_own(path: str, workspace: str) -> bytes:
+    """Return the content of a file that decides where keys and conversations go, or what a model is told.
+
+    Raises UsageError if it cannot be read, if it belongs to somebody else or others may write it, and as `refuse_place`.
+    """
+    refuse_place(path, workspace)
+    return _read(path)
+
+
+def refuse_place(path: str, workspace: str) -> None:
+    """Raise UsageError if `path`, or a link on the way to it, lies in `workspace`, or where anybody may put another file."""
+    for place in _way(path):
+        if is_within(place, workspace):
+            raise UsageError(
+                f"{path}: lies inside the workspace ({place}), where calls could change it: work in another folder, or set "
+                "XDG_CONFIG_HOME to one outside"
+            )
+        if os.path.isdir(place) and _is_open_to_all(os.stat(place)):
+            raise UsageError(f"{path}: anybody may put another file in its place: chmod o-w {place}")
+
+
+def _is_open_to_all(folder: os.stat_result) -> bool:
+    return bool(folder.st_mode & stat.S_IWOTH) and not folder.st_mode & stat.S_ISVTX
+
+
+def parse_config(data: bytes, file: str) -> ConfigFile:
+    """Return what `data`, TOML in UTF-8, says; `file` is what messages call it. Looks at no disk.
+
+    Raises UsageError as `load_config` does.
+    """
+    try:
+        text, table = read_toml(data)
+    except ValueError as error:
+        raise UsageError(f"{file}: {error}") from None
+    return replace(_Loader(file, text).config(table), extensions=extension_tables(text, table, file))
+
+
+def _way(path: str) -> Iterator[str]:
+    """Yield every place on the way to `path`: each folder and link, and where the links lead. Raises UsageError."""
+    parts = os.path.abspath(path).split("/")[::-1]
+    at, links = "/", 0
+    while parts:
+        part = parts.pop()
+        if part in ("", "."):
+            continue
+        at = os.path.dirname(at) if part == ".." else os.path.join(at, part)
+        yield at
+        if part != ".." and os.path.islink(at):
+            links += 1
+            if links > MAX_LINKS:
+                raise UsageError(f"{path}: cannot be read: too many links")
+            target = os.readlink(at)
+            parts += target.split("/")[::-1]
+            at = "/" if target.startswith("/") else os.path.dirname(at)
+
+
+def _read(path: str) -> bytes:
+    """Return the content of a file that its user alone may write. Raises UsageError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait
+        try:
+            problem = _owner_problem(os.fstat(descriptor), os.stat(os.path.dirname(os.path.realpath(path))))
+            if problem:
+                raise UsageError(f"{path}: {problem}")
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror if isinstance(error, OSError) else error}") from None
+
+
+def _owner_problem(status: os.stat_result, folder: os.stat_result) -> str:
+    """Return why somebody else than the user could have written the file, or nothing. What root owns is as good."""
+    if problem := why_not_private(status, owners=(os.geteuid(), 0)):
+        return problem
+    if status.st_nlink > 1:
+        return "has further hard links, and may be written by another name"
+    if _is_open_to_all(folder):
+        return "anybody may put another file in its place: chmod o-w its folder"
+    return ""
+
+
+class _Loader:
+    """One file being read; holds what messages need."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.lines = {(_names(table), key): line for (table, _, key), line in reversed(key_lines(text).items())}
+
+    def config(self, table: Mapping[str, object]) -> ConfigFile:
+        tables = (*filter(None, table_names()), PRICES, PROFILES, *EXTENSION_TABLES)
+        plain = {name: value for name, value in table.items() if name not in (*tables, *MODEL_SETTINGS)}
+        values = self.checked((), plain, checks_of(""), (*tables, *MODEL_SETTINGS))
+        for name in filter(None, table_names()):
+            found = self.checked((name,), self.table((), table, name), checks_of(name))
+            values |= {f"{name}.{key}": setting for key, setting in found.items()}
+        listed, profiles = self.table((), table, PRICES), self.table((), table, PROFILES)
+        return ConfigFile(
+            path=self.file,
+            found=True,
+            values=values,
+            prices={model: self.prices(listed, model) for model in listed},
+            of_model=self.of_model((), table),
+            profiles={name: self.profile(profiles, name) for name in profiles},
+        )
+
+    def of_model(self, place: tuple[str, ...], table: Mapping[str, object]) -> dict[str, Setting[JsonValue]]:
+        """Return the settings of a model that one table says, those of its own tables included."""
+        found: dict[str, Setting[JsonValue]] = {}
+        for name in table.keys() & set(MODEL_SETTINGS):
+            for key, value in flattened(name, table[name]).items():
+                inner = (*place, name) if key != name else place
+                field = key.removeprefix(f"{name}.")
+                if problem := setting_type_problem(key, value):
+                    self.fail(inner, field, problem)
+                found[unified(key)] = Setting(value=cast("JsonValue", value), origin=self.origin(inner, field))
+        return found
+
+    def profile(self, profiles: Mapping[str, object], name: str) -> Profile:
+        place = (PROFILES, name)
+        table = self.table((PROFILES,), profiles, name)
+        checks = {key: check for key, check in checks_of("").items() if key in _OF_PROFILE}
+        plain = {key: value for key, value in table.items() if key not in MODEL_SETTINGS}
+        values = self.checked(place, plain, checks, MODEL_SETTINGS)
+        profile = Profile(name=name, origin=self.origin(place, ""), values=values, of_model=self.of_model(place, table))
+        for key in _NEEDS_SERVER:
+            if key in values and not profile.names_server:
+                self.fail(place, key, "belongs to a server: name the provider or the base_url beside it")
+        return profile
+
+    def checked(
+        self,
+        place: tuple[str, ...],
+        table: Mapping[str, object],
+        checks: Mapping[str, Check],
+        tables: tuple[str, ...] = (),
+    ) -> dict[str, Setting[Value]]:
+        """Return the values of one table, each with its line."""
+        found: dict[str, Setting[Value]] = {}
+        for key, value in table.items():
+            if key not in checks:
+                self.fail(place, key, unknown_key(key, (*checks, *tables)))
+            problem = checks[key](value)
+            held = tuple(value) if isinstance(value, list) else value
+            if problem or not isinstance(held, str | int | float | tuple):
+                self.fail(place, key, problem)
+            found[key] = Setting(value=held, origin=self.origin(place, key))
+        return found
+
+    def table(self, place: tuple[str, ...], parent: Mapping[str, object], key: str) -> Mapping[str, object]:
+        value = parent.get(key, {})
+        if not isinstance(value, dict):
+            self.fail(place, key, f"must be a table: [{'.'.join((*place, key))}]")
+        return value
+
+    def prices(self, listed: Mapping[str, object], model: str) -> Setting[Prices]:
+        place = (PRICES, model)
+        found = self.checked(place, self.table((PRICES,), listed, model), PRICE_CHECKS)
+        for required in ("input", "output"):
+            if required not in found:
+                self.fail(place, "", f"has no {required}: dollars per million tokens")
+        prices = Prices(**{key: float(str(setting.value)) for key, setting in found.items()})
+        return Setting(value=prices, origin=self.origin(place, ""))
+
+    def origin(self, place: tuple[str, ...], key: str) -> str:
+        """Return FILE:LINE of a key; else of where its table begins, or is written as a value."""
+        looked = ((place, key), (place, ""), (place[:-1], place[-1] if place else ""), (place[:-2], "".join(place[:1])))
+        within = [line for (table, _), line in self.lines.items() if place and table[: len(place)] == place]
+        line = next((self.lines[at] for at in looked if at in self.lines), min(within, default=1))
+        return f"{self.file}:{line}"
+
+    def fail(self, place: tuple[str, ...], key: str, problem: str) -> NoReturn:
+        quoted = [name if name.replace("_", "").isalnum() else f'"{name}"' for name in place]
+        header = f"[{'.'.join(quoted)}]" if place else ""
+        raise UsageError(f"{self.origin(place, key)}: {' '.join(part for part in (header, key) if part)}: {problem}")
+
+
+def _names(table: str) -> tuple[str, ...]:
+    """Return the names in a table's header, as `key_lines` tells it: `prices."gpt-5` and the like."""
+    return tuple("".join(found) for found in re.findall(r"\"([^\"]*)\"?|'([^']*)'?|([A-Za-z0-9_-]+)", table))

@@ -1,0 +1,149 @@
+"""Every setting in one table: its key in the file, its flag, its environment variable, its default, and what it may be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from harness.model import Prices
+from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
+from harness.models.presets import PRESETS, Api
+from harness.record import Record, field_names
+from harness.regex import regex
+from harness.terminal.styles import THEMES
+from harness.text.fields import Check, check_of
+
+Value: TypeAlias = str | int | float | bool | tuple[str, ...]
+
+
+class Declared(Record):
+    """One setting. Who says it: the flag above the variable above the file above the default."""
+
+    holds: str
+    """The type of what the file says, see text/fields.py. Flags and variables are looked at where the setting is resolved."""
+    default: Value = ""
+    """Where nobody says it; empty for what the provider's preset may say, or nobody need."""
+    flag: str = ""
+    """As it is typed; empty where there is none. That of a switch says the opposite of the default."""
+    variable: str = ""
+    """Of the environment; empty where there is none."""
+
+
+def address_problem(url: str) -> str:
+    """Return what is wrong with a base URL, or nothing."""
+    if not re.match(r"https?://", url):
+        return f"must begin with http:// or https://, not {url[:200]!r}"
+    if not _HOST.match(url):
+        return "names no host that could be told apart from others: letters, digits, dots and hyphens"
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return "holds a blank or a special character"
+    return "" if _has_port_in_range(url) else "names a port above 65535"
+
+
+def _has_port_in_range(url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
+
+
+def _address(value: object) -> str:
+    problem = check_of("line")(value) or address_problem(str(value))
+    if not problem and re.match(r"[^/]*//[^/?#]*@|[^?]*\?", str(value)):
+        return "must hold no user, password or query: " + NO_KEYS
+    return problem
+
+
+def _variable(value: object) -> str:
+    # What does not fit is not shown: it may be the key itself.
+    fits = isinstance(value, str) and re.fullmatch(r"[A-Z][A-Z0-9_]{0,63}", value)
+    return (
+        "" if fits else "must be the NAME of an environment variable, such as OPENAI_API_KEY, not the key: " + NO_KEYS
+    )
+
+
+# Narrower than RFC 3986: what two programs could read as two hosts is no host.
+_HOST = regex(
+    r"https?://([^/?#@\\]*@)?([a-z0-9._-]*[a-z0-9][a-z0-9._-]*|\[[0-9a-f:.]+\])(:\d{1,5})?([/?]|$)", re.IGNORECASE
+)
+NO_KEYS = (
+    "keys are never read from files, which end up in backups, repositories and screenshots; export the key in an environment "
+    "variable, and give that variable's name as key_variable"
+)
+
+# By the last word of a name, in whichever way words are set apart.
+_KEY_LIKE = regex(
+    r"(^|[_.-]|(?-i:(?<=[a-z0-9])(?=[A-Z])))(api_?)?(keys?|token|secrets?|passwords?|credentials?|o?auth|bearer)$|"
+    "authorization|cookie",
+    re.IGNORECASE,
+)
+
+
+def is_key_like(name: str) -> bool:
+    """Say whether a name, of a setting, a field or a header, sounds as if its value were a key."""
+    return bool(_KEY_LIKE.search(name))
+
+
+CALL_FORMS = ("functions", "text")
+"""How a model calls: by the functions that it is offered, or by a fenced block in its text."""
+NOTICES = ("bell", "osc9", "off")
+"""How a person is told that a question waits: BEL, a notification of the terminal's (OSC 9), or not at all."""
+LEAST_DEAD_SECONDS, MOST_DEAD_SECONDS = 0.15, 10.0
+"""Of the time in which keys do nothing after a question appeared: what is typed out of habit comes within it, and who types
+does not rest for the least of it from one key to the next."""
+
+SETTINGS: Mapping[str, Declared] = {
+    # Who is asked. These belong together, see `settings.resolve`; where nobody says them, the preset does.
+    "provider": Declared(holds=f"one of {' '.join(PRESETS)}", flag="--provider", variable="HARNESS_PROVIDER"),
+    "model": Declared(holds="line", flag="--model", variable="HARNESS_MODEL"),
+    "base_url": Declared(holds="address", flag="--base-url", variable="HARNESS_BASE_URL"),
+    "api": Declared(holds=f"one of {' '.join(api.value for api in Api)}", flag="--api", variable="HARNESS_API"),
+    "azure_api_version": Declared(holds="line"),
+    "calls": Declared(holds=f"one of {' '.join(CALL_FORMS)}", default=CALL_FORMS[0], flag="--calls"),
+    "key_variable": Declared(holds="variable"),
+    "attempts": Declared(holds="whole from 1 to 100", default=Endpoint().attempts),
+    "retry_seconds": Declared(holds="number above 0, at most 1000000", default=Endpoint().retry_seconds),
+    "context_tokens": Declared(holds="whole from 1000 to 1000000000"),
+    "tools": Declared(holds="list of text", default=(), flag="--tools"),
+    "pictures": Declared(holds="flag"),
+    "system": Declared(holds="line", flag="--system"),
+    "task_template": Declared(holds="line"),
+    "result_template": Declared(holds="line"),
+    "instructions": Declared(holds="flag", default=True, flag="--no-instructions"),
+    "sign_key": Declared(holds="line"),
+    "terminal.dead_seconds": Declared(
+        holds=f"number from {LEAST_DEAD_SECONDS:g} to {MOST_DEAD_SECONDS:g}", default=0.4
+    ),
+    "terminal.vi": Declared(holds="flag", default=False),
+    "terminal.notify": Declared(holds=f"one of {' '.join(NOTICES)}", default="bell"),
+    "terminal.theme": Declared(holds=f"one of {' '.join(THEMES)}", default="auto"),
+    "terminal.ascii": Declared(holds="flag", default=False, flag="--ascii"),
+    "terminal.screen_reader": Declared(holds="flag", default=False, flag="--screen-reader"),
+    **{
+        f"deadlines.{name}": Declared(holds="number above 0, at most 1000000", default=getattr(Deadlines(), name))
+        for name in field_names(Deadlines)
+    },
+    **{
+        f"bounds.{name}": Declared(holds=f"whole from 1 to {10**12}", default=getattr(ReplyBounds(), name))
+        for name in field_names(ReplyBounds)
+    },
+}
+"""By the key in the file, with its table in front. Prices have a table for each model, and are no setting of this kind."""
+PRICE_CHECKS: Mapping[str, Check] = dict.fromkeys(
+    field_names(Prices), check_of("number of at least 0, at most 1000000")
+)
+_PARTS = {"address": _address, "variable": _variable}
+
+
+def table_names() -> tuple[str, ...]:
+    """Return the tables of the file that hold settings; the empty name is that of what stands in none."""
+    return tuple(dict.fromkeys(key.rpartition(".")[0] for key in SETTINGS))
+
+
+def checks_of(table: str) -> dict[str, Check]:
+    """Return what may stand in a table of the file, by the key in it."""
+    split = ((key.rpartition("."), declared.holds) for key, declared in SETTINGS.items())
+    return {key: check_of(holds, _PARTS) for (name, _, key), holds in split if name == table}

@@ -1,0 +1,220 @@
+"""Which model answers: settings in, an adapter out; a key is sent to the provider that it is for, and to nobody else."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, assert_never
+
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.models.endpoint import (
+    ANTHROPIC_VERSION,
+    CERTIFICATE_VARIABLES,
+    OTHER_CERTIFICATE_VARIABLES,
+    Deadlines,
+    Endpoint,
+    Quirks,
+    ReplyBounds,
+    is_local,
+    shown_address,
+)
+from harness.models.presets import PRESETS, Api, Preset, preset_of
+from harness.models.setting_fields import setting_problem
+from harness.record import replace
+from harness.session.config.config_file import Setting
+from harness.session.config.model_settings import model_settings
+from harness.session.config.settings import DEFAULT, OPENAI, Settings
+
+if TYPE_CHECKING:
+    from harness.models.anthropic_messages import AnthropicMessages
+    from harness.models.openai_chat import OpenAIChat
+    from harness.models.openai_responses import OpenAIResponses
+    from harness.models.sight import PictureSource
+
+NO_PROVIDER = """\
+no model to talk to. Three ways out:
+  export OPENAI_API_KEY=...       the OpenAI API; --provider NAME is another
+  --provider ollama --model NAME  a server on this machine, or --base-url URL
+  harness demo                    a scripted model, without key or network"""
+
+NO_KEY = "none"
+"""What is sent to a server that wants no key: the SDK wants one, and any text will do."""
+
+OPENAI_ONLY = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
+"""Variables that the SDK reads by itself and sends as headers wherever it sends anything (its `_client.py`)."""
+
+
+def model_from(
+    settings: Settings,
+    environment: Mapping[str, str],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    stops: Callable[[], int] = lambda: 0,
+    pictures: PictureSource | None = None,
+) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
+    """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again, `stops` is
+    as in OpenAIWire, and `pictures` has the bytes of those that are sent where the settings say so.
+
+    Nothing is sent. Raises UsageError if an address, a key or a model is missing, or if they do not belong together.
+    """
+    endpoint = endpoint_of(settings, environment)
+    if settings.pictures.value:
+        endpoint = replace(endpoint, pictures=pictures)
+    match settings.api.value:
+        case Api.CHAT:
+            from harness.models.openai_chat import OpenAIChat
+
+            return OpenAIChat(settings.model.value, endpoint, sleep=sleep, stops=stops)
+        case Api.RESPONSES:
+            from harness.models.openai_responses import OpenAIResponses
+
+            return OpenAIResponses(settings.model.value, endpoint, sleep=sleep, stops=stops)
+        case Api.MESSAGES:
+            from harness.models.anthropic_messages import AnthropicMessages
+
+            return AnthropicMessages(settings.model.value, endpoint, sleep=sleep, stops=stops)
+        case _:
+            assert_never(settings.api.value)
+
+
+def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
+    """Return where and how the model is reached, the key included. Raises UsageError as `model_from` does."""
+    problem = _missing(settings) or _azure_problem(settings) or _foreign_key(settings) or _setting_problem(settings)
+    if problem:
+        raise UsageError(problem)
+    key = environment.get(settings.key_variable.value, "").strip() if settings.key_variable.value else ""
+    if not key.isascii() or not key.isprintable():
+        raise UsageError(
+            f"the key in {settings.key_variable.value} holds a line end or a character that cannot be sent"
+        )
+    return Endpoint(
+        base_url=settings.base_url.value,
+        api_key=key or NO_KEY,
+        key_variable=settings.key_variable.value,
+        azure_api_version=settings.azure_api_version.value,
+        anthropic_version=ANTHROPIC_VERSION if settings.api.value is Api.MESSAGES else "",
+        attempts=settings.attempts.value,
+        retry_seconds=settings.retry_seconds.value,
+        certificate_paths={
+            name: path
+            for name in (*CERTIFICATE_VARIABLES, *OTHER_CERTIFICATE_VARIABLES)
+            if (path := environment.get(name))
+        },
+        deadlines=Deadlines(**{name: setting.value for name, setting in settings.deadlines.items()}),
+        bounds=ReplyBounds(**{name: setting.value for name, setting in settings.bounds.items()}),
+        settings=model_settings({name: setting.value for name, setting in settings.of_model.items()}),
+        quirks=replace(
+            settings.preset.quirks if settings.preset else Quirks(), most_output=settings.most_output.value or 0
+        ),
+    )
+
+
+def endpoint_of_any_model(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
+    """Return the endpoint though no model may be chosen yet. Raises UsageError as `model_from` does, but for that."""
+    chosen = Setting(value=settings.model.value or "any", origin=DEFAULT)
+    return endpoint_of(replace(settings, model=chosen), environment)
+
+
+def about_model(settings: Settings) -> dict[str, JsonValue]:
+    """Return what the log says of the model beside its name: where it is asked, and with which settings."""
+    told = model_settings({name: setting.value for name, setting in settings.of_model.items()}).said()
+    return {
+        "api": settings.api.value.value,
+        "server": shown_address(settings.base_url.value),
+        **({"call_form": "text"} if settings.calls.value == "text" else {}),
+        **({"profile": settings.profile} if settings.profile else {}),
+        **({"model_settings": told} if told else {}),
+    }
+
+
+def not_for(settings: Settings) -> tuple[str, ...]:
+    """Return the variables whose values must not go to the server that `settings` name.
+
+    OpenAI's go to OpenAI, and to an address that nobody knows and that gets OpenAI's key: a proxy of one's own.
+    """
+    server = _server_of(settings)
+    own = settings.key_variable.value == PRESETS[OPENAI].key_variable if server is None else server.name == OPENAI
+    return () if own else OPENAI_ONLY
+
+
+def withhold(names: Iterable[str]) -> None:
+    """Take variables out of this process's environment, where the SDK would find them."""
+    for name in names:
+        os.environ.pop(name, None)
+
+
+def _server_of(settings: Settings) -> Preset | None:
+    """Return which server is at the address, else which was named. On this machine, anybody's proxy may answer."""
+    address = settings.base_url.value
+    return (None if is_local(address) else preset_of(address)) or settings.named
+
+
+def _missing(settings: Settings) -> str:
+    """Return what is still needed, or nothing."""
+    preset, variable = settings.named, settings.key_variable.value
+    if preset is not None and not settings.base_url.value:
+        ways = [f"set {preset.base_url_variable}"] if preset.base_url_variable else []
+        return f"{preset.title} has no address that all share: {' or '.join([*ways, 'give --base-url'])}"
+    if not settings.key_set and variable and _wants_key(settings):
+        if preset is None and settings.key_variable.origin == DEFAULT:
+            return NO_PROVIDER
+        whose = preset.title if preset else shown_address(settings.base_url.value)
+        return (
+            f"{whose} wants a key: export {variable}=... ({settings.key_variable.origin}); a key in another variable is for "
+            "another provider, and is not sent there"
+        )
+    if not settings.model.value:
+        return f"which model of {preset.title if preset else 'the provider'}? Name it with --model or HARNESS_MODEL"
+    return ""
+
+
+def _setting_problem(settings: Settings) -> str:
+    """Return which setting of the model this API, or this provider, does not have; or nothing."""
+    preset = settings.preset.name if settings.preset else ""
+    for name, setting in settings.of_model.items():
+        if problem := setting_problem(name, setting.value, settings.api.value, preset):
+            return f"{setting.origin}: {name}: {problem}"
+    return ""
+
+
+def _wants_key(settings: Settings) -> bool:
+    """Say whether a missing key is an error: local servers want none, and of an address alone nobody knows."""
+    if settings.named is not None:
+        return not is_local(settings.named.base_url or settings.base_url.value)
+    return settings.base_url.origin == DEFAULT or settings.key_variable.origin != DEFAULT
+
+
+def _azure_problem(settings: Settings) -> str:
+    """Return what is wrong between the provider and Azure's two ways of being reached, or nothing."""
+    version = settings.azure_api_version
+    is_azure = settings.named is not None and bool(settings.named.api_version_variable)
+    if version.value and not is_azure:
+        return f'{version.origin}: azure_api_version is only for provider = "azure"'
+    if is_azure and not version.value and not re.search(r"/openai/v1/?$", settings.base_url.value):
+        return (
+            "Azure is reached by an API version (azure_api_version in the configuration, or OPENAI_API_VERSION) or by an "
+            f"address that ends in /openai/v1; {shown_address(settings.base_url.value)} is neither"
+        )
+    return ""
+
+
+def _foreign_key(settings: Settings) -> str:
+    """Return why the key must not be sent to the address, or nothing.
+
+    OPENAI_API_KEY may go to any address that a person names without a provider: that is how the SDK's own variables are used.
+    """
+    variable = settings.key_variable.value
+    if settings.named is None and variable == PRESETS[OPENAI].key_variable:
+        return ""
+    address = settings.base_url.value
+    there = _server_of(settings)
+    owners = [preset for preset in PRESETS.values() if preset.key_variable == variable]
+    if not settings.key_set or there is None or not owners or there in owners:
+        return ""
+    return (
+        f"the key in {variable} is for {owners[0].title}, and {shown_address(address)} is {there.title} "
+        f"({settings.base_url.origin}): it is not sent there. Name --provider {there.name}"
+    )

@@ -1,0 +1,481 @@
+"""What holds of a person's settings: flags over environment over the user's file over presets and defaults.
+
+No file in the workspace has a say, and no key is in here: only the name of the variable that holds it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harness.actions import JsonValue
+from harness.errors import UsageError, nearest
+from harness.model import Prices
+from harness.models.endpoint import Deadlines, ReplyBounds
+from harness.models.presets import PRESETS, Api, Preset, preset_of
+from harness.models.sight import takes_pictures
+from harness.record import Record, field_names
+from harness.session.config.config_file import ConfigFile, Profile, Setting, load_config
+from harness.session.config.declared import SETTINGS, Value, address_problem
+from harness.session.config.model_settings import joined, said_by_flags
+from harness.session.config.model_table import ModelTable, load_table
+from harness.session.state import State
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+ValueT = TypeVar("ValueT")
+
+DEFAULT_MODEL = "gpt-5"
+"""Asked for where nobody names a model, nor a provider whose models have other names."""
+OPENAI = "openai"
+OPENAI_URL = "https://api.openai.com/v1"
+"""Always given to the SDK: it would take OPENAI_BASE_URL where it is told nothing."""
+
+DEFAULT = "default"
+_OF_SERVER = ("provider", "base_url", "api", "azure_api_version")
+_NO_TABLE = ModelTable()
+_NOTHING_TOLD: Mapping[str, JsonValue] = {}
+
+
+class TerminalSettings(Record):
+    """How the prompt looks and asks."""
+
+    dead_seconds: Setting[float]
+    """For how long keys do nothing after a question appeared."""
+    vi: Setting[bool]
+    """Whether lines are edited with the keys of vi."""
+    notify: Setting[str]
+    """How a person is told that a question waits: bell, osc9 or off."""
+    theme: Setting[str]
+    """Which colours: auto, dark, light or none."""
+    ascii: Setting[bool]
+    screen_reader: Setting[bool]
+    """Whether nothing that was written is written over."""
+
+
+class Settings(Record):
+    """Every setting that holds, and who said it."""
+
+    file: ConfigFile
+    table: ModelTable
+    """What the person keeps of models beside the file; the file counts more."""
+    flags: Mapping[str, str]
+    """Those that were given, by the setting's name."""
+    told: Mapping[str, JsonValue]
+    """What flags said of how the model answers."""
+    model_profile: Profile | None
+    """The profile that the model has; after /model NAME, what is left of the one before."""
+    provider: Setting[str]
+    """A preset's name; empty where none is named."""
+    base_url: Setting[str]
+    """Empty where the provider has none that all its users share."""
+    api: Setting[Api]
+    azure_api_version: Setting[str]
+    calls: Setting[str]
+    """How the model calls: functions, or text."""
+    key_variable: Setting[str]
+    """The environment variable that holds the key; empty where none is wanted."""
+    key_set: bool
+    model: Setting[str]
+    """Empty where none is named, and the provider's models have names of its own."""
+    attempts: Setting[int]
+    retry_seconds: Setting[float]
+    deadlines: Mapping[str, Setting[float]]
+    """By the fields of Deadlines, in seconds."""
+    bounds: Mapping[str, Setting[int]]
+    """By the fields of ReplyBounds."""
+    of_model: Mapping[str, Setting[JsonValue]]
+    """How the model answers, by the names in model_settings.py: what is set."""
+    context_tokens: Setting[int | None]
+    """How many tokens the model takes; None where nobody said."""
+    most_output: Setting[int | None]
+    """How many tokens a reply of the model may have at most; None where nobody said."""
+    pictures: Setting[bool]
+    """Whether the model is sent pictures."""
+    prices: Setting[Prices | None]
+    """Of the model; None where nobody said."""
+    tools: Setting[tuple[str, ...]]
+    """The names of the tools that are offered, as they were given; of nobody's choice there are none."""
+    system: Setting[str]
+    """The path of a system prompt's template; empty where none is named."""
+    task_template: Setting[str]
+    """The path of a template for the prompt of a run; empty where none is named."""
+    result_template: Setting[str]
+    """The path of a template for what the model reads of a call; empty where none is named."""
+    instructions: Setting[bool]
+    """Whether AGENTS.md is read."""
+    terminal: TerminalSettings
+    sign_key: Setting[str]
+    """The path of the SSH key with which the heads of logs are signed; empty where they are not."""
+
+    def with_model(self, name: str, environment: Mapping[str, str]) -> Settings:
+        """Return what holds where the model is `name`: by its profile, else at the same server as now. Raises UsageError.
+
+        A profile that names a server counts for more than flags that named another one: it is the newer word.
+        """
+        asked = Setting(value=name, origin="/model")
+        nothing = Profile(name="", origin=asked.origin, values={}, of_model={})
+        profile = self.file.profiles.get(name) or (self.model_profile or nothing).with_model(asked)
+        elsewhere = _OF_SERVER if profile.names_server else ()
+        flags = {key: value for key, value in self.flags.items() if key not in (*elsewhere, "model")}
+        return resolve(flags, environment, self.file, self.table, self.told, profile)
+
+    @property
+    def profile(self) -> str:
+        """The name of the model's profile; empty where it has none."""
+        return self.model_profile.name if self.model_profile else ""
+
+    def prices_of(self, model: str) -> Setting[Prices | None]:
+        """Return what a model costs: by the file, else by the table."""
+        return prices_of(self.file, self.table, model)
+
+    @property
+    def named(self) -> Preset | None:
+        """The preset of the provider that was named."""
+        return PRESETS.get(self.provider.value)
+
+    @property
+    def preset(self) -> Preset | None:
+        """The preset that was named, or else the one whose address this is: for quirks and a title, never for a key."""
+        return self.named or preset_of(self.base_url.value)
+
+
+class _Rank(IntEnum):
+    """Whose word counts for more. A profile counts as much as who named it, but for what else that one says."""
+
+    NOBODY = 0
+    FILE = 1
+    PROFILE_OF_FILE = 2
+    PROFILE_OF_ENVIRONMENT = 3
+    ENVIRONMENT = 4
+    PROFILE_OF_FLAG = 5
+    FLAG = 6
+
+
+_PROFILE_OF = {
+    _Rank.FILE: _Rank.PROFILE_OF_FILE,
+    _Rank.ENVIRONMENT: _Rank.PROFILE_OF_ENVIRONMENT,
+    _Rank.FLAG: _Rank.PROFILE_OF_FLAG,
+}
+
+
+class _Said(Record):
+    """One layer's word on one setting."""
+
+    rank: _Rank
+    value: Value
+    origin: str
+
+
+def settings_from(arguments: Namespace, environment: Mapping[str, str], workspace: str) -> Settings:
+    """Return the settings that hold in `workspace` (absolute, links followed). Raises UsageError."""
+    places = {name: declared.flag.removeprefix("--").replace("-", "_") for name, declared in SETTINGS.items()}
+    flags = {name: str(value) for name, place in places.items() if place and (value := getattr(arguments, place, None))}
+    table = load_table(State.of(environment).models, workspace)
+    told = said_by_flags(getattr(arguments, "effort", None), getattr(arguments, "set", None) or ())
+    return resolve(flags, environment, load_config(config_path(environment), workspace), table, told)
+
+
+def config_path(environment: Mapping[str, str]) -> str:
+    """Return where the user's configuration is, or would be: $XDG_CONFIG_HOME/harness/config.toml."""
+    return State.of(environment).config_file
+
+
+def resolve(
+    flags: Mapping[str, str],
+    environment: Mapping[str, str],
+    file: ConfigFile,
+    table: ModelTable = _NO_TABLE,
+    told: Mapping[str, JsonValue] = _NOTHING_TOLD,
+    profile: Profile | None = None,
+) -> Settings:
+    """Return what holds. `flags` has those that were given, by the setting's name, and `told` what flags say of how the model
+    answers. A `profile` counts as if a flag had named it; None: the one whose name is that of the model. Looks at no disk.
+
+    INVARIANT: provider, address and key belong together. The highest layer that names a provider or an address chooses the
+    server; what lower ones say of another server (provider, base_url, key_variable; api and azure_api_version if they name
+    it themselves) does not count. Otherwise one flag would send one provider's key to another's address.
+
+    Raises UsageError for a value that makes no sense; not for what is missing, which is only needed to send something.
+    """
+    return _Layers(flags, environment, file, told, profile).settings(table)
+
+
+class _Layers:
+    """All layers, while settings are made out of them."""
+
+    def __init__(
+        self,
+        flags: Mapping[str, str],
+        environment: Mapping[str, str],
+        file: ConfigFile,
+        told: Mapping[str, JsonValue],
+        profile: Profile | None,
+    ) -> None:
+        self.flags, self.environment, self.file, self.told = flags, environment, file, told
+        self.profile, self.profile_rank = profile, _Rank.PROFILE_OF_FLAG if profile else _Rank.NOBODY
+        if profile is None and (named := next(iter(self.said("model")), None)):
+            self.profile = file.profiles.get(str(named.value))
+            self.profile_rank = _PROFILE_OF[named.rank] if self.profile else _Rank.NOBODY
+        self.provider = self.first("provider", _provider_problem)
+        self.base_url = self.first("base_url", address_problem)
+        if self.provider and self.base_url and self.base_url.rank > self.provider.rank:
+            self.provider = None
+        if self.provider and self.base_url and self.base_url.rank < self.provider.rank:
+            self.base_url = None
+        self.preset = PRESETS[str(self.provider.value)] if self.provider else None
+        own = self.own_address()
+        self.by_own_variable = own is not None and (self.base_url is None or self.base_url.rank < own.rank)
+        if self.by_own_variable:
+            self.base_url = own
+        self.refuse_another_server()
+        chosen = self.provider or self.base_url
+        self.chosen = chosen.rank if chosen else _Rank.NOBODY
+
+    def said(self, name: str) -> list[_Said]:
+        """Return what the layers say of a setting, the one that counts first."""
+        declared, said = SETTINGS[name], []
+        if flag := self.flags.get(name):
+            meant = not declared.default if isinstance(declared.default, bool) else flag
+            said.append(_Said(rank=_Rank.FLAG, value=meant, origin=f"flag {declared.flag}"))
+        if variable := self.variable(declared.variable):
+            said.append(variable)
+        if self.profile and (of_profile := self.profile.values.get(name)):
+            said.append(_Said(rank=self.profile_rank, value=of_profile.value, origin=of_profile.origin))
+        if written := self.file.values.get(name):
+            said.append(_Said(rank=_Rank.FILE, value=written.value, origin=written.origin))
+        return sorted(said, key=lambda word: -word.rank)
+
+    def refuse_another_server(self) -> None:
+        """Raise UsageError where a profile names a server, and whoever counts more names another one."""
+        if self.profile is None or not self.profile.names_server:
+            return
+        for said in (self.provider, self.base_url):
+            if said and said.rank > self.profile_rank and not self.speaks_of_server(self.profile_rank, keeps_key=True):
+                raise UsageError(
+                    f"{said.origin}: names another server than {self.profile.origin}, the profile of the model"
+                )
+
+    def speaks_of_server(self, rank: _Rank, *, keeps_key: bool = False) -> bool:
+        """Say whether a layer means the server that was chosen, if it means any: by the name of the provider, and the address.
+
+        OPENAI_BASE_URL says where the provider is to be found, and another server all the same: a layer that `keeps_key`
+        names its key for the address that it knows.
+        """
+        provider, base_url = self.said_by(rank, "provider"), self.said_by(rank, "base_url")
+        if provider and self.provider and provider != self.provider.value:
+            return False
+        preset = PRESETS[provider or OPENAI]
+        if self.by_own_variable and not base_url and not (keeps_key and preset.name == OPENAI):
+            return preset is (self.preset or PRESETS[OPENAI])
+        there = base_url or preset.base_url or (OPENAI_URL if preset.name == OPENAI else "")
+        return there.rstrip("/") == self.address().value.rstrip("/")
+
+    def said_by(self, rank: _Rank, name: str) -> str:
+        """Return what one layer says of a setting, or nothing."""
+        return next((str(said.value) for said in self.said(name) if said.rank is rank), "")
+
+    def names_server(self, rank: _Rank) -> bool:
+        """Say whether a layer names any server."""
+        return any(self.said_by(rank, name) for name in ("provider", "base_url"))
+
+    def variable(self, name: str) -> _Said | None:
+        value = self.environment.get(name, "").strip() if name else ""
+        return _Said(rank=_Rank.ENVIRONMENT, value=value, origin=f"environment {name}") if value else None
+
+    def first(self, name: str, problem: Callable[[str], str]) -> _Said | None:
+        """Return the word on a setting that counts. Raises UsageError if it makes no sense."""
+        said = next(iter(self.said(name)), None)
+        if said and (text := problem(str(said.value))):
+            raise UsageError(f"{said.origin}: {text}")
+        return said
+
+    def own_address(self) -> _Said | None:
+        """Return what the variable says that belongs to the provider; OPENAI_BASE_URL is that of OpenAI, and of nobody."""
+        preset = self.preset or PRESETS[OPENAI]
+        said = self.variable("OPENAI_BASE_URL" if preset.name == OPENAI else preset.base_url_variable)
+        if said and (text := address_problem(str(said.value))):
+            raise UsageError(f"{said.origin}: {text}")
+        return said
+
+    def of_server(self, name: str) -> _Said | None:
+        """Return the word on a setting that belongs to a server, of those layers that do not speak of another one."""
+        for said in self.said(name):
+            at_home = said.rank >= self.chosen or not self.names_server(said.rank)
+            if at_home or self.speaks_of_server(said.rank):
+                return said
+        return None
+
+    def of_model(self) -> dict[str, Setting[JsonValue]]:
+        """Return how the model answers: what the file says of all models, the profile above it, and flags above both. A file
+        that names a server says it of the models there.
+        """
+        of_any = not self.names_server(_Rank.FILE)
+        at_home = self.chosen <= _Rank.FILE or of_any or self.speaks_of_server(_Rank.FILE)
+        said = dict(self.file.of_model) if at_home else {}
+        by_flags = {
+            name: Setting(value=value, origin="flag --effort" if name == "effort" else f"flag --set {name}")
+            for name, value in self.told.items()
+        }
+        for name, newer in (*(self.profile.of_model.items() if self.profile else ()), *by_flags.items()):
+            value = joined(said[name].value, newer.value) if name in said else newer.value
+            said[name] = Setting(value=value, origin=newer.origin)
+        return said
+
+    def settings(self, table: ModelTable) -> Settings:
+        model = self.model()
+        key = self.key_variable()
+        return Settings(
+            file=self.file,
+            table=table,
+            flags=self.flags,
+            told=self.told,
+            model_profile=self.profile,
+            provider=_setting(self.provider, ""),
+            base_url=self.address(),
+            api=self.api(),
+            azure_api_version=self.azure_api_version(),
+            calls=self.plain("calls", str),
+            key_variable=key,
+            key_set=bool(key.value and self.environment.get(key.value, "").strip()),
+            model=model,
+            attempts=self.plain("attempts", int),
+            retry_seconds=self.plain("retry_seconds", float),
+            deadlines={name: self.plain(f"deadlines.{name}", float) for name in field_names(Deadlines)},
+            bounds={name: self.plain(f"bounds.{name}", int) for name in field_names(ReplyBounds)},
+            of_model=self.of_model(),
+            context_tokens=self.context_tokens(table, model.value),
+            most_output=_known(table, model.value, "max_output", int),
+            pictures=self.pictures(table, model.value),
+            prices=prices_of(self.file, table, model.value),
+            tools=self.plain("tools", _names),
+            system=self.template("system"),
+            task_template=self.template("task_template"),
+            result_template=self.template("result_template"),
+            instructions=self.plain("instructions", bool),
+            terminal=TerminalSettings(
+                dead_seconds=self.plain("terminal.dead_seconds", float),
+                vi=self.plain("terminal.vi", bool),
+                notify=self.plain("terminal.notify", str),
+                theme=self.plain("terminal.theme", str),
+                ascii=self.plain("terminal.ascii", bool),
+                screen_reader=self.plain("terminal.screen_reader", bool),
+            ),
+            sign_key=self.sign_key(),
+        )
+
+    def plain(self, name: str, convert: Callable[[Any], ValueT]) -> Setting[ValueT]:
+        """Return a setting that depends on no other: what counts most of what is said, or its default."""
+        said = next(iter(self.said(name)), None)
+        if said is not None:
+            return Setting(value=convert(said.value), origin=said.origin)
+        return Setting(value=convert(SETTINGS[name].default), origin=DEFAULT)
+
+    def address(self) -> Setting[str]:
+        if self.base_url:
+            return _setting(self.base_url, "")
+        if self.preset is not None and self.preset.base_url:
+            return Setting(value=self.preset.base_url, origin=f"preset {self.preset.name}")
+        if self.preset is None:
+            return Setting(value=OPENAI_URL, origin=DEFAULT)
+        return Setting(value=OPENAI_URL if self.preset.name == OPENAI else "", origin=f"preset {self.preset.name}")
+
+    def api(self) -> Setting[Api]:
+        said = self.of_server("api")
+        if said is None:
+            if self.preset is None:
+                return Setting(value=Api.CHAT, origin=DEFAULT)
+            return Setting(value=self.preset.api, origin=f"preset {self.preset.name}")
+        words = [api.value for api in Api]
+        if said.value not in words:
+            raise UsageError(f"{said.origin}: there is no API {said.value!r}{nearest(str(said.value), words)}")
+        return Setting(value=Api(said.value), origin=said.origin)
+
+    def azure_api_version(self) -> Setting[str]:
+        own = self.variable(self.preset.api_version_variable) if self.preset else None
+        return _setting(own or self.of_server("azure_api_version"), "")
+
+    def key_variable(self) -> Setting[str]:
+        """Return which variable holds the key; the file, or a profile, may say so only of the server that it means."""
+        for rank, values in ((self.profile_rank, self.profile and self.profile.values), (_Rank.FILE, self.file.values)):
+            written = values.get("key_variable") if values else None
+            if written and self.speaks_of_server(rank, keeps_key=True):
+                return Setting(value=str(written.value), origin=written.origin)
+        if self.preset is None:
+            return Setting(value="OPENAI_API_KEY", origin=DEFAULT)
+        return Setting(value=self.preset.key_variable, origin=f"preset {self.preset.name}")
+
+    def model(self) -> Setting[str]:
+        if self.profile:
+            return self.profile.model
+        said = next(iter(self.said("model")), None)
+        return _setting(said, DEFAULT_MODEL if self.preset is None or self.preset.name == OPENAI else "")
+
+    def template(self, name: str) -> Setting[str]:
+        """Return the path of a template; what the file names lies beside it."""
+        said = self.plain(name, str)
+        if said.value and not said.origin.startswith("flag "):
+            return Setting(value=os.path.join(os.path.dirname(self.file.path), said.value), origin=said.origin)
+        return said
+
+    def sign_key(self) -> Setting[str]:
+        """Return the path of the key; `~/` is the home folder, and what is relative lies beside the file."""
+        written = self.plain("sign_key", str)
+        path, home = written.value, self.environment.get("HOME", "")
+        if not path or (path.startswith("~/") and not home):
+            return written
+        path = os.path.join(home, path[2:]) if path.startswith("~/") else path
+        return Setting(value=os.path.join(os.path.dirname(self.file.path), path), origin=written.origin)
+
+    def pictures(self, table: ModelTable, model: str) -> Setting[bool]:
+        said = next(iter(self.said("pictures")), None)
+        known = _known(table, model, "pictures", bool)
+        if said is not None:
+            return Setting(value=bool(said.value), origin=said.origin)
+        if known.value is not None:
+            return Setting(value=known.value, origin=known.origin)
+        return sight_of(self.preset or preset_of(self.address().value), model)
+
+    def context_tokens(self, table: ModelTable, model: str) -> Setting[int | None]:
+        said = self.plain("context_tokens", lambda value: int(value or 0))
+        return _known(table, model, "context", int) if said.origin == DEFAULT else said
+
+
+def prices_of(file: ConfigFile, table: ModelTable, model: str) -> Setting[Prices | None]:
+    """Return what a model costs: by the file, else by the table, where it says both prices."""
+    if written := file.prices.get(model):
+        return Setting(value=written.value, origin=written.origin)
+    return _known(table, model, "prices", Prices)
+
+
+def _known(table: ModelTable, model: str, name: str, of: type[ValueT]) -> Setting[ValueT | None]:
+    """Return what the table says of a model in a field of ModelFacts; None where it does not say."""
+    known = table.models.get(model)
+    value = getattr(known.facts, name) if known is not None else None
+    return (
+        Setting(value=value, origin=table.origin(model))
+        if isinstance(value, of)
+        else Setting(value=None, origin=DEFAULT)
+    )
+
+
+def sight_of(preset: Preset | None, model: str) -> Setting[bool]:
+    """Return whether a model is sent pictures where nobody says it."""
+    name = preset.name if preset is not None else ""
+    return Setting(value=takes_pictures(name, model), origin=f"preset {name}" if name else DEFAULT)
+
+
+def _names(said: Value) -> tuple[str, ...]:
+    """Return the names of a list, or of a flag with commas between."""
+    return said if isinstance(said, tuple) else tuple(filter(None, map(str.strip, str(said).split(","))))
+
+
+def _setting(said: _Said | None, default: str) -> Setting[str]:
+    return Setting(value=str(said.value), origin=said.origin) if said else Setting(value=default, origin=DEFAULT)
+
+
+def _provider_problem(name: str) -> str:
+    return "" if name in PRESETS else f"there is no provider {name!r}{nearest(name, PRESETS)}"

@@ -1,0 +1,154 @@
+"""What helpers work with: fresh tools in the workspace, held to reading; or in a worktree, whose changes become a patch."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from harness.delegation import DelegatedTask, HelperChanges, HelperPolicy
+from harness.errors import PolicyError, ToolError, UsageError, nearest
+from harness.files.workspace import Workspace
+from harness.gate.tool import Tool
+from harness.interrupt import Interrupt
+from harness.loop.delegated_sessions import DelegatedSessions, Equipment
+from harness.paths import is_within
+from harness.policy.policy import Policy
+from harness.session.config.provider import about_model
+from harness.session.policies import held_to_reading
+from harness.tool_kinds import is_of_server
+
+if TYPE_CHECKING:
+    from harness.loop.agent import Agent
+    from harness.session.parts import SessionParts
+    from harness.session.work_folders.work_folder import WorkFolder
+
+NOT_FOR_HELPERS = ("delegate", "ask_user", "todo")
+"""Tools that are the conversation's own."""
+MOST_PATCH_BYTES = 1_000_000
+"""Of a patch that is read for the model; the file has all of it."""
+_ROLE = (
+    "\n\nYou are a helper: another conversation of the model gave you the one task that follows, and reads nothing but your "
+    "last answer. Nobody else reads it, and you cannot ask back. Answer shortly and with places (file:line)."
+)
+_READS = " You only read and look; you change nothing."
+
+FreshTools = Callable[[Workspace, Interrupt, Sequence[str]], tuple[Tool, ...]]
+"""Makes the tools of files, commands and scripts for a workspace, by what they are stopped, and what is hidden from commands
+besides: they know what a conversation has read."""
+
+
+def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> DelegatedSessions:
+    """Return what runs the helpers of `agent`, which was made of `parts`."""
+
+    @contextmanager
+    def equip(task: DelegatedTask, policy: Policy, interrupt: Interrupt) -> Iterator[Equipment]:
+        known = [name for name in agent.registry.names if name not in NOT_FOR_HELPERS]
+        if task.policy is HelperPolicy.SAME:  # servers are at work in the workspace of whoever asks
+            known = [name for name in known if not is_of_server(name)]
+        names = _names(task, known)
+
+        def tools_in(workspace: Workspace, hide: Sequence[str] = ()) -> tuple[Tool, ...]:
+            own = {tool.spec.name: tool for tool in fresh(workspace, interrupt, hide)}
+            return tuple(own.get(name) or agent.registry[name] for name in names)
+
+        system, model = f"{agent.parts.system}{_ROLE}", about_model(parts.settings)
+        if task.policy is HelperPolicy.SAME:
+            whole = parts.workspace
+            with _worktree(parts) as (folder, changes):
+                workspace = Workspace(
+                    folder, whole.home, outputs=whole.outputs, skills=whole.skills, copy_of=whole.root
+                )
+                yield Equipment(
+                    tools=tools_in(workspace, _hidden_in(policy, whole.root)),
+                    # INVARIANT: what it changes is in the patch, and nowhere in the workspace of whoever asks.
+                    policy=policy.guarding(whole.root),
+                    system=f"{system}{_works_in(workspace.root, whole.root)}",
+                    about={**model, "workspace": workspace.root, "copy_of": whole.root},
+                    changes=changes,
+                )
+            return
+        try:
+            policy = held_to_reading(policy)
+        except PolicyError as error:
+            raise ToolError(f"A helper cannot be had: {error}") from None
+        yield Equipment(tools=tools_in(parts.workspace), policy=policy, system=f"{system}{_READS}", about=model)
+
+    return DelegatedSessions(agent, equip, parts.another_model)
+
+
+def _hidden_in(policy: Policy, root: str) -> Sequence[str]:
+    """Return the absolute paths of what a policy hides in the workspace at `root`."""
+    return [os.path.join(root, place) for place in policy.sandbox.hide if not place.startswith(("/", "~"))]
+
+
+def _names(task: DelegatedTask, known: Sequence[str]) -> Sequence[str]:
+    """Return the names of the tools that a helper has. Raises ToolError for one that whoever asks does not have."""
+    for name in task.tools:
+        if name not in known:
+            raise ToolError(f"A helper cannot have {name!r}{nearest(name, known)}; it may have {', '.join(known)}.")
+    return task.tools or known
+
+
+def _works_in(folder: str, root: str) -> str:
+    return (
+        f" You work in {folder}, a copy of the last commit of {root}: name no file of the latter. What you change in the "
+        "copy goes back as a patch. Commit nothing."
+    )
+
+
+@contextmanager
+def _worktree(parts: SessionParts) -> Iterator[tuple[str, Callable[[], HelperChanges]]]:
+    """Make a worktree of the workspace's repository, and remove it; yield the folder to work in, and what tells the changes.
+
+    Raises ToolError where none can be made.
+    """
+    from harness.files.repository import git_top
+    from harness.session.work_folders.work_folder import removed
+    from harness.session.work_folders.worktree import add_worktree, remove_work_folder
+
+    root, environment = parts.workspace.root, parts.environment
+    only_reads = "A helper that writes cannot be had here, one that reads can"
+    if not os.path.lexists(os.path.join(git_top(root), ".git")):
+        raise ToolError(
+            f"{only_reads}: it works in a copy of the repository, and the workspace lies in no git repository."
+        )
+    around = os.path.realpath(tempfile.mkdtemp(prefix="harness-helper-"))
+    attempt = os.path.join(around, "copy")  # what git knows of worktrees beside it is forgotten where they are gone
+    try:
+        os.mkdir(attempt)
+        if is_within(attempt, root):
+            raise ToolError(f"{only_reads}: the folder for temporary files lies in the workspace.")
+        try:
+            folder = add_worktree(attempt, root, None, environment)
+        except UsageError as error:
+            raise ToolError(f"{only_reads}: {error}.") from None
+        yield folder.workspace, lambda: _changes(parts, folder, attempt)
+    finally:
+        problem = remove_work_folder(attempt, environment)
+        problem = problem or removed(around)
+        if problem:
+            parts.tell(f"the copy of a helper is left behind: {problem}")
+
+
+def _changes(parts: SessionParts, folder: WorkFolder, attempt: str) -> HelperChanges:
+    """Take the changes in a copy as a patch that is kept beside the outputs of commands."""
+    from harness.session.work_folders.changes import take_changes
+
+    out = os.path.join(parts.workspace.outputs or parts.state.new_outputs(), f"helper-{os.urandom(4).hex()}")
+    try:
+        os.makedirs(out, mode=0o700)
+    except OSError as error:
+        return HelperChanges(notes=(f"its changes are lost: {out} cannot be made: {error.strerror}",))
+    taken = take_changes(folder, attempt, out, parts.environment)
+    notes = [*folder.notes, *(f"lost, since no patch holds it: {lost}" for lost in taken.lost)]
+    if taken.ignored is not None:
+        notes.append(f"new files that the repository ignores are in {os.path.join(out, taken.ignored.file)}")
+    if taken.patch is None or not taken.patch.files:
+        return HelperChanges(notes=("it changed nothing", *notes))
+    path = os.path.join(out, taken.patch.file)
+    with open(path, "rb") as file:
+        text = file.read(MOST_PATCH_BYTES).decode("utf-8", "replace")
+    return HelperChanges(patch=text, patch_file=path, notes=tuple(notes))

@@ -1,0 +1,228 @@
+"""What of the environment is secret, and the redactor that masks it, with the key of this installation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from harness.programs.variables import HARMLESS, PASSED, SET
+from harness.redaction.known_values import MIN_SECRET_CHARACTERS, forms_of_lines, is_ordinary
+from harness.redaction.redactor import Redactor
+from harness.redaction.secret_checks import is_long_chance
+from harness.redaction.shapes import shape_spans, shapes_for
+from harness.regex import regex
+from harness.safe_files import MAY_USE, open_private, sync_path
+from harness.session.state import State
+
+KEY_BYTES = 32
+"""As long as what SHA-256 gives: RFC 2104, section 3, wants no less."""
+
+_ONE_WORD = regex(r"[A-Za-z0-9_+/=.~-]{20,4096}")
+_PUBLIC = regex(
+    r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}"  # a commit, a digest
+    r"|(?=[a-z0-9.-]*[.-])[a-z0-9.-]+"  # a name of a host, a pod, a build (RFC 1123, section 2.1)
+)
+
+
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE", "COOKIE", "WEBHOOK")
+_PLACES = (
+    "_FILE",
+    "_PATH",
+    "_DIR",
+    "_HOME",
+    "_SOCK",
+    "_URL",
+    "_URI",
+    "_ENDPOINT",
+    "_HOST",
+    "_DOMAIN",
+    "_TYPE",
+    "_PARALLELISM",
+)
+"""How a name ends that says where a secret lies or is asked for, not what it is."""
+_WORKING_FOLDERS = ("PWD", "OLDPWD", "INIT_CWD")
+
+
+def _ignore(line: str) -> None:
+    pass
+
+
+def redactor_for(
+    state: State,
+    environment: Mapping[str, str],
+    secrets: Iterable[str],
+    *,
+    unless: Iterable[str] = (),
+    tell: Callable[[str], None] = _ignore,
+) -> Redactor:
+    """Return what masks `secrets` and what the environment withholds from commands and looks secret.
+
+    `unless` are texts that must stay readable: the path of the workspace, the home folder. A value that stands in one of
+    them is not masked anywhere: every path in the log would lose a part, and undo, resuming and the audit with it. What
+    goes wrong is told in plain lines, never with a value in them.
+
+    Its key is the installation's, so that equal secrets have equal marks in all its logs; made on first use. Where it can
+    be neither read nor made, the key is a random one, and marks are equal within this process only.
+    """
+    readable, known = tuple(unless), []
+    for secret in dict.fromkeys((*secrets, *withheld_secrets(environment))):
+        place = _path_with(secret.strip(), readable)
+        if not place:
+            known.append(secret)
+        else:
+            tell(
+                f"a value that counts as secret stands in the path {place}: it is not masked, or no path could be read"
+            )
+    return Redactor(known, key=installation_key(state, tell))
+
+
+def _path_with(plain: str, readable: Iterable[str]) -> str:
+    """Return the first text that a known value would be masked in, or nothing."""
+    if len(plain) < MIN_SECRET_CHARACTERS or is_ordinary(plain):
+        return ""  # it is masked nowhere
+    forms = (plain, *forms_of_lines(plain))
+    return next((text for text in readable if any(form in text for form in forms)), "")
+
+
+def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: str = "") -> list[str]:
+    """Return what is masked: the values of variables that look secret by their name, of that which holds the key, and what
+    an address may hold of secrets: a password, the values of its query.
+
+    What looks secret by its value alone, `withheld_secrets` finds: a password in DATABASE_URL.
+    """
+    found = [value for name, value in environment.items() if _sounds_secret(name)]
+    if address:
+        found += _secrets_in_address(address)
+    found.append(environment.get(key_variable, ""))
+    return list(dict.fromkeys(value for value in found if value))
+
+
+def _secrets_in_address(address: str) -> list[str]:
+    from urllib.parse import parse_qsl, unquote, urlsplit
+
+    try:
+        parts = urlsplit(address)
+        return [parts.password or "", unquote(parts.password or ""), *(value for _, value in parse_qsl(parts.query))]
+    except ValueError:
+        return []  # what is no address is refused elsewhere
+
+
+def _sounds_secret(name: str) -> bool:
+    upper = name.upper().replace("AUTHOR", "")  # GIT_AUTHOR_NAME
+    if upper in _WORKING_FOLDERS or upper.endswith(_PLACES):
+        return False
+    return any(word in upper for word in _SECRET_WORDS)
+
+
+def withheld_secrets(environment: Mapping[str, str]) -> list[str]:
+    """Return the values that no command gets from the environment and that look secret, whatever their names.
+
+    A value is one if it looks as if chance had made it, or holds what a shape finds (then that: a password in an address).
+    The others are left: the name of a host, a commit or a version is withheld as well, and text without them could not be
+    read any more. What a variable holds whose name says that it is secret, `secrets_of` knows.
+    """
+    given = PASSED | SET | HARMLESS | {"PATH"}
+    values = [value for name, value in environment.items() if name not in given]
+    return list(dict.fromkeys(secret for value in values for secret in _secrets_in(value)))
+
+
+def _secrets_in(value: str) -> Iterator[str]:
+    word = value.strip()
+    if _ONE_WORD.fullmatch(word) and not _PUBLIC.fullmatch(word) and is_long_chance(word):
+        yield word
+    for span in shape_spans(value, shapes_for(value)):
+        secret = value[span.start : span.end]
+        yield secret
+        if "%" in secret:
+            from urllib.parse import unquote
+
+            yield unquote(secret)
+
+
+def installation_key(state: State, tell: Callable[[str], None] = _ignore) -> bytes:
+    """Return the key of this installation's marks: `redaction_key` in the state folder; empty if it cannot be had.
+
+    Of two processes that make it at once, both return the same. One that is too short was torn when it was made, and is
+    made anew. Anything else that stands in its place is neither used nor replaced; `tell` is told in one line.
+    """
+    path = state.redaction_key
+    key = _read(path)
+    if key is None or (isinstance(key, bytes) and len(key) < KEY_BYTES):
+        try:
+            os.makedirs(state.state, mode=0o700, exist_ok=True)
+            _make(path) if key is None else _make_anew(path)
+            key = _read(path)
+        except OSError as error:
+            key = error.strerror
+    if isinstance(key, bytes) and len(key) == KEY_BYTES:
+        return key
+    problem = key if isinstance(key, str) else "it was taken away"
+    tell(f"{path} cannot be used ({problem}): until that is mended, equal secrets have other marks in each run")
+    return b""
+
+
+def _read(path: str) -> bytes | str | None:
+    """Return the key at `path`, which may be too short; what is wrong with what stands there; or None where nothing does."""
+    try:
+        descriptor = open_private(path, os.O_RDONLY, closed=MAY_USE)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return str(error.strerror)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > KEY_BYTES:
+            return f"it has {size} bytes instead of {KEY_BYTES}"
+        return os.read(descriptor, KEY_BYTES)
+    except OSError as error:
+        return str(error.strerror)
+    finally:
+        os.close(descriptor)
+
+
+def _make(path: str) -> None:
+    """Make a key at `path` if there is none: whole from the first moment, as link(2) gives a name only to what is written."""
+    draft = _draft(path)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass  # another process was first, and its key holds
+    finally:
+        os.unlink(draft)
+    sync_path(os.path.dirname(path))
+
+
+def _make_anew(path: str) -> None:
+    """Put a key in the place of one that is too short, unless another process did: who has the old file's lock decides.
+
+    INVARIANT: a whole key is never replaced. What is opened here may be another process's new one already.
+    """
+    import fcntl
+
+    old = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(old, fcntl.LOCK_EX)
+        here, there = os.fstat(old), os.lstat(path)
+        if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino) and here.st_size < KEY_BYTES:
+            os.rename(_draft(path), path)
+            sync_path(os.path.dirname(path))
+    finally:
+        os.close(old)
+
+
+def _draft(path: str) -> str:
+    """Write a new key beside `path` and return where; nothing is left if that fails."""
+    draft = f"{path}.{os.urandom(6).hex()}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)  # whatever the umask
+        left = os.urandom(KEY_BYTES)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.fsync(descriptor)
+    except BaseException:
+        os.unlink(draft)
+        raise
+    finally:
+        os.close(descriptor)
+    return draft

@@ -1,0 +1,105 @@
+"""What is declared beside the tools that ship: each table of the user's file, and of a trusted project's, understood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from harness.policy.rules import Layer, Origin
+from harness.record import Record, replace
+from harness.session.config.extension_tables import APPROVER, HOOK, SERVERS, TOOL, ExtensionTable
+
+if TYPE_CHECKING:
+    from harness.checks.hook_declaration import HookDeclaration
+    from harness.plugins.mcp.server_declaration import ServerDeclaration
+    from harness.session.approver.approver_declaration import ApproverDeclaration
+    from harness.tools.script_declaration import ScriptDeclaration
+
+DeclaredT = TypeVar("DeclaredT")
+
+
+class Extensions(Record):
+    """What there is beside the tools that ship. Each with its origin, FILE:LINE, by its name."""
+
+    tools: Mapping[str, ScriptDeclaration] = {}
+    servers: Mapping[str, ServerDeclaration] = {}
+    hooks: Mapping[str, HookDeclaration] = {}
+    approver: ApproverDeclaration | None = None
+    origins: Mapping[tuple[str, str], str] = {}
+    """FILE:LINE, by kind (see session/config/extension_tables.py) and name."""
+
+    def of(self, kind: str, name: str) -> str:
+        """Return where it is declared."""
+        return self.origins[kind, name]
+
+
+def extensions_in(tables: Sequence[ExtensionTable]) -> Extensions:
+    """Return what the tables of all files declare. Raises UsageError, whose text names file, line and key."""
+    reading = _Reading()
+    approver = None
+    for table in tables:
+        if table.kind == APPROVER:
+            from harness.session.approver.approver_declaration import declared as approver_declared
+
+            approver = _declared(table, approver_declared)
+    return Extensions(
+        tools=reading.tools(_of_kind(tables, TOOL)),
+        servers=reading.servers(_of_kind(tables, SERVERS)),
+        hooks=reading.hooks(_of_kind(tables, HOOK)),
+        approver=approver,
+        origins=reading.origins,
+    )
+
+
+def _of_kind(tables: Iterable[ExtensionTable], kind: str) -> list[ExtensionTable]:
+    return [table for table in tables if table.kind == kind]
+
+
+class _Reading:
+    """Tables being read; each kind's rooms are imported where there is one of it."""
+
+    def __init__(self) -> None:
+        self.origins: dict[tuple[str, str], str] = {}
+
+    def tools(self, tables: Sequence[ExtensionTable]) -> dict[str, ScriptDeclaration]:
+        if not tables:
+            return {}
+        from harness.tools.script_declaration import declared
+
+        found = [(table, _declared(table, declared)) for table in tables]
+        return {self._named(table, one.name): one for table, one in found}
+
+    def servers(self, tables: Sequence[ExtensionTable]) -> dict[str, ServerDeclaration]:
+        if not tables:
+            return {}
+        from harness.plugins.mcp.server_declaration import declared
+
+        return {self._named(table, table.name): _declared(table, partial(declared, table.name)) for table in tables}
+
+    def hooks(self, tables: Sequence[ExtensionTable]) -> dict[str, HookDeclaration]:
+        if not tables:
+            return {}
+        from harness.checks.hook_declaration import declared
+
+        found = {}
+        for table in tables:
+            layer = Layer.PROJECT if table.of_project else Layer.USER
+            one = replace(_declared(table, declared), origin=Origin(file=table.file, line=table.line), layer=layer)
+            found[self._named(table, one.id)] = one
+        return found
+
+    def _named(self, table: ExtensionTable, name: str) -> str:
+        """Note where `name` is declared; nothing is declared twice."""
+        other = self.origins.get((table.kind, name))
+        if other is not None:
+            raise table.problem(f"{name!r} is declared already in {other}")
+        self.origins[table.kind, name] = table.origin
+        return name
+
+
+def _declared(table: ExtensionTable, declared: Callable[[Mapping[str, object]], DeclaredT]) -> DeclaredT:
+    try:
+        return declared(table.fields)
+    except ValueError as error:
+        raise table.problem(str(error)) from None

@@ -1,0 +1,70 @@
+"""The hooks that check calls of others: of another agent, or of an MCP client. Light where none is configured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from harness.gate.call_checks import NO_CHECKS, CallChecks, CheckEvent
+from harness.safe_files import read_small
+from harness.session.state import PROJECT_CONFIG, State
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from harness.checks.hook_declaration import HookDeclaration
+
+_MOST_BYTES = 1_000_000
+
+
+def hooks_here(
+    state: State,
+    workspace: str,
+    environment: Mapping[str, str],
+    redact: Callable[[str], str],
+    *,
+    clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> CallChecks:
+    """Return those of `declared_hooks`, to be asked.
+
+    `clock_stopped` stops meanwhile what limits our own work. Raises UsageError for a file that is not understood, and for a
+    hook that calls could change.
+    """
+    hooks = declared_hooks(state, workspace, environment)
+    if not hooks:
+        return NO_CHECKS
+    from harness.checks.checks import Checks
+
+    return Checks(
+        hooks,
+        workspace=workspace,
+        environment=environment,
+        redact=redact,
+        clock_stopped=clock_stopped,
+    ).calls
+
+
+def declared_hooks(state: State, workspace: str, environment: Mapping[str, str]) -> tuple[HookDeclaration, ...]:
+    """Return those of the user's file, and of the workspace's own where the user trusts it, that are asked before a call.
+
+    Raises UsageError for a file that is not understood.
+    """
+    files = (state.config_file, os.path.join(workspace, PROJECT_CONFIG))
+    if not any(_may_declare_hooks(file) for file in files):
+        return ()
+    from harness.session.config.config_file import load_config
+    from harness.session.extensions.extensions_here import extensions_here
+
+    own = load_config(state.config_file, workspace).extensions
+    declared = extensions_here(own, state, workspace, environment).extensions.hooks.values()
+    return tuple(hook for hook in declared if hook.event is CheckEvent.BEFORE_CALL)
+
+
+def _may_declare_hooks(file: str) -> bool:
+    """Say whether a file is worth reading closely: it is there, and holds the word (or what may stand for a letter of it)."""
+    if not os.path.lexists(file):
+        return False
+    data = read_small(file, _MOST_BYTES)
+    return data is None or b"hook" in data or b"\\u" in data.lower()

@@ -1,0 +1,316 @@
+"""Trust in what a workspace's own files would have started, `.mcp.json` and `.harness/config.toml`, and in its words.
+
+A team's words are the files of `.harness/commands` and the like (PROJECT_WORDS), each folder as one, in the workspace and
+above it within its repository. Such a file counts only after a person saw all of it and said yes, at the prompt or by
+`harness policy trust FILE`. The yes is for exactly this content in exactly this folder: what a relative command starts is
+another program in another folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.digest import digest_of
+from harness.errors import UsageError
+from harness.files.repository import git_top
+from harness.gate.approval import Approver
+from harness.paths import is_within
+from harness.record import Record
+from harness.safe_files import read_regular
+from harness.session.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State, word_folders
+from harness.session.trust import CHANGED, TRUST_TOOL, is_wanted
+from harness.text.amounts import counted
+from harness.text.visible import visible, visible_line
+
+NAMES = (PROJECT_SERVERS, PROJECT_CONFIG)
+MOST_BYTES = 100_000
+"""Of one file: nobody reads a longer one."""
+_NO_SCRIPTS = "scripts beside a SKILL.md are not part of it, and can change without it"
+
+
+class ProjectFile(Record):
+    """One such file, or folder of words, read once: what is shown, trusted and used is this content."""
+
+    path: str
+    """Absolute, in the folder that it was found in."""
+    name: str
+    """As in NAMES, or PROJECT_WORDS."""
+    data: bytes
+    sha256: str
+    """Of the content alone, as people can compute it."""
+    trust: str
+    """The digest that trust is kept by: of name, folder and content."""
+    lines: tuple[str, ...]
+    """What it would have started, reached and read, and then all of it; safe to show."""
+    left_out: Mapping[str, str] = {}
+    """Of a folder of words: why a file in it does not count."""
+
+    @property
+    def folder(self) -> str:
+        """The folder that it was found in."""
+        return self.path.removesuffix(f"/{self.name}") or "/"
+
+
+class TrustedFiles(Record):
+    """What the files of a workspace come to."""
+
+    files: tuple[ProjectFile, ...] = ()
+    """Those that are trusted as they are."""
+    left_out: tuple[tuple[ProjectFile, str], ...] = ()
+    """The others, each with what is to be said of it: that it is left out, and why."""
+    notes: tuple[str, ...] = ()
+    """All that is to be said, also of those that are not understood."""
+
+
+def trusted_files(state: State, workspace: str) -> TrustedFiles:
+    """Return which of the files NAMES of `workspace` (the folder, links followed) are trusted as they are now; asks nothing.
+
+    Raises UsageError where the file of what is trusted cannot be read.
+    """
+    return _trusted(state, workspace, [(workspace, name) for name in NAMES])
+
+
+def trusted_words(state: State, workspace: str) -> TrustedFiles:
+    """Return the same of the folders of words, of the workspace first."""
+    return _trusted(state, workspace, list(word_folders(workspace)))
+
+
+def _trusted(state: State, workspace: str, places: Sequence[tuple[str, str]]) -> TrustedFiles:
+    files, left_out, notes = [], [], []
+    for folder, name in places:
+        shown = _shown(workspace, folder, name)
+        try:
+            file = project_file(folder, name)
+        except ValueError as error:
+            notes.append(visible_line(f"{shown} is left out: {error}", 2_000))
+            continue
+        if file is not None and state.is_trusted(file.trust):
+            files.append(file)
+        elif file is not None:
+            why = (
+                "you said no to it"
+                if state.is_declined(file.trust)
+                else "it changed since you trusted it"
+                if state.was_trusted(file.path)
+                else "nobody trusted it"
+            )
+            said = f"{shown} is left out: {why}; `harness policy trust {shlex.quote(shown)}` shows it and trusts it"
+            left_out.append((file, visible_line(said, 2_000)))
+    return TrustedFiles(files=tuple(files), left_out=tuple(left_out), notes=(*notes, *(said for _, said in left_out)))
+
+
+def _shown(workspace: str, folder: str, name: str) -> str:
+    """Return what a file is called: seen from the workspace."""
+    return name if folder == workspace else os.path.relpath(os.path.join(folder, name), workspace)
+
+
+def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str, ...]:
+    """Ask about each file that the person never spoke of, and keep the answer; return what they should be told.
+
+    To be called before `trusted_files`, and only where there is a terminal. Anything but a yes is a no, which is kept.
+    Raises PolicyError where that cannot be.
+    """
+    notes = []
+    for folder, name in (*((workspace, name) for name in NAMES), *word_folders(workspace)):
+        try:
+            file = project_file(folder, name)
+        except ValueError:
+            continue  # `trusted_files` says it
+        if file is None or state.is_trusted(file.trust) or state.is_declined(file.trust):
+            continue
+        shown = _shown(workspace, folder, name)
+        came = "it changed since you trusted it" if state.was_trusted(file.path) else "it came with the folder"
+        if not _asked(file, shown, came, ask):
+            state.decline_content(file.trust, file.path)
+            said = (
+                f"{shown} is not trusted. It is not asked again; `harness policy trust {shlex.quote(shown)}` trusts it"
+            )
+        else:
+            state.trust_content(file.trust, file.path)
+            said = f"trusted: {file.path}; any change of its content ends the trust"
+            said = said if _is_as_shown(file) else f"{file.path} {CHANGED}"
+        notes.append(visible_line(said, 2_000))
+    return tuple(notes)
+
+
+def _asked(file: ProjectFile, shown: str, came: str, ask: Approver) -> bool:
+    if file.name in PROJECT_WORDS:
+        skills = "its skills are named to the model, which may read them"
+        said = skills if _has_skills(file.name) else "its commands are sent as if you had typed them"
+        return is_wanted(
+            ask,
+            tool=TRUST_TOOL,
+            summary=f"trust what {shown} tells you and the model",
+            preview="\n".join(file.lines),
+            why=f"{came}; {said}",
+            by="once for this content in this folder; it permits nothing, the policy decides on every call",
+        )
+    return is_wanted(
+        ask,
+        tool=TRUST_TOOL,
+        summary=f"trust what {shown} of this folder would start",
+        preview="\n".join(file.lines),
+        why=f"{came}, and what it names is started as you",
+        by="once for this content in this folder; programs that lie in the folder can change without it",
+    )
+
+
+def project_file(workspace: str, name: str) -> ProjectFile | None:
+    """Return one of the files of NAMES in `workspace`, or None where there is none, or it declares nothing.
+
+    Raises ValueError for one that cannot be read, or is not understood.
+    """
+    path = os.path.join(workspace, name)
+    if not os.path.lexists(path):
+        return None
+    if name in PROJECT_WORDS:
+        return _folder_of_words(path, name, workspace)
+    try:
+        data = read_regular(path, MOST_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error.strerror}") from None
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+    value = _value(name, data)
+    things = [visible_line(line, 10_000) for line in _things(name, value)]
+    if not things:
+        return None
+    sha256 = digest_of(data)
+    told = visible(json.dumps(value, indent=2, ensure_ascii=False, default=str)).split("\n")
+    head = f"{visible_line(path, 2_000)}  sha256 {sha256}", f"would bring {counted(len(things), 'thing')}:"
+    bound = b"\0".join((name.encode(), workspace.encode("utf-8", "surrogateescape"), data))
+    lines = *head, *(f"  {line}" for line in things), "all of it:", *(f"  {line}" for line in told)
+    return ProjectFile(path=path, name=name, data=data, sha256=sha256, trust=digest_of(bound), lines=lines)
+
+
+def _folder_of_words(path: str, name: str, workspace: str) -> ProjectFile | None:
+    """Return a folder of words as one file. Raises ValueError."""
+    from harness.session.words.word_files import lines_of, read_word_folder
+
+    top = git_top(workspace)
+
+    def check(place: str) -> None:
+        if not is_within(os.path.realpath(place), top):
+            raise ValueError("it is a link, or lies behind one, that leads out of the repository")
+
+    found = read_word_folder(path, check)
+    if not found.data:
+        for file, why in found.left_out.items():
+            raise ValueError(f"{file}: {why}")
+        return None
+    files = json.loads(found.data)
+    told = [*lines_of(found, path), *([_NO_SCRIPTS] if _has_skills(name) else [])]
+    lines = [visible_line(path, 2_000), f"would bring {counted(len(files), 'file')} of words:"]
+    lines += [*(f"  {visible_line(line, 2_000)}" for line in told), "all of it:"]
+    for file, text in files.items():
+        lines += [f"  --- {visible_line(file, 500)}", *(f"  {line}" for line in visible(text).split("\n"))]
+    return ProjectFile(
+        path=path,
+        name=name,
+        data=found.data,
+        sha256=digest_of(found.data),
+        trust=digest_of(b"\0".join((name.encode(), workspace.encode("utf-8", "surrogateescape"), found.data))),
+        lines=tuple(lines),
+        left_out=found.left_out,
+    )
+
+
+def _has_skills(name: str) -> bool:
+    return name.endswith("/skills")
+
+
+def named_file(path: str) -> ProjectFile | None:
+    """Return the file or folder at `path` where its name says that it is one of those, else None.
+
+    Raises UsageError for one that is not there, declares nothing, or is not understood."""
+    whole = os.path.abspath(path)
+    name = next((one for one in (*NAMES, *PROJECT_WORDS) if whole.endswith(f"/{one}")), "")
+    if not name:
+        return None
+    try:
+        file = project_file(os.path.realpath(whole.removesuffix(f"/{name}") or "/"), name)
+    except ValueError as error:
+        raise UsageError(f"{visible_line(path, 1_000)}: {error}") from None
+    if file is None:
+        raise UsageError(f"{visible_line(path, 1_000)}: there is no such file, or it declares nothing")
+    return file
+
+
+def _value(name: str, data: bytes) -> Mapping[str, Any]:
+    """Return what a file says, as it is read in the end. Raises ValueError."""
+    if name == PROJECT_SERVERS:
+        from harness.plugins.mcp.mcp_json import servers_in
+
+        return servers_in(data)
+    from harness.session.config.extension_tables import project_tables
+    from harness.session.extensions.extensions import extensions_in
+    from harness.text.toml_places import read_toml
+
+    try:
+        extensions_in(project_tables(data, name))
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+    return read_toml(data)[1]
+
+
+def _things(name: str, value: Mapping[str, Any]) -> Iterator[str]:
+    if name == PROJECT_SERVERS:
+        from harness.plugins.mcp.mcp_json import variables_of
+
+        for server, table in value.items():
+            yield _server(server, table, [table.get("command"), *_list(table.get("args"))], variables_of(table))
+        return
+    for server, table in _tables(_dict(value.get("mcp")).get("servers")):
+        yield _server(
+            server, table, _list(table.get("command")), [*_list(table.get("env")), *_list([table.get("bearer")])]
+        )
+    for kind, word in (("tool", "argv"), ("hook", "command")):
+        for table in _list(value.get(kind)):
+            said = _dict(table)
+            label = said.get("name") or said.get("id") or "without a name"
+            yield f"{kind} {label} runs: {_command(_list(said.get(word)))}{_gets(_list(said.get('env')))}{_may(said)}"
+
+
+def _server(name: str, table: Mapping[str, Any], words: Sequence[object], variables: Sequence[object]) -> str:
+    url = table.get("url")
+    does = f"is reached at {url}" if url else f"starts: {_command(words)}"
+    return f"MCP server {name} {does}{_gets(variables)}{_may(table)}"
+
+
+def _command(words: Sequence[object]) -> str:
+    return shlex.join(str(word) for word in words if word is not None) or "nothing"
+
+
+def _gets(variables: Sequence[object]) -> str:
+    names = ", ".join(str(one) for one in variables if one)
+    return f" (it gets your variables {names})" if names else ""
+
+
+def _may(table: Mapping[str, Any]) -> str:
+    places = [str(place) for key in ("write", "writes") for place in _list(table.get(key))]
+    may = [f"write {shlex.join(places)}"] if places else []
+    may += ["reach the network"] if table.get("network") else []
+    return f" (it may {' and '.join(may)})" if may else ""
+
+
+def _dict(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _tables(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield from ((name, _dict(table)) for name, table in _dict(value).items())
+
+
+def _is_as_shown(file: ProjectFile) -> bool:
+    try:
+        return project_file(file.folder, file.name) == file
+    except ValueError:
+        return False

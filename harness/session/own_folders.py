@@ -1,0 +1,169 @@
+"""The harness's own folders and the workspace are kept apart, so that no call reaches logs or policies."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError
+from harness.files.workspace import MAX_LINKS, Workspace
+from harness.paths import is_within
+from harness.safe_files import MAY_USE, MAY_WRITE
+from harness.session.state import State, current_folder, here
+from harness.terminal.console import complain
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+def fix_modes(state: State) -> None:
+    """Close own files and folders that others may write, open those that are closed to their owner, and tell of it.
+
+    What is missing, or somebody else's, is left: whoever needs it says so.
+    """
+    for path, shut in _own(state):
+        try:
+            problem = _fix_mode(path, shut, reads=is_within(path, state.config))
+        except OSError:
+            continue
+        if problem:
+            complain(f"{path} {problem}: set right")
+
+
+def _own(state: State) -> Iterator[tuple[str, int]]:
+    """Yield what is the harness's own, with the bits of its mode that must not be set; a folder before what is in it."""
+    yield state.config, stat.S_IWOTH  # the person's too: shut only as far as no start goes on without it
+    for path in (state.config_file, state.models, state.user_policy, state.state, state.heads, state.trust):
+        yield path, MAY_WRITE
+    for path in (state.redaction_key, state.history):
+        yield path, MAY_USE
+    for folder in (state.before_images, state.outputs, state.sessions, state.grants, state.mcp):
+        yield folder, MAY_WRITE
+    for folder in (state.sessions, state.grants, state.mcp):
+        for path in _in(folder):
+            yield path, MAY_WRITE
+
+
+def _in(folder: str) -> Iterator[str]:
+    try:
+        yield from (os.path.join(folder, name) for name in os.listdir(folder))
+    except OSError:
+        return
+
+
+def _fix_mode(path: str, shut: int, *, reads: bool) -> str:
+    """Set one of them right; return what was wrong with it, or nothing. What is only read need not be writable.
+
+    A file that root gave away is taken back where its folder is root's: a person's own are left to them. Raises OSError.
+    """
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            return ""
+        this, own = f"/proc/self/fd/{descriptor}", os.geteuid()
+        problem = ""
+        if status.st_uid != own:
+            if own != 0 or os.stat(os.path.dirname(path)).st_uid != 0:
+                return ""
+            os.chown(this, 0, -1)
+            problem = f"belonged to user {status.st_uid}"
+        mode = stat.S_IMODE(status.st_mode)
+        opened = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600
+        needs = opened & ~stat.S_IWUSR if reads else opened
+        wanted = (mode if mode & needs == needs else mode | opened) & ~shut
+        if wanted != mode:
+            os.chmod(this, wanted)
+            problem = f"had the mode {mode:04o}"
+        return problem
+    finally:
+        os.close(descriptor)
+
+
+def workspace_folders(arguments: Namespace) -> tuple[str, ...]:
+    """Return the folders that a run works in, or is made a copy of, links followed. Raises UsageError."""
+    further = (*arguments.add_dir, *((arguments.copied_from,) if arguments.copied_from else ()))
+    return here(arguments.cwd), *(os.path.realpath(folder) for folder in further)
+
+
+def output_path(given: str, folders: Sequence[str], *, shown_as: str = "") -> str:
+    """Return the absolute path of what is `given`, links followed; `shown_as` is what a message calls it.
+
+    A link in one of `folders` (absolute, links followed) is whatever the repository, or the model, made of it: it may lead
+    to any file of the person's. Raises UsageError where the way crosses one.
+    """
+    waiting = os.path.join(current_folder(), given).split("/")[::-1]
+    real, links = "", 0
+    while waiting:
+        part = waiting.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            real = os.path.dirname(real).rstrip("/")
+            continue
+        at = f"{real}/{part}"
+        try:
+            target = os.readlink(at)
+        except (OSError, ValueError):
+            real = at  # no link, or nothing there: whoever opens it says so
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            raise UsageError(f"{shown_as or given}: there are too many links on the way")
+        if any(is_within(at, folder) for folder in folders):
+            raise UsageError(
+                f"{shown_as or given}: {at} is a link in the workspace, which may lead anywhere; name another place"
+            )
+        if target.startswith("/"):
+            real = ""
+        waiting.extend(target.split("/")[::-1])
+    return real or "/"
+
+
+def refuse_own_folders(workspace: Workspace, state: State) -> None:
+    """Raise UsageError where a folder was added that holds what the harness keeps, or lies in it."""
+    for folder in workspace.added:
+        if any(is_within(own, folder) or is_within(folder, own) for own in state.guarded):
+            raise UsageError(f"--add-dir {folder}: the harness keeps its logs or its configuration there")
+
+
+def named_log(arguments: Namespace, workspace: Workspace, state: State) -> str | None:
+    """Return where the log of `--log` lies, links followed; None where none is named.
+
+    Raises UsageError where a command could write it: in the workspace, but for the harness's own folders (see
+    `keep_own_folders`). A place elsewhere that a policy opens is not opened where it holds the log (see `walls_for`).
+    """
+    if arguments.log is None:
+        return None
+    path = output_path(arguments.log, workspace_folders(arguments), shown_as=f"--log {arguments.log}")
+    if is_within(path, workspace.root) and not any(is_within(path, own) for own in state.guarded):
+        raise UsageError(
+            f"--log {arguments.log}: it lies in the workspace, where a command of the run could write it: leave --log out, "
+            f"and it lies below {state.sessions}, or name a file outside of {workspace.root}"
+        )
+    return path
+
+
+def keep_own_folders(workspace: Workspace, state: State) -> None:
+    """See to it that no command can make the harness's own folders, or write them, where they lie in the workspace.
+
+    Raises UsageError where nothing could keep a command that may write the workspace from them.
+    """
+    inside = [folder for folder in state.guarded if is_within(folder, workspace.root)]
+    if not inside:
+        return
+    from harness.sandbox import bubblewrap
+
+    if not bubblewrap.find():
+        raise UsageError(
+            f"the workspace holds the harness's own files ({', '.join(inside)}), and without a working bubblewrap a command "
+            "that may write the workspace could change them. Work in a folder below it, set XDG_STATE_HOME and "
+            "XDG_CONFIG_HOME elsewhere, or install bubblewrap"
+        )
+    try:
+        for folder in inside:
+            os.makedirs(folder, mode=0o700, exist_ok=True)  # what is not there cannot be hidden
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be made: {error.strerror}") from None

@@ -1,0 +1,182 @@
+"""The action log that a session writes: opened where it can be relied on, its head noted while it grows, and closed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from harness.errors import LogError
+from harness.log.action_log import ActionLog
+from harness.paths import is_within
+from harness.session.state import State
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.actions import JsonValue
+    from harness.log.heads_file import HeadsFile, KnownHead
+    from harness.redaction.redactor import Redactor
+
+
+NOTE_RECORDS = 256
+"""A head is noted at least once in so many records."""
+NOTE_SECONDS = 60.0
+"""And once in so many seconds, while records come."""
+
+
+class HeadNotes:
+    """Notes the head of a log that is being written: an observer of its records, so that a kill leaves a recent head.
+
+    What cannot be noted is left out: a run does not fail for it before its end, when `State.record_head` raises. Where that
+    is so at the first record, it is told.
+    """
+
+    def __init__(self, state: State, log: ActionLog, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` gives seconds, and is never set back."""
+        self._state = state
+        self._log = log
+        self._clock = clock
+        self._is_first = True
+        self._next_count = 0
+        """The first record is noted at once."""
+        self._next_at = 0.0
+
+    def record(self, record: object) -> None:  # noqa: ARG002 - an observer's one argument; the log knows more
+        """Note the head if it is time to."""
+        if self._log.count < self._next_count and self._clock() < self._next_at:
+            return
+        self._next_count = self._log.count + NOTE_RECORDS
+        self._next_at = self._clock() + NOTE_SECONDS
+        try:
+            self._state.record_head(self._log, closed=False)
+        except LogError as error:
+            if self._is_first:
+                from harness.terminal.console import complain
+
+                complain(str(error))
+        self._is_first = False
+
+
+def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace: str) -> ActionLog:
+    """Open the log at `path`, or a new one for a session in `workspace` where it is None.
+
+    An existing log is checked first. Where the head that was noted when it was closed is still its end, its chain is read
+    up to there; what its records say is not judged again, which `harness audit verify` does. Any other log is judged as a
+    whole. That it is gone on with is noted before the first record.
+
+    Raises LogError if it cannot be opened or relied on, UsageError if the heads file cannot be read.
+    """
+    if path is None:
+        new = state.new_log_path(workspace)
+        state.check_heads()
+        log = ActionLog.open(new, redactor=redactor)
+    else:
+        from harness.log.heads_file import HeadsFile
+
+        heads = HeadsFile(state.heads)
+        known = heads.of_path(path)
+        _refuse_an_emptied_one(path, known)
+        log = ActionLog.open(path, redactor=redactor)
+        try:
+            if log.count:
+                if not _is_as_closed(log, known):
+                    _refuse_an_unfit_one(log, heads)
+                state.record_head(log, closed=False)
+        except BaseException:
+            log.close()
+            raise
+    log.observers.append(HeadNotes(state, log).record)
+    return log
+
+
+def lost_log(state: State, path: str | None) -> KnownHead | None:
+    """Return what is known of a log that was noted under this name and is gone, and note that another takes its place.
+
+    None where nothing is missing. Raises LogError where no head can be noted, UsageError if the heads file cannot be read.
+    """
+    if path is None:
+        return None
+    state.check_heads()
+    if os.path.lexists(path) or not os.path.isdir(os.path.dirname(path)):
+        return None
+    known = state.known_head(path)
+    if known is None or not known.is_missed:
+        return None
+    # Before the new log is there: of what a kill leaves behind, nothing must look like a tail that somebody cut off.
+    state.record_loss(known)
+    return known
+
+
+def _refuse_an_emptied_one(path: str, known: KnownHead | None) -> None:
+    """Raise LogError where a log was noted under this name, and its file holds nothing any more."""
+    if known is None or not known.is_missed or not os.path.exists(path) or os.path.getsize(path):
+        return
+    raise LogError(
+        _refusal(path, f"it was longer once: a log of {known.records} records was noted there, and it was emptied")
+    )
+
+
+def _is_as_closed(log: ActionLog, known: KnownHead | None) -> bool:
+    """Say whether nothing of a log changed since its head was noted when it was closed; its lock is held."""
+    if known is None or known.removed or not known.closed or (known.records, known.head) != (log.count, log.head):
+        return False
+    from harness.log.verify import is_as_noted
+
+    return is_as_noted(log.path, known.noted)
+
+
+def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:
+    """Raise LogError where what stands in a log is not all what was written; its lock is held."""
+    from harness.log.findings import judge_log
+
+    findings = judge_log(log.path, heads)
+    why = findings.unfit
+    if not why and (findings.found.records, findings.found.head) != (log.count, log.head):
+        why = "it was changed while it was opened"
+    if why:
+        raise LogError(_refusal(log.path, why))
+
+
+def _refusal(path: str, why: str) -> str:
+    return (
+        f"the action log is not gone on with: {path}: {why}. `harness audit verify` says what can be relied on; "
+        "name another file with --log"
+    )
+
+
+def who_and_where() -> dict[str, JsonValue]:
+    """Return who runs this process, by the account's name and number, on which machine, and the process's number."""
+    import pwd
+
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        user = ""
+    return {"user": user, "uid": os.getuid(), "host": os.uname().nodename, "pid": os.getpid()}
+
+
+def pinned(log: ActionLog, home: str = "") -> tuple[str, str, str]:
+    """Return what pins a log, for output that leaves this machine with other output: its path, its size and its head.
+
+    A path in the folder `home` begins with `~`.
+    """
+    inside = home.strip("/") and is_within(log.path, home.rstrip("/"))
+    path = f"~{log.path[len(home.rstrip('/')) :]}" if inside else log.path
+    return visible_line(f"log: {path}", 5_000), f"records: {log.count}", f"head: {log.head}"
+
+
+def close_log(state: State, log: ActionLog, *, sign_key: str = "") -> None:
+    """Close a log and keep its size and head outside it; with `sign_key`, an SSH key's path, sign them as well.
+
+    Raises LogError if the head cannot be kept. A signature that cannot be made is a line on stderr: the run is done, and
+    its record whole; `audit verify --signers` is what misses a signature.
+    """
+    try:
+        state.record_head(log)
+    finally:
+        log.close()
+    if sign_key:
+        from harness.app.audit.sign import sign_at_end
+
+        sign_at_end(log, sign_key, os.environ)

@@ -1,0 +1,109 @@
+"""Ctrl-C and termination become interrupts: a run, or a batch, ends at a safe moment with a complete record."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from harness.interrupt import Interrupt
+from harness.session.exits import Exit
+from harness.terminal.console import terminal_is_there
+
+if TYPE_CHECKING:
+    Handler = Callable[[int, FrameType | None], None]
+
+PATCH_SECONDS = 10.0
+"""How long what is left to do after a run has, once the program was asked to end."""
+
+
+def take_endings(handler: Handler) -> tuple[signal.Signals, ...]:
+    """Have SIGINT, and what ends a program (SIGTERM, SIGHUP, SIGQUIT), call `handler`; return those that do.
+
+    What nohup(1), or a shell that starts a job in the background (POSIX, sh, 2.11), left ignored stays ignored: it is not
+    meant for this program. Not so SIGTERM, nor the keys of a terminal at which somebody sits (at SIGQUIT's it would be left
+    without echo). Call it from the main thread.
+    """
+    taken = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        ignored = signal.getsignal(number) is signal.SIG_IGN and number != signal.SIGTERM
+        if not ignored or (number != signal.SIGHUP and terminal_is_there()):
+            signal.signal(number, handler)
+            taken.append(number)
+    return tuple(taken)
+
+
+class Signals:
+    """What came in; decides what signals do from `install` on."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self.terminated = False
+        self.hung_up = False
+        """Whether it was the terminal that went (SIGHUP, signal(7))."""
+        self._interrupt = interrupt
+
+    def install(self) -> None:
+        """Turn what ends a program into interrupts. Call it from the main thread."""
+        take_endings(self._on_signal)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what signal.signal calls
+        if number != signal.SIGINT:
+            self.terminated = True
+        if number == signal.SIGHUP:
+            self.hung_up = True
+        self._interrupt.request()
+
+
+class Stopping:
+    """Of a batch: the first signal asks it to end in order, a second to kill what it runs."""
+
+    def __init__(self) -> None:
+        """Decide from here on what signals do. To be made in the main thread."""
+        self.count = 0
+        """How often the batch was asked to end."""
+        self._terminated = False
+        take_endings(self._on_signal)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
+
+    @property
+    def exit_code(self) -> Exit | None:
+        """What the batch exits with where it was asked to end."""
+        if not self.count:
+            return None
+        return Exit.TERMINATED if self._terminated else Exit.INTERRUPTED
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self.count += 1
+        if number != signal.SIGINT:
+            self._terminated = True
+
+
+@contextmanager
+def bounded_by_signals(seconds: float = PATCH_SECONDS) -> Iterator[None]:
+    """Let the block go on for so long after a first signal that ends a program; a second one ends it at once.
+
+    The end is a KeyboardInterrupt out of the block. Behind it these signals do what they did before.
+    """
+
+    def first(_number: int, _frame: FrameType | None) -> None:
+        for number in before:
+            signal.signal(number, _interrupted)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    signal.signal(signal.SIGALRM, _interrupted)
+    before = take_endings(first)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,87 @@
+"""A person's templates: for the prompt of a run, and for what the model reads of a call that ran."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from harness.errors import UsageError
+from harness.limits import Limits
+from harness.messages import ResultStatus, ToolResult
+from harness.session.config.config_file import Setting
+from harness.session.config.settings import Settings
+from harness.session.system_prompt import template_text
+from harness.text.template import fill, variables
+
+
+def session_values(workspace: str, tools: Sequence[str], policy: str, limits: Limits) -> dict[str, str]:
+    """Return the variables that every template has. `limits` are those that hold; what has no bound is `no bound`."""
+    held = limits.filled()
+    bounds = {
+        "max_turns": held.max_turns,
+        "max_seconds": held.max_seconds,
+        "max_tokens": held.max_tokens,
+        "max_cost": held.max_cost,
+        "command_seconds": held.command_seconds,
+        "result_characters": held.result_characters,
+    }
+    return {
+        "workspace": workspace,
+        "date": time.strftime("%Y-%m-%d"),
+        "platform": sys.platform,
+        "tools": ", ".join(tools),
+        "policy": policy,
+        **{name: "no bound" if bound is None else f"{bound:g}" for name, bound in bounds.items()},
+    }
+
+
+class Templates:
+    """The templates of a session, read once and tried at once. Without one a text stays as it is."""
+
+    def __init__(self, settings: Settings, values: Mapping[str, str], workspace: str) -> None:
+        """Read them. Raises UsageError for one that cannot be read, has a variable that is not known, or drops what it is
+        a template for."""
+        self._values = values
+        self._task = _read(settings.task_template, workspace)
+        self._result = _read(settings.result_template, workspace)
+        self.task("")
+        if self._result is not None:
+            self.result("", ToolResult(call_id="", status=ResultStatus.OK, content=""))
+        _check_has(self._task, "task")
+        _check_has(self._result, "result")
+
+    def task(self, prompt: str) -> str:
+        """Return the prompt of a run as the model gets it; {{task}} is what the person said."""
+        return prompt if self._task is None else self._filled(self._task, {"task": prompt})
+
+    @property
+    def has_result(self) -> bool:
+        """Whether results have a template."""
+        return self._result is not None
+
+    def result(self, tool: str, result: ToolResult) -> str:
+        """Return what the model reads of a call that ran; {{result}} is what the tool said."""
+        if self._result is None:
+            return result.content
+        own = {
+            "result": result.content,
+            "tool": tool,
+            "status": result.status.value,
+            "exit_code": "" if result.exit_code is None else str(result.exit_code),
+            "seconds": f"{(result.duration_ms or 0) / 1000:.1f}",
+        }
+        return self._filled(self._result, own)
+
+    def _filled(self, template: tuple[str, str], own: Mapping[str, str]) -> str:
+        path, text = template
+        return fill(text, {**self._values, **own}, name=path)
+
+
+def _read(named: Setting[str], workspace: str) -> tuple[str, str] | None:
+    return (named.value, template_text(named, workspace).rstrip("\n")) if named.value else None
+
+
+def _check_has(template: tuple[str, str] | None, name: str) -> None:
+    if template is not None and name not in variables(template[1]):
+        raise UsageError(f"{template[0]}: it has no {{{{{name}}}}}: the model would not read the {name}")

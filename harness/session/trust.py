@@ -1,0 +1,208 @@
+"""Trust in a policy that came with the workspace: it is asked about once, before it loosens anything."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shlex
+from collections.abc import Iterator, Sequence
+
+from harness.actions import Action, Effects, ToolUse
+from harness.gate.approval import Answer, Approval, Approver
+from harness.messages import ToolCall
+from harness.policy.matchers import ArgvPattern
+from harness.policy.policy import Policy
+from harness.policy.rules import Decision, Layer, Rule
+from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.session.state import PROJECT_POLICY, State
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+TRUST_TOOL = "trust"
+"""What asks, in the question whether a project's policy is trusted; no tool of the model."""
+CHANGED = "was changed since you saw it: its new content is not trusted"
+
+
+def trusted_or_not(state: State, workspace: str, ask: Approver) -> str:
+    """Ask whether to trust the policy of `workspace`, if it would loosen anything and the user never said; keep the answer.
+
+    A yes trusts exactly the content that was shown: it is kept as its digest, and whoever assembles the policy afterwards
+    looks the digest of what they read up (policies.py), so that a file that changed meanwhile is not trusted.
+    Anything else is kept as a no, of this content: only what tightens counts, and it is not asked again. Returns what the
+    person should be told, or nothing.
+
+    `workspace` is the folder, links followed. Called before the policy is assembled, and only where there is a terminal:
+    `run` asks nothing. Raises PolicyError for a policy that is not understood, and where the answer cannot be kept.
+    """
+    path = os.path.join(workspace, PROJECT_POLICY)
+    if not os.path.lexists(path):
+        return ""
+    from harness.policy.loader import load_policy
+
+    policy = load_policy(path, layer=Layer.PROJECT)
+    if state.is_trusted(policy.sha256) or state.is_declined(policy.sha256):
+        return ""
+
+    if not loosening(policy):
+        return ""
+    if ask_trust(state, path, policy, ask):
+        if not is_as_shown(path, policy):
+            return f"{visible_line(path, 1_000)} {CHANGED}"
+        return f"trusted: {visible_line(path, 1_000)}; any change of its content ends the trust"
+    state.decline_content(policy.sha256, os.path.realpath(path))
+    return (
+        "this folder's own policy is not trusted: only what tightens counts. It is not asked again; `harness policy trust` "
+        "trusts it"
+    )
+
+
+def ask_trust(state: State, path: str, policy: Policy, ask: Approver) -> bool:
+    """Ask, as about a call, whether `policy`, read from `path`, is trusted; keep a yes, and say whether it was one.
+
+    Nothing but a yes is taken for one. Raises PolicyError where it cannot be kept.
+    """
+
+    shown, lines = visible_line(path, 2_000), loosening(policy)
+    things = counted(len(lines), "thing") if lines else "nothing"
+    head = f"{shown}  sha256 {policy.sha256}", f"would loosen {things} here{':' if lines else ''}"
+    wanted = is_wanted(
+        ask,
+        tool=TRUST_TOOL,
+        summary=f"trust this folder's own policy, {shown}",
+        preview="\n".join((*head, *lines)),
+        why="the policy came with the folder; what it loosens counts only if you trust exactly this content",
+        by="once for this content; `harness policy trust` and a changed file come back to it",
+    )
+    if wanted:
+        state.trust_content(policy.sha256, os.path.realpath(path))
+    return wanted
+
+
+def is_as_shown(path: str, policy: Policy) -> bool:
+    """Say whether the file at `path` still holds what the person was shown."""
+    from harness.errors import PolicyError
+    from harness.policy.loader import load_policy
+
+    try:
+        return load_policy(path, layer=Layer.PROJECT).sha256 == policy.sha256
+    except PolicyError:
+        return False
+
+
+LINE = 4_000
+"""Characters of one line; what is longer says how much of it is missing."""
+
+
+def loosening(policy: Policy) -> tuple[str, ...]:
+    """Return what `tightening_only` (harness/policy/loader.py) leaves out of `policy`, in words, each with its file and line.
+
+    Empty for a policy that only tightens. Ready to be shown; no line holds a line end.
+    """
+    return tuple(visible_line(line, LINE) for line in (*_defaults(policy), *_sandboxes(policy), *_rules(policy)))
+
+
+def _defaults(policy: Policy) -> Iterator[str]:
+    for default in policy.defaults:
+        if default.decision is Decision.AUTO:
+            yield f"default  {default.what} is auto where no rule says otherwise  ({default.origin})"
+    for readers in policy.readers:
+        if readers.on:
+            yield f"readers  commands that only look are auto  ({readers.origin})"
+
+
+def _sandboxes(policy: Policy) -> Iterator[str]:
+    for said in policy.sandbox_tables:
+        beyond = [place for place in said.write or () if _is_outside(place)]
+        if beyond:
+            yield f"sandbox  commands that you approve may write {_listed(beyond)}  ({said.origin})"
+        if said.show:
+            yield f"sandbox  commands can read {_listed(said.show)}, which is hidden else  ({said.origin})"
+
+
+def _is_outside(place: str) -> bool:
+    """Say whether a place of `write` lies outside the workspace, as written."""
+    return posixpath.normpath(place).startswith(("/", "~"))
+
+
+def _rules(policy: Policy) -> Iterator[str]:
+    for rule in policy.rules:
+        if rule.decision is Decision.AUTO:
+            yield f"auto     {_matched(rule)}{_granted(rule)}  (rule {rule.label})"
+
+
+def _matched(rule: Rule) -> str:
+    """Return what an auto rule lets run: what its matchers say, all of which must hold."""
+    what = []
+    if rule.argv is not None:
+        what.append(f"the command {argv_text(rule.argv)}")
+    if rule.path is not None:
+        accesses = " and ".join(access.value for access in rule.access)
+        what.append(f"{accesses} {_listed(rule.path.patterns)}")
+        if rule.exceptions is not None:
+            what.append(f"but not {_listed(rule.exceptions.patterns)}")
+    if rule.env:
+        what.append(f"with variables {_listed(rule.env)} set")
+    if rule.text:
+        what.append(f"with {shlex.quote(rule.text)} in it")
+    if rule.tools:
+        what.append(f"by {_listed(rule.tools)}" if what else f"every call of {_listed(rule.tools)}")
+    if rule.read_only:
+        what.append("that only reads, or whose server says so")
+    what += [f"with {shlex.quote(each.text)}" for each in rule.where]
+    return " ".join(what) or "everything"
+
+
+def argv_text(argv: ArgvPattern) -> str:
+    """Return the words of a pattern as a person would type them: `git {status,diff} ...`, and which options may follow."""
+    words = [_alternatives(token) for token in argv.tokens]
+    rest = [*words, "..."] if argv.rest else words
+    options = f" with options {_listed(argv.flags)}" if argv.flags else ""
+    return " ".join(rest) + options
+
+
+def _alternatives(token: Sequence[str]) -> str:
+    quoted = [shlex.quote(word) for word in token]
+    return quoted[0] if len(quoted) == 1 else f"{{{','.join(quoted)}}}"
+
+
+def _granted(rule: Rule) -> str:
+    may = [f"write {_listed(rule.write)}"] if rule.write else []
+    if rule.network:
+        may.append("reach the network")
+    elif rule.hosts:
+        may.append(f"reach only {_listed(rule.hosts)}")
+    return f" (it may {' and '.join(may)})" if may else ""
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(shlex.quote(word) for word in words)
+
+
+def is_wanted(approver: Approver, *, tool: str, summary: str, preview: str, why: str, by: str) -> bool:
+    """Ask as `consent` does; True for a yes alone."""
+    approval = consent(approver, tool=tool, summary=summary, preview=preview, why=why, by=by)
+    return approval.answer is Answer.YES
+
+
+def consent(approver: Approver, *, tool: str, summary: str, preview: str, why: str, by: str) -> Approval:
+    """Ask as about a call: shown first, keys that were pressed before thrown away. Return the answer.
+
+    `tool` is what asks and no tool of the model, `by` the command that led here. A no holds words only where somebody
+    hears them (terminal/question.py).
+    """
+    use = ToolUse(tool=tool)
+    action = Action(
+        call=ToolCall(id="", name=tool, arguments=""),
+        tool=tool,
+        arguments={},
+        facets=(use,),
+        summary=summary,
+        preview=preview,
+        request=None,
+    )
+    asked = FacetVerdict(facet=use, decision=Decision.CONFIRM, source=Source.BUILT_IN, reason=why, by=by)
+    effects = Effects(read=None, write=None, network=False, unasked=False)
+    try:
+        return approver(action, Verdict(decision=Decision.CONFIRM, facets=(asked,), effects=effects))
+    except KeyboardInterrupt:
+        return Approval(answer=Answer.STOP, by="person")

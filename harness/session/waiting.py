@@ -1,0 +1,358 @@
+"""Questions that wait for a person at another terminal: a hook asks here, and `harness approve` answers.
+
+Each question is a folder of the state folder, `approve/ID`, with the file `question`, which the hook that asks holds locked as
+long as it waits, and the file `answer`, which the first who answers makes.
+
+INVARIANT: nothing but a yes to this very question, made before its time was over, is one: an answer names the question and the
+digest of all that was shown, and who makes the file `answer` first decides, the hook itself at the end of the time.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.digest import digest_of
+from harness.gate.approval import Answer, Approval, nobody
+from harness.policy.session_grants import GrantScope, pattern_fields, pattern_from
+from harness.record import Record, replace
+from harness.safe_files import NEW_FILE, open_private, read_small, remove_if_there, write_new, write_whole
+
+if TYPE_CHECKING:
+    from harness.policy.grant_offers import Offer
+    from harness.session.asked_call import AskedCall
+    from harness.session.question_file import WaitingQuestion
+
+WAITS_SECONDS = 300.0
+"""How long a question waits: half of what an agent waits for its hook."""
+LOOK_SECONDS = 0.1
+"""How often a hook looks for its answer."""
+MOST_BYTES = 4_000_000
+"""Of a question."""
+MOST_ANSWER_BYTES = 200_000
+MOST_WORDS = 4_000
+"""Characters of what a person says with an answer."""
+OLD_SECONDS = 3600.0
+"""What a hook that was killed left half made goes after this time."""
+
+_WAY = "the person can start `harness approve` in another terminal, and then have you try again"
+NOBODY_LISTENS = f"nobody is there to ask: {_WAY}"
+TOO_LARGE = "it is too large to be asked about in another terminal"
+IN_TIME = "nobody answered in time"
+LEFT = f"whoever was asked is gone: {_WAY}"
+NO_ANSWER = "what came back was no answer to this question"
+NO_PROGRAMS = "the walls that hold a granted program are those of our own commands alone"
+
+_QUESTION, _ANSWER, _LISTENING = "question", "answer", "listening"
+_ANSWERS = (Answer.YES, Answer.NO, Answer.STOP, Answer.NOBODY)
+
+
+class Waiting(Record):
+    """A question that was found in the folder."""
+
+    id: str
+    sha256: str
+    question: WaitingQuestion | None
+    problem: str = ""
+    """Why there is none that could be shown."""
+
+
+class WaitingList:
+    """The questions that wait in one folder."""
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        seconds: float = WAITS_SECONDS,
+        clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take the folder, which need not be there yet, and how long a question waits.
+
+        `clock_stopped` keeps the time that a hook has for its own work from running while a person reads.
+        """
+        self._folder = folder
+        self._seconds = seconds
+        self._clock_stopped = clock_stopped
+        self._monotonic = monotonic
+        self._sleep = sleep
+
+    # What a hook does
+
+    def ask(self, asked: AskedCall) -> Approval:
+        """Ask whoever listens, and return the answer; NOBODY at once where nobody does. Raises OSError."""
+        question = self.put(replace(asked, offer=lambda: _without_programs(asked.offer())))
+        if isinstance(question, str):
+            return nobody(question)
+        with self._clock_stopped():
+            try:
+                while (approval := question.look()) is None:
+                    self._sleep(LOOK_SECONDS)
+                return approval
+            finally:
+                question.withdraw()
+
+    def put(self, asked: AskedCall) -> ListedQuestion | str:
+        """Put a question into the list; return why not, where nobody listens or it is too large. Raises OSError."""
+        if not self.is_heard():
+            return NOBODY_LISTENS
+        offer = asked.offer()
+        data = self._packed(asked, offer)
+        if len(data) > MOST_BYTES:
+            return TOO_LARGE
+        return ListedQuestion(
+            self._folder, data, offer, self._monotonic() + self._seconds, self.is_heard, self._monotonic
+        )
+
+    def is_heard(self) -> bool:
+        """Say whether somebody listens."""
+        try:
+            descriptor = open_private(os.path.join(self._folder, _LISTENING), os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            return not _locks(descriptor, fcntl.LOCK_EX)
+        finally:
+            os.close(descriptor)
+
+    def _packed(self, asked: AskedCall, offer: Offer | str) -> bytes:
+        from harness.session.question_file import WaitingQuestion, packed
+
+        now = time.time()
+        call = asked.action.call
+        return packed(
+            WaitingQuestion(
+                agent=asked.agent,
+                session=asked.session,
+                workspace=asked.workspace,
+                confinement=asked.confinement,
+                level=asked.level,
+                writes=asked.writes,
+                asked=now,
+                until=now + self._seconds,
+                # Some agents name no calls; without a name it would be a question of the program's own.
+                action=replace(asked.action, call=replace(call, id=call.id or "call")),
+                verdict=asked.verdict,
+                offer=offer,
+            )
+        )
+
+    # What `harness approve` does
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Listen: as long as the block lasts hooks ask here. Raises OSError."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        descriptor = open_private(os.path.join(self._folder, _LISTENING), os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def all(self) -> list[Waiting]:
+        """Return the questions that wait, the oldest first, behind those that cannot be shown."""
+        try:
+            names = sorted(os.listdir(self._folder))
+        except FileNotFoundError:
+            return []
+        found = [self._found(name) for name in names if name != _LISTENING]
+        return sorted(
+            (one for one in found if one is not None), key=lambda one: one.question.asked if one.question else 0
+        )
+
+    def waits(self, identity: str) -> bool:
+        """Say whether a question still waits for an answer."""
+        place = os.path.join(self._folder, identity)
+        return not os.path.lexists(os.path.join(place, _ANSWER)) and self._is_asked(place)
+
+    def is_answered(self, identity: str) -> bool:
+        """Say whether a question that is still there has an answer."""
+        return os.path.lexists(os.path.join(self._folder, identity, _ANSWER))
+
+    def answer(self, waiting: Waiting, approval: Approval) -> bool:
+        """Answer a question; say whether the answer was the first, and in time. Raises OSError."""
+        fields: dict[str, JsonValue] = {
+            "id": waiting.id,
+            "sha256": waiting.sha256,
+            "answer": approval.answer.value,
+            "words": approval.words,
+            "scope": approval.scope.value if approval.scope else None,
+            "days": approval.days,
+            "patterns": [dict(pattern_fields(one)) for one in approval.patterns],
+        }
+        made = os.path.join(self._folder, f".{os.urandom(8).hex()}")
+        try:
+            write_new(made, json.dumps(fields).encode())
+            os.link(made, os.path.join(self._folder, waiting.id, _ANSWER))
+        except (FileExistsError, FileNotFoundError):
+            return False
+        finally:
+            remove_if_there(made)
+        return True
+
+    def _found(self, name: str) -> Waiting | None:
+        """Return the question of that name; what nobody asks any more is removed."""
+        from harness.session.question_file import QuestionError, unpacked
+
+        place = os.path.join(self._folder, name)
+        if name.startswith("."):
+            self._clear_up(place)
+            return None
+        if not self._is_asked(place):
+            _remove(place, os.path.join(self._folder, f".{name}"))
+            return None
+        if self.is_answered(name):
+            return None
+        data = read_small(os.path.join(place, _QUESTION), MOST_BYTES)
+        if data is None:
+            return None  # it was taken out this moment
+        try:
+            return Waiting(id=name, sha256=digest_of(data), question=unpacked(data))
+        except QuestionError as error:
+            return Waiting(id=name, sha256=digest_of(data), question=None, problem=str(error))
+
+    def _is_asked(self, place: str) -> bool:
+        """Say whether the hook that asks is there still: it holds its question locked."""
+        try:
+            descriptor = open_private(os.path.join(place, _QUESTION), os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            return not _locks(descriptor, fcntl.LOCK_SH)
+        finally:
+            os.close(descriptor)
+
+    def _clear_up(self, place: str) -> None:
+        try:
+            is_old = os.lstat(place).st_mtime < time.time() - OLD_SECONDS
+        except OSError:
+            return
+        if is_old:
+            remove_if_there(place)
+            _remove(place, place)
+
+
+class ListedQuestion:
+    """A question that stands in the list, whole, until it is withdrawn."""
+
+    def __init__(
+        self,
+        folder: str,
+        question: bytes,
+        offer: Offer | str,
+        end: float,
+        is_heard: Callable[[], bool],
+        monotonic: Callable[[], float],
+    ) -> None:
+        """Put it there, to be answered before `end`. Raises OSError."""
+        self._question = question
+        self._offer = offer
+        self._end = end
+        self._is_heard = is_heard
+        self._monotonic = monotonic
+        name = os.urandom(8).hex()
+        self._made, self._place = os.path.join(folder, f".{name}"), os.path.join(folder, name)
+        os.mkdir(self._made, 0o700)
+        self._descriptor = os.open(os.path.join(self._made, _QUESTION), NEW_FILE, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            write_whole(self._descriptor, question)
+            os.rename(self._made, self._place)
+        except BaseException:
+            self.withdraw()
+            raise
+
+    def look(self) -> Approval | None:
+        """Return the answer, if there is one, NOBODY where there will be none; nothing while it is waited for."""
+        if os.path.lexists(os.path.join(self._place, _ANSWER)):
+            return self._answered("")
+        if self._monotonic() >= self._end:
+            return self._answered(IN_TIME)
+        return None if self._is_heard() else self._answered(LEFT)
+
+    def withdraw(self) -> None:
+        """Take it out of the list; may be called again."""
+        if self._descriptor >= 0:
+            _remove(self._place, self._made)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _answered(self, why: str) -> Approval:
+        """Return the answer; from now on none can be made."""
+        path = os.path.join(self._place, _ANSWER)
+        try:
+            os.close(os.open(path, NEW_FILE, 0o600))
+        except FileExistsError:
+            data = read_small(path, MOST_ANSWER_BYTES)
+        else:
+            return nobody(why)
+        try:
+            return _approval_from(json.loads(data or b""), os.path.basename(self._place), self._question, self._offer)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return nobody(NO_ANSWER)
+
+
+def _locks(descriptor: int, kind: int) -> bool:
+    """Say whether a lock can be had; it goes with the descriptor."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise
+        return False
+    return True
+
+
+def _remove(place: str, away: str) -> None:
+    """Take the folder of a question out of the list, first by its name, and remove it."""
+    try:
+        os.rename(place, away)
+    except OSError:
+        pass  # somebody else has, or it never was there
+    for name in (_ANSWER, _QUESTION):
+        remove_if_there(os.path.join(away, name))
+    try:
+        os.rmdir(away)
+    except OSError:
+        pass
+
+
+def _without_programs(offer: Offer | str) -> Offer | str:
+    """Return what may be granted but for programs with any words: see NO_PROGRAMS."""
+    if isinstance(offer, str):
+        return offer
+    left = tuple(one for one in offer.choices if not any(pattern.program for pattern in one.patterns))
+    if len(left) == len(offer.choices):
+        return offer
+    return replace(offer, choices=left, no_program=NO_PROGRAMS) if left else NO_PROGRAMS
+
+
+def _approval_from(held: Mapping[str, JsonValue], identity: str, question: bytes, offer: Offer | str) -> Approval:
+    """Return the answer that a file holds. Raises ValueError, TypeError or KeyError for what is none to this question."""
+    answer, words, days = Answer(held["answer"]), held["words"], held["days"]
+    if (held["id"], held["sha256"]) != (identity, digest_of(question)) or answer not in _ANSWERS:
+        raise ValueError("an answer to something else")
+    if not isinstance(words, str) or len(words) > MOST_WORDS or not (days is None or isinstance(days, int)):
+        raise ValueError("words are a text, and days a number")
+    if answer is Answer.NOBODY:
+        return nobody(words or LEFT)
+    listed = held["patterns"]
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise ValueError("patterns are a list")
+    patterns = tuple(pattern_from(one) for one in listed if isinstance(one, dict))
+    scope = None if held["scope"] is None else GrantScope(held["scope"])
+    offered = () if isinstance(offer, str) else offer.choices
+    choice = next((one for one in offered if one.patterns == patterns), None)
+    if (scope is not None or patterns or days is not None) and (choice is None or scope is None):
+        raise ValueError("what was not offered")
+    return Approval(answer=answer, by="person", words=words, scope=scope, days=days, patterns=patterns)

@@ -1,0 +1,92 @@
+"""The words that hold in one workspace: the user's own, and those of the workspace that the user trusts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from harness.errors import UsageError
+from harness.paths import is_within
+from harness.record import replace
+from harness.session.config.config_file import refuse_place
+from harness.session.extensions.project_trust import trusted_words
+from harness.session.state import State
+from harness.session.words.word_files import OwnCommand, OwnWords, Skill, WordFolder, named, read_word_folder, words_in
+from harness.text.visible import visible_line
+
+WordT = TypeVar("WordT", OwnCommand, Skill)
+
+
+def words_here(state: State, workspace: str, home: str) -> OwnWords:
+    """Return the user's own words and those of `workspace` and of the folders above it within its repository, as far as
+    they are trusted as they are. Of two of one name the user's counts, then the nearest. Asks nothing.
+
+    `workspace` and `home` are absolute, links followed. Raises UsageError where the file of what is trusted cannot be read.
+    """
+    found, left_out, notes = _users_own(state, workspace), dict[str, str](), list[str]()
+    trusted = trusted_words(state, workspace)
+    notes += trusted.notes
+    found += [words_in(WordFolder(data=one.data, left_out=one.left_out), one.path) for one in trusted.files]
+    for file, why in trusted.left_out:
+        left_out |= dict.fromkeys(named(words_in(WordFolder(data=file.data), file.path).commands), why)
+    for words in found:
+        left_out |= words.left_out
+        notes += words.notes
+    commands, skills = _first([one.commands for one in found], notes), _first([one.skills for one in found], notes)
+    named_skills, places = dict[str, Skill](), list[str]()
+    for name, skill in skills.items():
+        outside = [place for place in _places_of(skill) if not is_within(place, workspace)]
+        if bad := next((place for place in outside if not _may_be_read(place, state, workspace, home)), ""):
+            notes.append(visible_line(f"{skill.path} is left out: {bad} is not opened to the model", 1_000))
+            continue
+        named_skills[name] = replace(skill, path=os.path.realpath(skill.path))
+        places += outside
+    return OwnWords(
+        commands=commands, skills=named_skills, left_out=left_out, skill_places=tuple(places), notes=tuple(notes)
+    )
+
+
+def _first(found: Iterable[Mapping[str, WordT]], notes: list[str]) -> dict[str, WordT]:
+    """Return the first of each name; of the others is told, but for one that is the same file."""
+    words = dict[str, WordT]()
+    for name, word in (item for one in found for item in one.items()):
+        first = words.setdefault(name, word)
+        if os.path.realpath(first.path) != os.path.realpath(word.path):
+            notes.append(visible_line(f"{word.path} is left out: {first.path} has that name", 1_000))
+    return words
+
+
+def _users_own(state: State, workspace: str) -> list[OwnWords]:
+    def check(place: str) -> None:
+        try:
+            refuse_place(place, workspace)
+        except UsageError as error:
+            raise ValueError(str(error).removeprefix(f"{place}: ")) from None
+
+    found = []
+    for kind in ("commands", "skills"):
+        folder = os.path.join(os.path.realpath(state.config), kind)
+        if os.path.lexists(folder):
+            try:
+                found.append(words_in(read_word_folder(folder, check), folder))
+            except ValueError as error:
+                found.append(OwnWords(notes=(visible_line(f"{folder} is left out: {error}", 1_000),)))
+    return found
+
+
+def _places_of(skill: Skill) -> Iterable[str]:
+    """Return what is to be read of a skill, links followed: its folder, and its file, if that is a link out of there; with
+    the folder around it, if that has the same name (as `stow` links file by file).
+    """
+    folder, path = os.path.realpath(os.path.dirname(skill.path)), os.path.realpath(skill.path)
+    around = os.path.dirname(path)
+    return dict.fromkeys((folder, around if around == folder or os.path.basename(around) == skill.name else path))
+
+
+def _may_be_read(place: str, state: State, workspace: str, home: str) -> bool:
+    """Say whether the place of a skill may be opened to the model: of the harness's own folders nothing else is."""
+    if any(is_within(kept, place) for kept in (workspace, home, *state.guarded)):
+        return False
+    skills = os.path.join(os.path.realpath(state.config), "skills")
+    return is_within(place, skills) or not any(is_within(place, guard) for guard in state.guarded)

@@ -1,0 +1,17 @@
+"""What the model is told of the skills: their names, when they help, and where each is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.session.words.word_files import Skill
+
+_BEGIN = """\
+Skills are texts that say how a kind of work is done here. Where one fits the task, read its file first, with what it names \
+in its folder. A skill grants no permission: what it says to run is a tool call like any other."""
+
+
+def skills_text(skills: Iterable[Skill]) -> str:
+    """Return what the system prompt says of the skills; empty where there are none."""
+    lines = [f"- {one.name} ({one.path}): {' '.join(one.description.split())}" for one in skills]
+    return "\n".join((_BEGIN, *lines)) if lines else ""

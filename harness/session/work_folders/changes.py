@@ -1,0 +1,344 @@
+"""What a run changed in its work folder, as patches for `git apply`. The git data in the folder itself is not trusted."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.record import Record
+from harness.safe_files import read_small, remove_if_there
+from harness.session.work_folders.folder_copy import fingerprint, walk
+from harness.session.work_folders.git_runner import Git, GitFailure, GitTimeout, programs_of
+from harness.session.work_folders.work_folder import INDEX, OBJECTS, WorkFolder, identity_of
+
+CHANGES, IGNORED = "changes.patch", "ignored.patch"
+MAX_CHANGED_BYTES = 256 << 20
+"""The most that new and changed files, the ignored left out, may hold. With more the folder is kept instead of a patch."""
+MAX_IGNORED_BYTES = 64 << 20
+MAX_IGNORED_FILES = 10_000
+"""The most that may be in the patch of new files that the repository ignores (mostly build products)."""
+MAX_FAILURES = 200
+MAX_NAMED = 20
+MAX_PATH_BYTES = 4_000
+"""The longest path from the root of the disk: no longer one can be opened (PATH_MAX)."""
+_READ_BY_GIT = (b".gitignore", b".gitattributes", b".gitmodules")
+_GITLINK = b"160000"
+
+
+class Patch(Record):
+    """A patch file, and what it holds."""
+
+    file: str
+    files: int
+    bytes: int
+    sha256: str
+
+    @property
+    def as_json(self) -> dict[str, JsonValue]:
+        """The fields, for a result."""
+        return {"file": self.file, "files": self.files, "bytes": self.bytes, "sha256": self.sha256}
+
+
+class Changes(Record):
+    """The patches of a run, and what is in neither."""
+
+    patch: Patch | None = None
+    ignored: Patch | None = None
+    """The patch of new files that the repository ignores; None where there are none."""
+    lost: tuple[str, ...] = ()
+    """What no patch holds, a line each: the folder must be kept for it."""
+
+
+def take_changes(work_folder: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> Changes:
+    """Write two patches into the folder `out`: what differs from the base as CHANGES, new ignored files as IGNORED.
+
+    Both are on disk when this returns. `lost` names files that could not be read, and data of repositories inside. Git keeps
+    no times, no empty folders and no modes but "executable".
+    """
+    try:
+        return _Taking(work_folder, attempt, out, environment).changes()
+    except (UsageError, OSError) as error:
+        return Changes(lost=(f"no patch could be made: {error}",))
+
+
+class Tree(Record):
+    """What the folder holds."""
+
+    sizes: Mapping[bytes, int]
+    """The size of each file and link, by its path from the root."""
+    touched: frozenset[bytes]
+    """The files and links that were made or changed since a moment, whatever time they show."""
+    odd: tuple[str, ...]
+    """Descriptions of what a patch cannot hold."""
+
+
+class _Taking:
+    """Takes the changes of one run. It has an index and objects of its own: the repository's are not touched."""
+
+    def __init__(self, work_folder: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> None:
+        self._folder = work_folder
+        self._out = out
+        if identity_of(work_folder.root) != work_folder.identity:
+            raise GitFailure(f"{work_folder.root} is not the folder that was made for the task")
+        programs = programs_of(work_folder.git_dir, environment)
+        self._git = Git(environment, folder=work_folder.root, filters=programs.filters, hooks=programs.hooks)
+        self._lost: list[str] = []
+        self._failed: set[bytes] = set()
+        self._objects = os.path.join(attempt, OBJECTS)
+        os.makedirs(self._objects, mode=0o700, exist_ok=True)
+        self._variables = {
+            "GIT_INDEX_FILE": os.path.join(attempt, INDEX),
+            "GIT_OBJECT_DIRECTORY": self._objects,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(work_folder.objects),
+        }
+
+    def changes(self) -> Changes:
+        """Compare, and write the patches. Raises GitFailure and OSError."""
+        tree = _tree_of(self._folder, os.lstat(self._variables["GIT_INDEX_FILE"]).st_mtime_ns)
+        self._lost += tree.odd
+        base = self._entries()
+        links = {path for path, (mode, _) in base.items() if mode == _GITLINK}
+        tracked = base.keys() - links
+        inside = {path for path in tree.sizes if _lies_in(path, links)}
+        self._lose("new in the folder of a submodule is", inside)
+        paths = tree.sizes.keys() - inside
+        gone = (tracked - paths) | {path for path in links if not os.path.isdir(self._absolute(path))}
+        new = paths - tracked
+        ignored = self._ignored(new)
+        self._forget_times({path: base[path] for path in tree.touched & tracked & paths})
+        self._limit(tree, new - ignored)
+        self._run("update-index", "-z", "--force-remove", "--stdin", given=_listed(gone))
+        self._add(paths - ignored)
+        changed = self._written()
+        patch = self._patch(CHANGES, self._folder.base, changed)
+        beside = self._ignored_patch(tree, ignored, changed) if ignored else None
+        kept = self._entries()
+        missed = paths - kept.keys() - self._failed - (ignored if beside is None else set())
+        self._lose("git does not keep", missed)
+        attributes = {path for path in paths | tracked if os.path.basename(path) == b".gitattributes"}
+        if any(path not in kept or kept[path] != base.get(path) for path in attributes):
+            self._lose_converted([path for path in kept if kept[path] != base.get(path)], kept)
+        return Changes(patch=patch, ignored=beside, lost=tuple(self._lost))
+
+    def _entries(self) -> dict[bytes, tuple[bytes, bytes]]:
+        """Return the mode and object of every entry of the index, by its path."""
+        entries = [entry.partition(b"\t") for entry in self._run("ls-files", "-z", "--stage").split(b"\0") if entry]
+        return {path: (told.split(b" ")[0], told.split(b" ")[1]) for told, _, path in entries}
+
+    def _ignored_patch(self, tree: Tree, ignored: Collection[bytes], changed: str) -> Patch | None:
+        size = sum(tree.sizes[path] for path in ignored)
+        if size > MAX_IGNORED_BYTES or len(ignored) > MAX_IGNORED_FILES:
+            self._lost.append(f"{len(ignored)} new files that the repository ignores ({size:,} bytes) are in no patch")
+            return None
+        self._add(ignored)
+        return self._patch(IGNORED, changed, self._written())
+
+    def _ignored(self, new: Collection[bytes]) -> set[bytes]:
+        """Return the paths that the repository ignores, as its .gitignore files stand now."""
+        # `./` in front, since a name that begins with `:` would be more than a name. No index, since git would look for
+        # submodules in it.
+        given = _listed(b"./" + path for path in new)
+        variables = {**self._variables, "GIT_INDEX_FILE": os.devnull + ".none"}
+        told = self._run("check-ignore", "-z", "--stdin", given=given, variables=variables, fine=(0, 1)) if new else b""
+        return {path.removeprefix(b"./") for path in told.split(b"\0") if path}
+
+    def _forget_times(self, entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+        """Make git read these files. It would go by their times, in whole seconds, and a run can give a file its old time."""
+        lines = [mode + b" " + sha + b"\t" + path for path, (mode, sha) in entries.items()]
+        self._run("update-index", "-z", "--index-info", given=_listed(lines))
+
+    def _limit(self, tree: Tree, new: Iterable[bytes]) -> None:
+        """Raise GitFailure where there is too much to compare."""
+        self._run("update-index", "-q", "--refresh", fine=(0, 1))
+        told = self._run("diff-files", "-z", "--name-only", "--ignore-submodules=all")
+        size = sum(tree.sizes.get(path, 0) for path in {*new, *told.split(b"\0")})
+        if size > MAX_CHANGED_BYTES:
+            raise GitFailure(f"the new and changed files have {size:,} bytes")
+
+    def _add(self, paths: Collection[bytes]) -> None:
+        """Add files to the index. A file that git cannot take is lost, and no other file with it. Raises GitFailure."""
+        options = ("-z", "--add", "--remove", "--replace", "--stdin")
+        waiting, failures = [sorted(paths)], 0
+        while waiting:
+            part = waiting.pop()
+            try:
+                self._run("update-index", *options, given=_listed(part))
+            except GitFailure as error:
+                failures += 1
+                if isinstance(error, GitTimeout) or failures > MAX_FAILURES:
+                    raise
+                half = len(part) // 2
+                if half:
+                    waiting += [part[:half], part[half:]]
+                else:
+                    self._failed.update(part)
+                    self._lose(f"git does not take ({error})", part)
+
+    def _written(self, index: str | None = None) -> str:
+        return self._run("write-tree", variables=self._with_index(index)).decode().strip()
+
+    def _with_index(self, index: str | None) -> Mapping[str, str]:
+        return self._variables if index is None else {**self._variables, "GIT_INDEX_FILE": index}
+
+    def _patch(self, name: str, before: str, after: str) -> Patch | None:
+        """Write one patch, prove that it applies, and move it to its place. Return None where it is lost."""
+        path = os.path.join(self._out, name)
+        made = os.path.join(self._objects, f"{name}.{os.urandom(4).hex()}")  # removed with that folder after a kill
+        descriptor = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with open(descriptor, "r+b") as file:
+                self._run("diff-tree", "-r", "-p", *_FORM, before, after, into=file.fileno())
+                os.fsync(file.fileno())
+                size = os.fstat(file.fileno()).st_size
+                file.seek(0)
+                digest = _sha256(file)
+            problem = self._disproved(made, before, after) if size else ""
+            if problem:
+                self._lost.append(f"git could not apply {name}: {problem}")
+                return None
+            os.replace(made, path)
+        finally:
+            remove_if_there(made)
+        names = self._run("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
+        return Patch(file=name, files=names.count(b"\0"), bytes=size, sha256=digest)
+
+    def _disproved(self, patch: str, before: str, after: str) -> str:
+        """Return why `git apply` does not turn one tree into the other, or nothing. For some names it does not."""
+        index = os.path.join(self._objects, "proof")
+        variables = self._with_index(index)
+        try:
+            self._run("read-tree", before, variables=variables)
+            self._run("apply", "--cached", patch, variables=variables)
+            return "" if self._written(index) == after else "it makes something else"
+        except GitTimeout:
+            raise
+        except GitFailure as error:
+            return str(error)
+        finally:
+            remove_if_there(index)
+
+    def _lose_converted(self, changed: Collection[bytes], kept: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+        """Count as lost the files whose bytes git converts by changed attributes: line ends, `$Id$`, encodings."""
+        odd = [path for path in changed if not _holds(self._absolute(path), *kept[path])]
+        self._lose("as the .gitattributes stand now, git keeps other bytes of", odd)
+
+    def _lose(self, what: str, paths: Collection[bytes]) -> None:
+        named = [os.fsdecode(path) for path in sorted(paths)[:MAX_NAMED]]
+        more = f" and {len(paths) - len(named)} more" if len(paths) > len(named) else ""
+        if named:
+            self._lost.append(f"{what}: {', '.join(named)}{more}")
+
+    def _absolute(self, path: bytes) -> bytes:
+        return os.path.join(os.fsencode(self._folder.root), path)
+
+    def _run(
+        self,
+        command: str,
+        *arguments: str,
+        given: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+        into: int | None = None,
+        fine: tuple[int, ...] = (0,),
+    ) -> bytes:
+        places = [f"--git-dir={self._folder.git_dir}", f"--work-tree={self._folder.root}"]
+        return self._git.run(
+            [*places, command, *arguments], given=given, variables=variables or self._variables, into=into, fine=fine
+        )
+
+
+# Patches that are whole and exact, made without other programs (git-diff-tree(1)). `git apply` strips the two prefixes.
+_FORM = (
+    "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",
+    "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "--unified=3", "--diff-algorithm=myers",
+)  # fmt: skip
+
+
+def _lies_in(path: bytes, links: Collection[bytes]) -> bool:
+    """Say whether a path lies below one of `links`."""
+    while links and (path := os.path.dirname(path)):
+        if path in links:
+            return True
+    return False
+
+
+def _holds(path: bytes, mode: bytes, identity: bytes) -> bool:
+    """Say whether git keeps a file's own bytes. Only files are converted."""
+    if not mode.startswith(b"100"):
+        return True
+    import hashlib
+
+    # The digest is of a header and the content (gitformat-pack(5), git-hash-object(1)); its length tells which one it is.
+    digest = hashlib.new("sha1" if len(identity) == 40 else "sha256", usedforsecurity=False)
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest().encode() == identity
+
+
+def _listed(paths: Iterable[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in sorted(paths))
+
+
+def _quoted(path: str) -> str:
+    """Quote a path for a list that `:` divides (git(1), GIT_ALTERNATE_OBJECT_DIRECTORIES)."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _sha256(file: object) -> str:
+    import hashlib
+
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def _tree_of(work_folder: WorkFolder, since: int) -> Tree:
+    """Return every file and link of the folder, but none of git's own data. Raises GitFailure and OSError.
+
+    `since` is a moment in nanoseconds. It is compared with the change time, which no program can set (inode(7)).
+    """
+    sizes: dict[bytes, int] = {}
+    touched: set[bytes] = set()
+    odd: list[str] = []
+    longest = MAX_PATH_BYTES - len(os.fsencode(work_folder.root))
+
+    def goes_into(path: bytes) -> bool:
+        return os.path.basename(path) != b".git" and len(path) < longest
+
+    for path, status in walk(work_folder.root, goes_into):
+        name, shown = os.path.basename(path), os.fsdecode(path)
+        is_kept = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
+        if name == b".git":
+            if not _is_as_made(work_folder, path):
+                odd.append(f"the data of the repository in {os.path.dirname(shown) or 'its top folder'}")
+        elif stat.S_ISDIR(status.st_mode):
+            if not goes_into(path):
+                odd.append(f"{shown[:100]}..., which is too deep")
+        elif is_kept:
+            sizes[path] = status.st_size
+            if status.st_ctime_ns >= since:
+                touched.add(path)
+        elif name in _READ_BY_GIT:
+            raise GitFailure(f"{shown} is neither file nor folder, and git would wait for it")
+        else:
+            odd.append(f"{shown}, which is neither file, folder nor link")
+    return Tree(sizes=sizes, touched=frozenset(touched), odd=tuple(_first_named(odd)))
+
+
+def _first_named(odd: Collection[str]) -> Iterator[str]:
+    yield from [*odd][:MAX_NAMED]
+    if len(odd) > MAX_NAMED:
+        yield f"and {len(odd) - MAX_NAMED} more"
+
+
+def _is_as_made(work_folder: WorkFolder, path: bytes) -> bool:
+    """Say whether a `.git` in the folder is as it was made: the run changed nothing in it."""
+    if path == b".git" and work_folder.kind == "worktree":
+        # This file names the folder of the worktree's data. It is never followed.
+        return read_small(os.path.join(work_folder.root, ".git"), 10_000) == b"gitdir: %b\n" % os.fsencode(
+            work_folder.git_dir
+        )
+    return path in work_folder.inner and work_folder.inner[path] == fingerprint(work_folder.root, path)

@@ -1,0 +1,170 @@
+"""Runs git for the harness's own work. No program that a repository's configuration names is run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.errors import UsageError
+from harness.plugins.fleet.lifeline import is_of_a_batch
+from harness.process.environment import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables
+from harness.record import Record
+from harness.text.visible import visible_line
+
+SECONDS = 900.0
+"""The time that one git command may take."""
+_SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin")
+"""The folders in which git is looked for. PATH is not used: it may name folders that commands can write."""
+_PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER")
+"""The variables that git gets: no key of a model's server, and none of git's own, which could move the repository."""
+
+# git-config(1). No hooks, no fsmonitor, no git commands in submodules, no housekeeping. The repository does not decide whether
+# a changed file is found, nor how a patch is written.
+_SETTINGS = (
+    *UNASKED,
+    OFFLINE,
+    ("hook.reference-transaction.enabled", "false"),
+    ("hook.post-index-change.enabled", "false"),
+    ("hook.post-checkout.enabled", "false"),
+    ("core.untrackedCache", "false"),
+    ("core.splitIndex", "false"),
+    ("core.trustctime", "true"),
+    ("core.checkStat", "default"),
+    ("core.ignoreStat", "false"),
+    ("core.fileMode", "true"),
+    ("core.symlinks", "true"),
+    ("core.safecrlf", "false"),
+    ("core.sparseCheckout", "false"),
+    ("core.excludesFile", "/dev/null"),
+    ("apply.whitespace", "nowarn"),
+    ("apply.ignoreWhitespace", "no"),
+    ("index.sparse", "false"),
+    ("submodule.recurse", "false"),
+    ("diff.ignoreSubmodules", "none"),
+    ("worktree.useRelativePaths", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+)
+
+
+class GitFailure(UsageError):
+    """A git command failed. The text holds git's own words."""
+
+
+class GitTimeout(GitFailure):
+    """A git command took too long."""
+
+
+class Git:
+    """Runs git commands in one folder or repository, and waits for each. None of them uses a transport."""
+
+    seconds = SECONDS
+
+    def __init__(
+        self, environment: Mapping[str, str], *, folder: str, filters: Iterable[str] = (), hooks: Iterable[str] = ()
+    ) -> None:
+        """Take the environment of the program, and the folder that the commands are run in.
+
+        `filters` names filter drivers (gitattributes(5)), and `hooks` the hooks of the configuration (git-hook(1), from git
+        2.54 on). All of them are switched off. Raises UsageError where there is no git.
+        """
+        self.folder = folder
+        self._program = _found()
+        self._passed = {name: environment[name] for name in _PASSED if name in environment}
+        self._settings = [*_SETTINGS]
+        self._variables: Mapping[str, str] = OFFLINE_VARIABLES
+        for name in filters:
+            keys = ("clean", "smudge", "process")
+            self._settings += [(f"filter.{name}.{key}", "") for key in keys]
+            self._settings.append((f"filter.{name}.required", "false"))
+        self._settings += [(f"hook.{name}.enabled", "false") for name in hooks]
+        # Ctrl-C at a terminal must reach the harness alone, which ends in order. In a batch, git stays in the group of its
+        # process, which is killed as a whole.
+        self._own_session = not is_of_a_batch(environment)
+
+    def run(
+        self,
+        arguments: Sequence[str | bytes],
+        *,
+        given: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+        into: int | None = None,
+        fine: Sequence[int] = (0,),
+    ) -> bytes:
+        """Run one command. Return what it printed, or write that to the descriptor `into`.
+
+        `given` is its input. Raises GitFailure for an exit code that is not in `fine`, and after `seconds`. No message holds
+        what stands before the host in an address.
+        """
+        import subprocess
+
+        try:
+            done = subprocess.run(
+                [self._program, *arguments],
+                input=given,
+                stdout=subprocess.PIPE if into is None else into,
+                stderr=subprocess.PIPE,
+                cwd=self.folder,
+                env={**self._environment(), **(variables or {})},
+                timeout=self.seconds,
+                check=False,
+                start_new_session=self._own_session,
+            )
+        except subprocess.TimeoutExpired:
+            raise GitTimeout(f"git {_named(arguments)} took more than {self.seconds:.0f} seconds") from None
+        except (OSError, ValueError) as error:
+            raise GitFailure(f"git cannot be started: {error}") from None
+        if done.returncode not in fine:
+            told = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+            told = re.sub(r"(\w+://)[^\s'\"]*@", r"\1", told)
+            raise GitFailure(f"git {_named(arguments)}: {visible_line(told, 1_000)}")
+        return done.stdout or b""
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **self._passed,
+            "PATH": ":".join(_SYSTEM_FOLDERS),
+            "LC_ALL": "C",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_PAGER": "cat",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_ATTR_NOSYSTEM": "1",
+            **self._variables,
+            **as_variables(self._settings),
+        }
+
+
+def _found() -> str:
+    for folder in _SYSTEM_FOLDERS:
+        program = os.path.join(folder, "git")
+        if os.access(program, os.X_OK):
+            return program
+    raise UsageError(f"tasks need git, and there is none in {', '.join(_SYSTEM_FOLDERS)}")
+
+
+def _named(arguments: Sequence[str | bytes]) -> str:
+    """Return the subcommand, for a message."""
+    words = [one if isinstance(one, str) else os.fsdecode(one) for one in arguments]
+    return visible_line(next((word for word in words if not word.startswith("-")), ""), 100)
+
+
+class Programs(Record):
+    """The programs that a repository's configuration names. Git runs none of them for us."""
+
+    filters: tuple[str, ...]
+    """The names of filter drivers, which git would run on every file (gitattributes(5))."""
+    hooks: tuple[str, ...]
+
+
+def programs_of(git_dir: str, environment: Mapping[str, str]) -> Programs:
+    """Return the programs to be switched off in a repository. Raises UsageError."""
+    git = Git(environment, folder="/")
+    words = [f"--git-dir={git_dir}", "config", "-z", "--name-only", "--get-regexp", r"^(filter|hook)\."]
+    keys = git.run(words, fine=(0, 1)).decode("utf-8", "surrogateescape").split("\0")
+    found: dict[str, dict[str, None]] = {"filter": {}, "hook": {}}
+    for key in keys:
+        section, _, rest = key.partition(".")
+        if "." in rest:
+            found[section][rest.rpartition(".")[0]] = None
+    return Programs(filters=tuple(found["filter"]), hooks=tuple(found["hook"]))

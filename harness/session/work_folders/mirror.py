@@ -1,0 +1,214 @@
+"""Mirrors: bare repositories in the state folder, one for each address and each bundle, that the worktrees of tasks share."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from harness.digest import digest_of
+from harness.errors import UsageError
+from harness.safe_files import name_beside, replace_file, sync_path
+from harness.session.state import State
+from harness.session.work_folders.git_runner import Git, GitFailure, GitTimeout
+from harness.session.work_folders.transport import LET_PASS, FetchingGit, local_path
+from harness.session.work_folders.work_folder import held, removed
+from harness.text.visible import visible_line
+
+MIRRORS = "mirrors"
+"""The folder of all mirrors in the state folder."""
+_COMMITS = "refs/worktree/commits"
+"""The commits that are there with all that they need. References of this kind are the mirror's own: `git log --all` in the
+worktree of a task does not show what others began with, but for those at work now (gitrepository-layout(5))."""
+_LEFT_SECONDS = 24 * 3600
+"""After so long, no git still writes the part of a pack that a killed one left."""
+
+
+def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: Callable[[str], None]) -> str:
+    """Return the mirror of the repository at `address` that holds `commit` (a full ID) with its whole history.
+
+    It is fetched where it is not there: by its own name, else with all branches and tags. Several who ask for it at once
+    fetch it once. `tell` is told, in words, that something is fetched. Raises UsageError where it cannot be had.
+    """
+    here = local_path(address)
+    if here is not None and not os.path.isdir(here):
+        raise UsageError(f"repo: there is no repository in {here}")
+    place = here or address
+    path = _path(f"{digest_of(os.fsencode(place))}{'-sha256' if len(commit) == 64 else ''}", environment)
+    if _has(path, commit, environment):
+        return path
+    with _held(path):
+        if not os.path.isdir(path):
+            with _new(path) as made:
+                _init(made, commit, environment)
+        if _has(path, commit, environment):
+            return path
+        if _lacks(path, commit, environment):  # else it came with another commit
+            _forget_parts(path)
+            tell(f"fetching {visible_line(place, 300)}")
+            _fetch(path, place, commit, environment)
+        _note(path, commit)
+    return path
+
+
+def mirror_of_bundle(bundle: str, sha256: str, commit: str, environment: Mapping[str, str]) -> str:
+    """Return the mirror that holds what is in the file `bundle` (git-bundle(1)), whose digest is checked before git reads it.
+
+    Raises UsageError for a file with another digest, one that is no whole bundle, and one without the commit.
+    """
+    path = _path(f"bundle-{sha256}", environment)
+    if _has(path, commit, environment):
+        return path
+    with _held(path):
+        if not os.path.isdir(path):
+            with _new(path) as made:
+                _init(made, commit, environment)
+                _unbundle(made, bundle, sha256, environment)
+        if problem := _lacks(path, commit, environment):
+            raise UsageError(f"the bundle {bundle}: {problem}")
+        _note(path, commit)
+    return path
+
+
+def _path(name: str, environment: Mapping[str, str]) -> str:
+    """Return the path of a mirror, links followed: git notes it so."""
+    return os.path.join(os.path.realpath(State.of(environment).state), MIRRORS, f"{name}.git")
+
+
+def _has(path: str, commit: str, environment: Mapping[str, str]) -> bool:
+    """Say whether a mirror is there and holds the commit with all that it needs."""
+    if not os.path.isfile(os.path.join(path, _COMMITS, commit)):
+        return False
+    try:
+        Git(environment, folder=path).run([f"--git-dir={path}", "cat-file", "-e", f"{_COMMITS}/{commit}^{{commit}}"])
+    except GitFailure:
+        return False
+    return True
+
+
+@contextmanager
+def _held(path: str) -> Iterator[None]:
+    """Hold the lock of a mirror. Raises UsageError, also where it cannot be written meanwhile."""
+    with held(f"{path}.lock"):
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def _new(path: str) -> Iterator[str]:
+    """Yield where to make a mirror. It gets to its place when it is whole; a kill leaves nothing there."""
+    folder, name = os.path.split(path)
+    for left in os.listdir(folder):
+        if left.startswith(f"{name}.") and left.endswith(".tmp"):
+            removed(os.path.join(folder, left))  # of one that was killed: we hold the lock
+    made = name_beside(path)
+    try:
+        os.mkdir(made, 0o700)
+        yield made
+        os.rename(made, path)
+        sync_path(folder)
+    finally:
+        removed(made)
+
+
+def _init(path: str, commit: str, environment: Mapping[str, str]) -> None:
+    """Make an empty bare repository for commits like this one. Its configuration names no server and no program."""
+    form = "sha256" if len(commit) == 64 else "sha1"
+    words = ["init", "--quiet", "--bare", "--template=", f"--object-format={form}", path]
+    Git(environment, folder="/").run(words, variables={"GIT_DEFAULT_REF_FORMAT": "files"})
+
+
+def _fetch(path: str, place: str, commit: str, environment: Mapping[str, str]) -> None:
+    """Get a commit with its history from a repository. Raises UsageError.
+
+    INVARIANT: git writes objects alone, and no reference: a kill leaves no lock that the next fetch would stop at.
+    """
+    git = FetchingGit(environment, folder=path)
+    fetch = [
+        f"--git-dir={path}", "fetch", "--quiet", "--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head",
+        "--no-auto-maintenance",
+    ]  # fmt: skip
+    named = f"repo: {visible_line(place, 300)}"
+    try:
+        git.run([*fetch, "--", place, commit])
+    except GitTimeout as error:
+        raise UsageError(f"{named}: {error}") from None
+    except GitFailure as refused:
+        if not _lacks(path, commit, environment):
+            return  # git did not like another's worktree, which was just being added
+        try:
+            told = git.run(["ls-remote", "--heads", "--tags", "--", place])
+            tips = dict.fromkeys(re.findall(rb"^([0-9a-f]{40,64})\t.*(?<!\^\{\})$", told, re.MULTILINE))
+            if tips:
+                git.run([*fetch, "--stdin", "--", place], given=b"".join(tip + b"\n" for tip in tips))
+        except GitFailure as error:
+            raise UsageError(f"{named} cannot be fetched: {error}") from None
+        if not tips:
+            raise UsageError(f"{named}: it has no branch and no tag, and does not give the commit: {refused}") from None
+    if problem := _lacks(path, commit, environment):
+        raise UsageError(f"{named}: {problem}")
+
+
+def _lacks(path: str, commit: str, environment: Mapping[str, str]) -> str:
+    """Return why a commit is not there with its history and all files, or nothing: a part of it may be, after a kill."""
+    git, here = Git(environment, folder=path), f"--git-dir={path}"
+    try:
+        kind = git.run([here, "cat-file", "-t", commit]).decode().strip()
+    except GitFailure:
+        return f"it does not hold the commit {commit}"
+    if kind != "commit":
+        return f"{commit} is a {kind}, and no commit"
+    try:
+        # Without the worktrees: one that is just being added, or was when git was killed, has no commit.
+        git.run([here, "rev-list", "--single-worktree", "--quiet", "--objects", commit, "--not", "--all"])
+    except GitFailure as error:
+        return f"the history of {commit} is not whole: {error}"
+    return ""
+
+
+def _note(path: str, commit: str) -> None:
+    """Write down that a commit is there: as a loose reference, whole or not at all, and without a lock of git's."""
+    folder = os.path.join(path, _COMMITS)
+    os.makedirs(folder, exist_ok=True)
+    replace_file(os.path.join(folder, commit), (f"{commit}\n".encode(),))
+    sync_path(folder)
+
+
+def _unbundle(path: str, bundle: str, sha256: str, environment: Mapping[str, str]) -> None:
+    """Put all that a bundle holds into a new mirror. Raises UsageError."""
+    from harness.session.work_folders.packed import take_copy
+
+    git, copy = Git(environment, folder=path), os.path.join(path, "bundle")
+    take_copy(bundle, sha256, copy)
+    checks = [word for name in LET_PASS for word in ("-c", f"fsck.{name}=ignore")]
+    here = f"--git-dir={path}"
+    try:
+        git.run([here, "bundle", "verify", "--quiet", copy])
+        git.run([here, "bundle", "unbundle", copy])
+        # Fetched objects are checked, and those of a bundle are not (before git 2.46).
+        git.run([*checks, here, "fsck", "--full", "--strict", "--no-dangling", "--no-progress"])
+    except GitFailure as error:
+        raise UsageError(f"the bundle {bundle} cannot be used: {error}") from None
+    os.unlink(copy)
+
+
+def _forget_parts(path: str) -> None:
+    """Remove what killed fetches left behind: parts of packs that nobody writes any more."""
+    import time
+
+    folder = os.path.join(path, "objects", "pack")
+    try:
+        with os.scandir(folder) as entries:
+            old = [
+                entry.path
+                for entry in entries
+                if entry.name.startswith("tmp_")
+                and entry.stat(follow_symlinks=False).st_mtime < time.time() - _LEFT_SECONDS
+            ]
+    except OSError:
+        return
+    for part in old:
+        removed(part)

@@ -1,0 +1,283 @@
+"""A folder to work on as one file: a bundle of a repository (git-bundle(1)), or a tar of any other folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError
+from harness.record import Record, replace
+from harness.safe_files import name_beside, sync_path
+from harness.session.work_folders.folder_copy import (
+    MAX_COPY_BYTES,
+    MAX_COPY_FILES,
+    Copy,
+    as_work_folder,
+    is_of_a_task,
+    located,
+    walk,
+)
+from harness.session.work_folders.git_runner import Git
+from harness.session.work_folders.work_folder import ARCHIVE, TREE, WorkFolder, note_place, removed
+from harness.session.work_folders.worktree import commit_of, inside, repository_of
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    import tarfile
+    from typing import BinaryIO
+
+BUNDLE, TAR = "bundle", "archive"
+MAX_ARCHIVE_BYTES = MAX_COPY_BYTES + MAX_COPY_FILES * 4_096
+"""The most that an archive may hold with all its names."""
+_PIECE = 1 << 20
+
+
+class Packed(Record):
+    """A file that holds what a task works on."""
+
+    kind: str
+    """BUNDLE or TAR: the name of the field of a task that takes it."""
+    path: str
+    """Its name is its digest."""
+    sha256: str
+    commit: str = ""
+    """The commit of a bundle; empty for an archive."""
+    cwd: str = ""
+    """The folder in it that is worked in; empty for the top."""
+    notes: tuple[str, ...] = ()
+    """How it differs from the folder that it was made of, for a person."""
+
+
+def pack(cwd: str, revision: str | None, into: str, environment: Mapping[str, str]) -> Packed:
+    """Make a file of the folder `cwd`, in the folder `into`, which is made where it is missing. Return it.
+
+    Of a repository it is a bundle of `revision` (else HEAD) with its history: what is not committed is not in it. Of any
+    other folder it is a tar, within the bounds of a copy. The same content makes the same file, as far as git goes. Raises
+    UsageError for a folder that is not there, a history that is not whole, links in a folder that is no repository, and
+    a folder that is too large or a task's own.
+    """
+    source, in_repository = located(cwd, revision, environment)
+    os.makedirs(into, mode=0o700, exist_ok=True)
+    return _bundle(source, revision, into, environment) if in_repository else _tar(source, into)
+
+
+def _bundle(source: str, revision: str | None, into: str, environment: Mapping[str, str]) -> Packed:
+    top, common = repository_of(source, environment)
+    commit = commit_of(top, revision, environment)
+    folder = os.path.relpath(source, top)
+    git = Git(environment, folder=top)
+    if git.run(["rev-parse", "--is-shallow-repository"]).strip() == b"true":
+        raise UsageError(f"{top} is a shallow clone, and no bundle can be made of it: `git fetch --unshallow`")
+    found = git.run(["ls-tree", "-d", "-z", "--full-tree", commit, "--", folder]) if folder != "." else b"040000 tree"
+    if not found.startswith(b"040000 tree"):
+        raise UsageError(f"revision {commit} does not hold the folder {folder}")
+    with _made(into, "repository") as place, _made(into, "file") as file:
+        # Beside the repository, whose configuration is not asked, and whose objects are only read. A bundle needs a name for
+        # its commit. One thread, so that the same history makes the same bytes.
+        form = "sha256" if len(commit) == 64 else "sha1"
+        git = Git(environment, folder=into)
+        git.run(["init", "--quiet", "--bare", "--template=", f"--object-format={form}", place])
+        with open(os.path.join(place, "objects", "info", "alternates"), "w", errors="surrogateescape") as alternates:
+            alternates.write(f"{os.path.join(common, 'objects')}\n")
+        here = f"--git-dir={place}"
+        git.run([here, "update-ref", "refs/heads/task", commit])
+        git.run([here, "-c", "pack.threads=1", "bundle", "create", "--quiet", file, "refs/heads/task"])
+        path, digest = _named(file, into, BUNDLE)
+    return Packed(kind=BUNDLE, path=path, sha256=digest, commit=commit, cwd="" if folder == "." else folder)
+
+
+def _tar(source: str, into: str) -> Packed:
+    """Make a tar of what a copy would hold. Raises UsageError."""
+    import tarfile
+
+    if is_of_a_task(source):
+        raise UsageError(f"{source} is the folder of a task: it cannot be what the task works on")
+    start = os.fsencode(source)
+    own = os.fsencode(os.path.relpath(os.path.realpath(into), source))
+
+    def goes_into(path: bytes) -> bool:
+        return path != own and os.path.basename(path) != b".git" and not is_of_a_task(os.path.join(start, path))
+
+    notes: tuple[str, ...] = ()
+    try:
+        seen = sorted(walk(source, goes_into))
+        links = [path for path, status in seen if stat.S_ISLNK(status.st_mode)]
+        if links:
+            raise UsageError(
+                f"{source} holds links ({visible_line(os.fsdecode(links[0]), 200)}), which no archive carries: make it a "
+                "repository, and it is sent as a bundle"
+            )
+        if left := [os.fsdecode(path) for path, status in seen if not _is_packed(path, status)]:
+            notes = (f"left out of the archive: {visible_line(', '.join(left[:5]), 500)}",)
+        bounds = _Bounds(source)
+        with _made(into, "file") as made:
+            with _new(made) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+                for path, status in seen:
+                    if _is_packed(path, status) and (stat.S_ISREG(status.st_mode) or goes_into(path)):
+                        bounds.add(status.st_size if stat.S_ISREG(status.st_mode) else 0)
+                        _add(tar, os.path.join(start, path), os.fsdecode(path), status)
+            named, digest = _named(made, into, TAR)
+    except OSError as error:
+        raise UsageError(f"the folder cannot be packed: {error}") from None
+    return Packed(kind=TAR, path=named, sha256=digest, notes=notes)
+
+
+def _is_packed(path: bytes, status: os.stat_result) -> bool:
+    return os.path.basename(path) != b".git" and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode))
+
+
+def _add(tar: tarfile.TarFile, path: bytes, name: str, status: os.stat_result) -> None:
+    """Add one file or folder, without its owner. Raises OSError."""
+    import tarfile
+
+    entry = tarfile.TarInfo(name)
+    entry.mtime = int(status.st_mtime)
+    if stat.S_ISDIR(status.st_mode):
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(entry)
+        return
+    entry.size, entry.mode = status.st_size, 0o755 if status.st_mode & 0o100 else 0o644
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        tar.addfile(entry, file)
+
+
+class _Bounds:
+    """Counts what goes into a copy."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._size = self._count = 0
+
+    def add(self, size: int) -> None:
+        """Count one more file or folder. Raises UsageError where it is one too many."""
+        self._size += size
+        self._count += 1
+        if self._size > MAX_COPY_BYTES or self._count > MAX_COPY_FILES:
+            raise UsageError(
+                f"{self._source} is too large for a task (more than {MAX_COPY_BYTES >> 20} MiB or {MAX_COPY_FILES} files): "
+                "make it a repository, and each task gets a worktree"
+            )
+
+
+def _new(path: str) -> BinaryIO:
+    """Make a file for its owner alone. Raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return open(os.open(path, flags, 0o600), "wb")
+
+
+@contextmanager
+def _made(folder: str, name: str) -> Iterator[str]:
+    """Yield a new path in a folder for what is gone, or has another name, when the block ends."""
+    path = name_beside(os.path.join(folder, name))
+    try:
+        yield path
+    finally:
+        removed(path)
+
+
+def _named(file: str, into: str, kind: str) -> tuple[str, str]:
+    """Give a file its digest as its name, on disk when this returns. Return its path and the digest. Raises OSError."""
+    import hashlib
+
+    with open(file, "rb") as data:
+        digest = hashlib.file_digest(data, "sha256").hexdigest()
+    path = os.path.join(into, f"{digest}.{'tar' if kind == TAR else kind}")
+    os.chmod(file, 0o600)
+    sync_path(file)
+    os.replace(file, path)
+    sync_path(into)
+    return path, digest
+
+
+def take_copy(path: str, sha256: str, to: str, *, most: int | None = None) -> None:
+    """Copy a file to `to`, which is new, and check its digest: what is read afterwards is what was checked.
+
+    Raises UsageError for another digest, for what is no file, and for more than `most` bytes; then there is no copy.
+    """
+    try:
+        problem = _taken(path, sha256, to, most)
+    except OSError as error:
+        problem = f"it cannot be read: {error.strerror}"
+    if problem:
+        removed(to)
+        raise UsageError(f"{path}: {problem}")
+
+
+def _taken(path: str, sha256: str, to: str, most: int | None) -> str:
+    """Copy a file. Return what is wrong with it, or nothing. Raises OSError."""
+    import hashlib
+
+    digest, size = hashlib.sha256(), 0
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return "it is no file that can be read"
+        with _new(to) as copy:
+            while piece := file.read(_PIECE):
+                size += len(piece)
+                if most is not None and size > most:
+                    return f"it is too large: more than {most >> 20} MiB"
+                digest.update(piece)
+                copy.write(piece)
+    found = digest.hexdigest()
+    return "" if found == sha256 else f"its SHA-256 is {found}, and the task names {sha256}"
+
+
+def unpack(attempt: str, archive: str, sha256: str, folder: str, environment: Mapping[str, str]) -> WorkFolder:
+    """Unpack an archive into the folder of an attempt, and return the work folder. `folder` is the one that is worked in.
+
+    Its digest is checked before anything reads it. Raises UsageError for another digest, for what is no plain tar, for
+    links, devices and `.git` in it, for names that lead out of it, and for more than a copy may hold.
+    """
+    note_place(attempt, "")
+    copy = os.path.join(attempt, ARCHIVE)
+    take_copy(archive, sha256, copy, most=MAX_ARCHIVE_BYTES)
+    root = os.path.join(attempt, TREE)
+    try:
+        os.mkdir(root)
+        files = _unpacked(copy, root, archive)
+    except OSError as error:
+        raise UsageError(f"the archive {archive} cannot be unpacked: {error}") from None
+    finally:
+        removed(copy)
+    notes = ("it is a copy: what an archive held",)
+    work_folder = as_work_folder(attempt, Copy(files=files, repositories=()), archive, notes, environment)
+    return replace(work_folder, workspace=inside(root, folder, "the archive"))
+
+
+def _unpacked(copy: str, root: str, archive: str) -> list[bytes]:
+    """Unpack a tar into an empty folder; return the paths of its files. Raises UsageError and OSError."""
+    import tarfile
+
+    if not hasattr(tarfile, "data_filter"):
+        raise UsageError("archives need Python 3.11.4 or later: before, nothing holds a tar to its folder")
+    bounds, files = _Bounds(f"the archive {archive}"), list[bytes]()
+    try:
+        with tarfile.open(copy, "r:") as tar:
+            for entry in tar:
+                if problem := _entry_problem(entry):
+                    raise UsageError(f"the archive {archive}: {visible_line(entry.name, 300)} {problem}")
+                bounds.add(max(0, entry.size))
+            for entry in tar.getmembers():  # all of them are fine: only now is anything written
+                tar.extract(entry, root, filter="data")
+                if entry.isreg():
+                    files.append(os.fsencode(os.path.normpath(entry.name)))
+    except (tarfile.TarError, EOFError, ValueError) as error:
+        raise UsageError(f"the archive {archive} is no plain tar that can be unpacked: {error}") from None
+    return files
+
+
+def _entry_problem(entry: tarfile.TarInfo) -> str:
+    """Return why one entry of a tar is not unpacked, or nothing."""
+    if entry.islnk() or entry.issym():
+        return "is a link, which no archive of a task may hold"
+    if not (entry.isreg() or entry.isdir()):
+        return "is neither a file nor a folder"
+    parts = entry.name.split("/")
+    if entry.name.startswith("/") or ".." in parts:
+        return "leads out of the archive"
+    if any(part.lower() == ".git" for part in parts):
+        return "is the data of a repository, which is sent as a bundle"
+    return ""

@@ -1,0 +1,77 @@
+"""What a task works on: a folder here, or the repository, bundle or archive that it brings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError
+from harness.paths import is_within
+from harness.session.work_folders.folder_copy import copied, located
+from harness.session.work_folders.mirror import mirror_of, mirror_of_bundle
+from harness.session.work_folders.packed import unpack
+from harness.session.work_folders.transport import local_path
+from harness.session.work_folders.worktree import add_worktree, add_worktree_of
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.plugins.fleet.batch.task import Task
+    from harness.session.work_folders.work_folder import WorkFolder
+
+INPUTS_VARIABLE = "HARNESS_INPUTS"
+"""This variable tells a process that a worker starts in which folder the files of its task lie, which the task names by digest
+alone: it reads the same on all machines."""
+
+
+def make_work_folder(
+    attempt: str, cwd: str, revision: str | None, out: str, environment: Mapping[str, str]
+) -> WorkFolder:
+    """Make the work folder of one attempt, in its folder `attempt` (absolute, and there), out of `cwd`.
+
+    In a repository it is a worktree at `revision` (else HEAD). Any other folder is copied, without the folder `out` in it,
+    where the folders of tasks lie. Raises UsageError where neither can be done.
+    """
+    source, in_repository = located(cwd, revision, environment)
+    if in_repository:
+        return add_worktree(attempt, source, revision, environment)
+    return copied(attempt, source, out, environment)
+
+
+def work_folder_of(
+    task: Task, attempt: str, cwd: str, out: str, environment: Mapping[str, str], tell: Callable[[str], None]
+) -> WorkFolder:
+    """Make the work folder of one attempt at a task: out of `cwd`, or of the repository, bundle or archive that it names.
+
+    See `make_work_folder`. `tell` is told, in words, what takes long. Raises UsageError.
+    """
+    folder, inputs = task.cwd or ".", environment.get(INPUTS_VARIABLE, "")
+    if task.repo is not None and task.commit is not None:
+        mirror = mirror_of(task.repo, task.commit, environment, tell)
+        return add_worktree_of(mirror, task.commit, folder, attempt, task.repo, environment)
+    if task.bundle is not None and task.commit is not None:
+        bundle = os.path.join(inputs, task.bundle)
+        mirror = mirror_of_bundle(bundle, task.file_sha256 or "", task.commit, environment)
+        return add_worktree_of(mirror, task.commit, folder, attempt, task.bundle, environment)
+    if task.archive is not None:
+        return unpack(attempt, os.path.join(inputs, task.archive), task.file_sha256 or "", folder, environment)
+    return make_work_folder(attempt, cwd, task.revision, out, environment)
+
+
+def refuse_outside(task: Task, folders: Iterable[str]) -> None:
+    """Raise UsageError where a task names a place on this machine that lies below none of `folders`, links followed.
+
+    For a worker, who takes tasks from others: they choose no folder, repository, bundle or archive of its machine. A task
+    that names no place at all works where the worker was started.
+    """
+    allowed = [os.path.realpath(folder) for folder in folders]
+    repository = None if task.repo is None else local_path(task.repo)
+    named = {"cwd": task.cwd if task.source is None else None, "bundle": task.bundle, "archive": task.archive}
+    places = {**{key: os.path.realpath(path) for key, path in named.items() if path is not None}, "repo": repository}
+    for key, place in places.items():
+        if place is not None and not any(is_within(place, folder) for folder in allowed):
+            below = ", ".join(allowed) or "no folder"
+            raise UsageError(
+                f"task {task.id}: {key}: {visible_line(place, 300)} is a place on this machine that tasks may not name; "
+                f"allowed is what lies below {below}"
+            )

@@ -1,0 +1,217 @@
+"""Worktrees of a repository (git-worktree(1)): adds and forgets them, one at a time. No hook and no filter is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from harness.errors import UsageError
+from harness.safe_files import read_small
+from harness.session.state import State
+from harness.session.work_folders.git_runner import Git, GitFailure, Programs, programs_of
+from harness.session.work_folders.work_folder import (
+    ARCHIVE,
+    GIT,
+    INDEX,
+    NOTE,
+    OBJECTS,
+    TREE,
+    WorkFolder,
+    held,
+    identity_of,
+    note_place,
+    removed,
+)
+from harness.text.visible import visible_line
+
+ADD_TRIES = 5
+"""Git cannot list worktrees while somebody else's git is adding one, so adding is tried again."""
+WAIT_SECONDS = 0.2
+_NO_REPOSITORY = "which is no repository that can be worked in"
+
+
+def add_worktree(attempt: str, source: str, revision: str | None, environment: Mapping[str, str]) -> WorkFolder:
+    """Add a worktree of the repository that `source` lies in, in the folder of an attempt. Return it.
+
+    Raises UsageError where the repository has no such revision, or the revision does not hold the folder `source`.
+    """
+    top, common = repository_of(source, environment)
+    commit = commit_of(top, revision, environment)
+    return add_worktree_of(common, commit, os.path.relpath(source, top), attempt, top, environment)
+
+
+def add_worktree_of(
+    repository: str, commit: str, folder: str, attempt: str, source: str, environment: Mapping[str, str]
+) -> WorkFolder:
+    """Add a worktree of the repository with the git folder `repository` (absolute) at a commit. Return it.
+
+    `folder` is the one in it that is worked in, and `source` says for a person where the repository comes from. Raises
+    UsageError where the commit does not hold the folder.
+    """
+    programs = programs_of(repository, environment)
+    git = Git(environment, folder=repository, filters=programs.filters, hooks=programs.hooks)
+    root = os.path.join(attempt, TREE)
+    note_place(attempt, repository)
+    # Of an earlier folder of that name that was removed or moved away: git refuses to add a path that it knows.
+    problem = forget_worktrees(repository, os.path.dirname(attempt), environment)
+    if problem:
+        raise UsageError(problem)
+    with _one_at_a_time(environment):
+        _add(git, repository, root, commit)
+    git_dir = (read_small(os.path.join(root, ".git"), 10_000) or b"").decode("utf-8", "surrogateescape")
+    git_dir = git_dir.removeprefix("gitdir: ").rstrip("\n")
+    # Outside the lock, since checking out takes long. Plumbing runs no hook of a checkout.
+    here = Git(environment, folder=root, filters=programs.filters, hooks=programs.hooks)
+    here.run([f"--git-dir={git_dir}", f"--work-tree={root}", "read-tree", "--reset", "-u", commit])
+    _keep_index(git_dir, attempt)
+    return WorkFolder(
+        root=root,
+        identity=identity_of(root),
+        workspace=inside(root, folder, f"revision {commit}"),
+        git_dir=git_dir,
+        objects=os.path.join(repository, "objects"),
+        base=commit,
+        repository=repository,
+        source=source,
+        notes=_notes(root, programs),
+    )
+
+
+def forget_worktrees(repository: str, folder: str, environment: Mapping[str, str]) -> str:
+    """Remove what a repository knows of worktrees below `folder` that are gone. Return what failed, or nothing.
+
+    Git notes the path of each, so that nobody else's is forgotten. (`git worktree prune` forgets every worktree whose folder
+    is missing at the moment.)
+    """
+    worktrees = os.path.join(repository, "worktrees")
+    below = os.path.realpath(folder) + os.sep  # as git notes it
+    with _one_at_a_time(environment):
+        try:
+            names = os.listdir(worktrees)
+        except OSError:
+            return ""  # there are none
+        for name in names:
+            path = os.path.join(worktrees, name)
+            told = (read_small(os.path.join(path, "gitdir"), 10_000) or b"").decode("utf-8", "surrogateescape")
+            noted = told.rstrip("\n")
+            if noted.startswith(below) and not os.path.lexists(noted) and not os.path.islink(path):
+                problem = removed(path)
+                if problem:
+                    return problem
+        try:
+            os.rmdir(worktrees)  # as git does
+        except OSError:
+            pass  # others are there
+    return ""
+
+
+def repository_of(source: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the top of the work tree that `source` lies in and its common git folder, both absolute, links followed.
+
+    Raises UsageError where it lies in none that can be worked in.
+    """
+    git = Git(environment, folder=source)
+    try:
+        told = git.run(["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"])
+    except GitFailure as error:
+        raise UsageError(f"{source} lies in a folder with a .git, {_NO_REPOSITORY}: {error}") from None
+    lines = told.decode("utf-8", "surrogateescape").split("\n")
+    if len(lines) != 3:
+        raise UsageError(f"{source}: its repository lies under a path with a line end in it")
+    return os.path.realpath(lines[0]), os.path.realpath(lines[1])
+
+
+def commit_of(top: str, revision: str | None, environment: Mapping[str, str]) -> str:
+    """Return the commit that a revision (else HEAD) names in the work tree `top`. Raises UsageError."""
+    git = Git(environment, folder=top)
+    # Git runs in the work tree, which may be a worktree itself: it has a HEAD of its own.
+    named = revision or "HEAD"
+    try:
+        told = git.run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}"])
+    except GitFailure:
+        why = f"there is no commit {visible_line(named, 200)!r} in the repository {top}"
+        raise UsageError(why if revision else f"{why}: nothing was committed yet") from None
+    return told.decode().strip()
+
+
+def _add(git: Git, common: str, root: str, commit: str) -> None:
+    for left in reversed(range(ADD_TRIES)):
+        try:
+            git.run([f"--git-dir={common}", "worktree", "add", "--quiet", "--detach", "--no-checkout", root, commit])
+        except GitFailure:
+            if not left or os.path.lexists(root):
+                raise
+            time.sleep(WAIT_SECONDS)
+        else:
+            return
+
+
+def _keep_index(git_dir: str, attempt: str) -> None:
+    """Copy the index and keep its time: git tells from it which times in the index can be relied on."""
+    import shutil
+
+    try:
+        shutil.copy2(os.path.join(git_dir, "index"), os.path.join(attempt, INDEX))
+    except OSError as error:
+        raise UsageError(f"the index cannot be copied: {error}") from None
+
+
+def inside(root: str, relative: str, what: str) -> str:
+    """Return the folder `relative` in a work folder; `what` says for a message what that was made of.
+
+    INVARIANT: no part of it is a link. A revision may hold a link instead of any folder, and it may lead out of the worktree:
+    what is done there would be in no patch. Raises UsageError.
+    """
+    workspace = os.path.normpath(os.path.join(root, relative))
+    if not os.path.isdir(workspace):
+        raise UsageError(f"{what} does not hold the folder {relative}")
+    if os.path.realpath(workspace) != os.path.normpath(os.path.join(os.path.realpath(root), relative)):
+        raise UsageError(f"in {what}, {relative} is or lies behind a link, and no folder of the repository")
+    return workspace
+
+
+def _notes(root: str, programs: Programs) -> tuple[str, ...]:
+    notes = []
+    if programs.filters:
+        named = visible_line(", ".join(programs.filters), 200)
+        notes.append(f"filters are not run ({named}): files that they would fill in hold what the repository holds")
+    if os.path.lexists(os.path.join(root, ".gitmodules")):
+        notes.append("the folders of submodules are empty: nothing is fetched")
+    return tuple(notes)
+
+
+def _one_at_a_time(environment: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Hold the lock for adding and forgetting worktrees, which all tasks of this user share: git lists all while it adds one.
+
+    Raises UsageError where it cannot be made.
+    """
+    return held(os.path.join(State.of(environment).state, "worktrees.lock"))
+
+
+def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:
+    """Remove the work folder of an attempt, and what the repository knows of it. Return what went wrong, or nothing.
+
+    This works also after a kill at any moment. It touches only what was made for the attempt.
+    """
+    root = os.path.join(attempt, TREE)
+    problems = [
+        removed(path) for path in (root, *(os.path.join(attempt, name) for name in (GIT, OBJECTS, INDEX, ARCHIVE)))
+    ]
+    try:
+        with open(os.path.join(attempt, NOTE), "rb") as file:
+            noted = json.loads(file.read(100_000))
+    except FileNotFoundError:
+        noted = {}
+    except (OSError, ValueError):
+        noted = {}
+        problems.append("it is not known which repository it was taken from (`git worktree prune` there forgets it)")
+    repository = noted.get("repository") if isinstance(noted, dict) else None
+    if isinstance(repository, str) and repository:
+        try:
+            problems.append(forget_worktrees(repository, attempt, environment))
+        except UsageError as error:
+            problems.append(str(error))
+    return "; ".join(problem for problem in problems if problem)

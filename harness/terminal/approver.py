@@ -1,0 +1,210 @@
+"""Asks the person at the terminal about a call. Whatever goes wrong is a no."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from harness.actions import Action, Effects
+from harness.gate.approval import Answer, Approval, nobody
+from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
+from harness.interrupt import Interrupt
+from harness.policy.destruction import destroys
+from harness.policy.grant_offers import Offer
+from harness.policy.verdict import Verdict
+from harness.process.environment import child_environment
+from harness.terminal.choices import permanent_line
+from harness.terminal.dialog import Seat
+from harness.terminal.keys import Keyboard
+from harness.terminal.places_dialog import PlacesDialog
+from harness.terminal.question import Asker, Question, Usual, by_model, question_rows
+from harness.terminal.question_dialog import QuestionDialog
+from harness.terminal.screen import Screen
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.tools.ask_user import UserAnswer, UserQuestion
+
+NOT_GRANTED = "there are no grants here"
+
+
+def nothing_to_grant(action: Action, verdict: Verdict) -> Offer | str:  # noqa: ARG001 - what asks for an offer
+    """Offer nothing: there is no gate that could grant."""
+    return NOT_GRANTED
+
+
+def nothing_to_advise(action: Action, verdict: Verdict) -> str:  # noqa: ARG001 - what asks for advice
+    """Advise nothing: nobody knows the policy here."""
+    return ""
+
+
+def keyboard_at(source: int, brackets: Callable[[str], None], on_return: Callable[[], None]) -> Keyboard:
+    """Return the keyboard of a terminal."""
+    return Keyboard(source, brackets=brackets, on_return=on_return)
+
+
+class TerminalApprover:
+    """Asks the person at the terminal; Enter alone answers nothing, end of input is a no, Ctrl-C is a no and a stop.
+
+    INVARIANT: YES comes only of a `y` that was pressed alone, after a time without keys, with all of the question shown
+    at the size that the terminal has; of what destroys, only of a typed word behind it.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        interrupt: Interrupt,
+        confinement: Callable[[str, Effects], str],
+        *,
+        environment: Mapping[str, str],
+        dead_seconds: float,
+        offer: Callable[[Action, Verdict], Offer | str] = nothing_to_grant,
+        advise: Callable[[Action, Verdict], str] = nothing_to_advise,
+        paused: Callable[[], AbstractContextManager[None]] = nullcontext,
+        usual: Callable[[], Usual] = Usual,
+        asker: Asker | None = None,
+        descriptors: tuple[int, int] | None = None,
+        keyboard_of: Callable[[int, Callable[[str], None], Callable[[], None]], Keyboard] = keyboard_at,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take where a question is shown, what stops it, and what says how a call will be held to its effects.
+
+        `environment` is the person's: their editor, and what a command is given of it. Keys that were pressed before a question
+        and within `dead_seconds` of it are thrown away. `offer` says what can be granted, `advise` what rule does it where
+        nothing can. `paused` keeps others from reading keys during a question. `usual` says what commands usually have by now.
+        `asker` is another agent, where the call is its own.
+        `descriptors` are what keys are read from and what echo is written to: stdin and stdout where it is None.
+        `keyboard_of` makes the keyboard of a descriptor, of what writes the switch of bracketed paste, and of whom to tell
+        that something else had the terminal.
+        """
+        self._screen = screen
+        self._interrupt = interrupt
+        self._confinement = confinement
+        self._environment = environment
+        self._offer = offer
+        self._advise = advise
+        self._paused = paused
+        self._usual = usual
+        self._asker = asker
+        self._dead_seconds = dead_seconds
+        self._source, self._target = descriptors or (sys.stdin.fileno(), sys.stdout.fileno())
+        self._keyboard_of = keyboard_of
+        self._monotonic = monotonic
+        self._last = monotonic()
+
+    def turn_begins(self) -> None:
+        """Note that the person is at the terminal: they have just sent something."""
+        self._last = self._monotonic()
+
+    def __call__(self, action: Action, verdict: Verdict) -> Approval:
+        """Show `action` and why it is asked about, and return the answer."""
+        began = self._monotonic()
+        with self._paused():
+            try:
+                approval = self._ask(action, verdict, began)
+            except KeyboardInterrupt:
+                approval = Approval(answer=Answer.STOP, by="person")
+            self._last = self._monotonic()
+            if by_model(action):  # the trace says with its end what was answered
+                self._screen.take_back()
+            else:
+                self._screen.settle()
+                tone = Tone.QUIET if approval.answer is Answer.YES else Tone.WARNING
+                self._screen.line(permanent_line(approval, action.summary, self._last - began), tone)
+        return approval
+
+    def ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
+        """Show what changed of protected places, and return what is to become of it; whatever goes wrong is no answer."""
+        with self._paused():
+            try:
+                with self._seat() as seat:
+                    return PlacesDialog(question, seat).answer(away_since=self._last, began=self._monotonic())
+            except (OSError, KeyboardInterrupt):
+                return PlacesAnswer.NOBODY
+            finally:
+                self._screen.keep()  # what was changed stays told
+                self._screen.settle()
+                self._last = self._monotonic()
+
+    def ask_user(self, question: UserQuestion) -> UserAnswer:
+        """Put a question of the model, and return the answer; where there is no terminal any more nobody is there."""
+        from harness.terminal.user_question_dialog import UserQuestionDialog
+        from harness.tools.ask_user import Replied, UserAnswer
+
+        with self._paused():
+            try:
+                self._screen.settle()
+                with self._seat() as seat:
+                    dialog = UserQuestionDialog(question, seat, self._echo)
+                    answer = dialog.answer(away_since=self._last, began=self._monotonic())
+            except OSError:
+                answer = UserAnswer(replied=Replied.NOBODY)
+            except KeyboardInterrupt:
+                answer = UserAnswer(replied=Replied.STOP)
+            finally:
+                self._screen.keep()  # what was asked stays told
+                self._screen.settle()
+                self._last = self._monotonic()
+            if answer.text:
+                self._screen.line(f"  you answered: {visible_line(answer.text, 1_000)}", Tone.QUIET)
+            return answer
+
+    def _ask(self, action: Action, verdict: Verdict, began: float) -> Approval:
+        given = child_environment(self._environment)
+        own = tuple(sorted(name for name in given if given[name] == self._environment.get(name)))
+        question = Question(
+            action=action,
+            verdict=verdict,
+            confinement=action.held or self._confinement(action.tool, verdict.effects),
+            usual=self._usual(),
+            variables=own if self._asker is None else None,
+            set_variables=len(given) - len(own),
+            destroys=destroys(action),
+            asker=self._asker,
+        )
+        self._screen.settle()
+        try:
+            with self._seat() as seat:
+                dialog = QuestionDialog(
+                    question,
+                    self._offer(action, verdict) if question.by_model else NOT_GRANTED,
+                    lambda: self._advise(action, verdict),
+                    seat=seat,
+                    echo=self._echo,
+                    environment=self._environment,
+                )
+                return dialog.answer(away_since=self._last, began=began)
+        except OSError:
+            return nobody()  # the terminal is gone
+
+    def _echo(self, text: str) -> None:
+        """Write to the terminal as it is."""
+        try:
+            os.write(self._target, text.encode("utf-8", "backslashreplace"))
+        except OSError:
+            pass  # nobody looks any more; the reading notices
+
+    @contextmanager
+    def _seat(self) -> Iterator[Seat]:
+        """Take the keys for a while. Raises OSError where there is no terminal any more."""
+        # The switch of bracketed paste is left alone where the terminal knows no escapes, or they would be read aloud.
+        brackets = self._echo if self._screen.look.repaints else _no_brackets
+        with self._keyboard_of(self._source, brackets, self._screen.keep) as keyboard:
+            yield Seat(self._screen, keyboard, self._interrupt, self._dead_seconds, self._monotonic)
+
+
+def _no_brackets(text: str) -> None:
+    """Write nothing."""
+
+
+def show_question(screen: Screen, action: Action, verdict: Verdict, confinement: str, usual: Usual) -> None:
+    """Write what is asked, all of it at once: for answers that were prepared."""
+    question = Question(action=action, verdict=verdict, confinement=confinement, usual=usual, destroys=destroys(action))
+    width = screen.width - 1
+    screen.rule(question.title(width))
+    screen.rows(question_rows(question, width))

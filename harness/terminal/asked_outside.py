@@ -1,0 +1,128 @@
+"""Approvers that ask outside: alone, where nobody is at a terminal, or besides the terminal, whoever answers first.
+
+INVARIANT: an answer is one side's, whole. Whatever the terminal had taken of an answer is forgotten where the other side was
+first, and an answer from outside counts for nothing once the terminal has one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from harness.actions import Action
+from harness.gate.approval import Answer, Approval, Approver, nobody
+from harness.interrupt import Interrupt
+from harness.policy.verdict import Verdict
+from harness.session.approver.standing_question import AskOutside, StandingQuestion, wait_for
+from harness.terminal.keys import Keyboard, readable
+from harness.terminal.question import by_model
+from harness.terminal.screen import Screen
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+
+
+def _tell_nobody(said: str) -> None:
+    """Tell nobody: it is seen elsewhere that a question stands."""
+
+
+class AskedAlone:
+    """An approver outside, and nobody else. No answer is NOBODY's."""
+
+    def __init__(self, outside: AskOutside, interrupt: Interrupt, tell: Callable[[str], None] = _tell_nobody) -> None:
+        """Take who is asked, what stops the wait, and whom to tell that one begins: hostile text, secrets and all."""
+        self._tell = tell
+        self._outside = outside
+        self._interrupt = interrupt
+
+    def __call__(self, action: Action, verdict: Verdict) -> Approval:
+        """Ask, and wait for the answer. Raises KeyboardInterrupt where a signal ended it."""
+        question = self._outside(action, verdict)
+        if isinstance(question, str):
+            return nobody(question)
+        self._tell(f"waits for an answer from outside: {action.tool}: {action.summary}")
+        try:
+            while (approval := question.look()) is None:
+                with self._interrupt:
+                    wait_for(question)
+            return approval
+        finally:
+            question.withdraw()
+
+
+class _AnsweredOutside(Exception):
+    def __init__(self, approval: Approval) -> None:
+        super().__init__()
+        self.approval = approval
+
+
+class AskedBesides:
+    """Puts each question of a model at the terminal and outside; who answers first counts, and the other side is told."""
+
+    def __init__(self, outside: AskOutside, screen: Screen, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Take who is asked outside, and where it is told what they say."""
+        self._monotonic = monotonic
+        self._outside = outside
+        self._screen = screen
+        self._standing: StandingQuestion | None = None
+        self._gone = ""
+        """Why nobody outside answers the question that stands, once that is known."""
+        self._unreached = ""
+        """Why the last question could not be put outside: said once, until one can be."""
+
+    def keyboard(self, source: int, brackets: Callable[[str], None], on_return: Callable[[], None]) -> Keyboard:
+        """Return the keyboard of a terminal whose questions end when somebody outside answers them."""
+        return Keyboard(source, brackets=brackets, on_return=on_return, readable=self.readable)
+
+    def ask(self, terminal: Approver, action: Action, verdict: Verdict) -> Approval:
+        """Ask at `terminal`, whose keyboard is one of ours, and outside; return the first answer."""
+        if not by_model(action):
+            return terminal(action, verdict)
+        question = self._outside(action, verdict)
+        unreached = question if isinstance(question, str) else ""
+        if unreached not in ("", self._unreached):
+            self._screen.line(visible_line(f"nobody is asked outside: {unreached}", 1_000), Tone.WARNING)
+        self._unreached, self._gone = unreached, ""
+        self._standing = None if isinstance(question, str) else question
+        try:
+            approval = terminal(action, verdict)
+        except _AnsweredOutside as answered:
+            approval = answered.approval
+            self._screen.take_back()
+            self._screen.settle()
+            tone = Tone.QUIET if approval.answer is Answer.YES else Tone.WARNING
+            where = f"by {approval.who} outside" if approval.who else "at another terminal"
+            self._screen.line(visible_line(f"answered {where}: {approval.answer.value}", 200), tone)
+        finally:
+            self._standing = None
+            if not isinstance(question, str):
+                question.withdraw()
+        if self._gone:
+            self._screen.line(visible_line(f"outside nobody answered: {self._gone}", 1_000), Tone.WARNING)
+        return approval
+
+    def readable(self, descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:
+        """Wait for keys, and meanwhile for an answer from outside, which ends the question.
+
+        A key that came is not overtaken: while it is waited for what follows it, nobody looks outside.
+        """
+        if len(descriptors) == 1:
+            return readable(descriptors, seconds)
+        end = None if seconds is None else self._monotonic() + seconds
+        while True:
+            left = None if end is None else max(0.0, end - self._monotonic())
+            self._look()
+            if self._standing is None:
+                return readable(descriptors, left)
+            ready = wait_for(self._standing, descriptors, left)
+            if ready or left == 0:
+                return ready
+
+    def _look(self) -> None:
+        approval = None if self._standing is None else self._standing.look()
+        if approval is None or self._standing is None:
+            return
+        if approval.answer is not Answer.NOBODY:
+            raise _AnsweredOutside(approval)
+        self._gone = approval.words
+        self._standing.withdraw()
+        self._standing = None

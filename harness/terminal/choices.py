@@ -1,0 +1,95 @@
+"""The keys that mean something at a question now, and how they are named in the room there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.gate.approval import Answer, Approval
+from harness.record import Record
+from harness.terminal.row_text import Row, cells, prose
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+
+
+class Choice(Record):
+    """A key and what it does."""
+
+    key: str
+    word: str
+    """In a word or two, the same at every width; with the key it says what happens."""
+    does: str
+    """For `?`; the key comes before it."""
+
+
+YES = Choice(key="y", word="yes", does="allows this, once")
+YES_TO_PROGRAM = Choice(key="y", word="yes", does="says yes")
+"""To a question of the program's own, whose yes may hold for longer than once."""
+YES_BY_WORD = Choice(key="y", word="yes", does="allows this, once, after a word that you type")
+NO = Choice(key="n", word="no", does="refuses")
+SESSION = Choice(key="s", word="session", does="allows it for this session: what that covers is shown first")
+PROJECT = Choice(
+    key="p", word="project", does="allows it in this project, for as long as you say; this is shown first, too"
+)
+REASON = Choice(key="r", word="no, but ...", does="refuses, and tells the model why")
+REPLY = Choice(key="r", word="no, but ...", does="says no, and sends the model words of yours as your next message")
+"""To a question of the program's own at which words are heard."""
+WORDS = Choice(
+    key="Tab",
+    word="add words",
+    does="takes words that go with your answer: after a yes the model reads them with the result",
+)
+EDIT = Choice(key="e", word="edit", does="edits it in your editor")
+HALT = Choice(key="h", word="halt", does="refuses and ends the turn: nothing else of it runs")
+VIEW = Choice(key="v", word="view", does="shows it again from the top")
+HELP = Choice(key="?", word="help", does="shows all keys, what every command gets, and what decided each part")
+NEXT = Choice(key="space", word="next page", does="shows the next page, End all that is left")
+ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
+SAID_ELSEWHERE = "Esc, Ctrl-D and Ctrl-C refuse. Enter answers nothing."
+"""At the question of another agent, whose turn goes on."""
+
+
+def key_line(choices: Sequence[Choice], room: int, *, left: int = 0, waits: Choice = YES) -> str:
+    """Return the line of keys that fits into `room` cells, with what is left to be seen; until then `waits` is off.
+
+    Where it is too long the last keys are left out, but for the very last, which shows them all.
+    """
+    heads = (f"-- {left} more lines, {waits.key} is off until all was seen: ", f"{left} more: ") if left else ("",)
+    *first, last = (f"[{choice.key}] {choice.word}" for choice in choices)
+    for count in range(len(first), 1, -1):
+        for head in heads:
+            line = head + "  ".join((*first[:count], last))
+            if cells(line) <= room:
+                return line
+    for head in heads:
+        line = head + "  ".join(first[:2])
+        if cells(line) <= room:
+            return line
+    return " ".join(choice.key for choice in choices[:4])
+
+
+def said_keys(choices: Sequence[Choice], *, left: int = 0, waits: Choice = YES) -> str:
+    """Return the same for those who hear it: all keys, at any width."""
+    more = f"{left} more lines follow; {waits.word} is off until all of it was seen. " if left else ""
+    return f"{more}{', '.join(f'{choice.key}: {choice.word}' for choice in choices)}"
+
+
+def key_rows(choices: Sequence[Choice], width: int, also: str) -> Iterator[Row]:
+    """Yield what each key does, for `?`, and what is to be said besides."""
+    for choice in choices:
+        yield from prose(choice.does, width, gutter=f"  {choice.key:5}  ", tone=Tone.QUIET)
+    yield from prose(also, width, gutter="         ", tone=Tone.QUIET)
+
+
+def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
+    """Return the one line that a question that is no model's leaves: what was decided, by whom, after how long."""
+    shown = visible_line(summary, 100)
+    after = f"after {seconds:.1f} s"
+    match approval.answer:
+        case Answer.YES:
+            return f"+ yes  {shown}  by you, {after}"
+        case Answer.NOBODY:
+            return f"x no  {shown}  nobody answered"
+        case Answer.EDIT:
+            return f"~ edited  {shown}  by you, {after}"
+        case Answer.NO | Answer.STOP | Answer.HALT:
+            return f"x no  {shown}  by you, {after}"  # words become what the person says next

@@ -1,0 +1,358 @@
+"""Console: every word that goes to a terminal or a pipe goes through here, and is made safe to show on the way."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.log.order import LogRecord
+from harness.record import Record
+from harness.terminal.row_text import toned, toned_rows
+from harness.terminal.styles import SIXTEEN, Line, Palette, Tone, palette_of
+from harness.text.visible import visible, visible_line
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from harness.redaction.redactor import Redactor
+    from harness.redaction.stream import RedactedStream
+    from harness.session.config.settings import TerminalSettings
+    from harness.terminal.tables import Table
+    from harness.terminal.trace import Tracer
+
+
+def terminal_is_there() -> bool:
+    """Say whether a person can be asked: stdin and stdout are terminals, whatever any library thinks of colours."""
+    return all(stream is not None and os.isatty(stream.fileno()) for stream in (sys.stdin, sys.stdout))
+
+
+def complain(text: str) -> None:
+    """Write a line on stderr, at most 5,000 characters of it, shown safely; nothing where nobody can be told."""
+    try:
+        told, width = f"harness: {visible_line(text, 5_000)}", columns_of(sys.stderr)
+        rows = toned_rows(told, Tone.PLAIN, width) if width else [told]
+        sys.stderr.write("".join(f"{row}\n" for row in rows))
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        pass
+
+
+def own_streams() -> tuple[int, int]:
+    """Return descriptors of stdin and stdout that nobody else has, and put others in their place: what anything prints
+    goes to stderr, and whatever reads finds the end."""
+    source, target = (os.dup(descriptor) for descriptor in (0, 1))
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return source, target
+
+
+class Look(Record):
+    """How to draw."""
+
+    colour: bool = False
+    palette: Palette = SIXTEEN
+    """The colours, where there are any."""
+    ascii: bool = False
+    """Whether to draw with ASCII alone: asked for, or the stream's encoding has no more."""
+    repaints: bool = False
+    """Whether a line may be written over: not with TERM=dumb, not for a screen reader, not where there is no terminal."""
+    spoken: bool = False
+    """Whether a screen reader reads what is written: nothing is drawn that is no word, and what begins is said."""
+
+    @property
+    def colours(self) -> Palette | None:
+        """The colours to draw with, if any."""
+        return self.palette if self.colour else None
+
+
+def look_of(
+    stream: TextIO,
+    environment: Mapping[str, str],
+    *,
+    ascii_only: bool = False,
+    screen_reader: bool = False,
+    theme: str = "auto",
+) -> Look:
+    """Return how to draw on `stream`: colour unless NO_COLOR is set (https://no-color.org), escapes only on a terminal
+    that says that it knows them."""
+    capable = stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
+    return Look(
+        colour=capable and theme != "none" and not environment.get("NO_COLOR"),
+        palette=palette_of(theme, environment),
+        ascii=ascii_only or not _has_lines(stream),
+        repaints=capable and not screen_reader,
+        spoken=screen_reader,
+    )
+
+
+def look_from(terminal: TerminalSettings, environment: Mapping[str, str]) -> Look:
+    """Return how to draw on the terminal of this process, as its user configured it."""
+    return _look_on(sys.stdout, terminal, environment)
+
+
+def _look_on(stream: TextIO, terminal: TerminalSettings, environment: Mapping[str, str]) -> Look:
+    return look_of(
+        stream,
+        environment,
+        ascii_only=terminal.ascii.value,
+        screen_reader=terminal.screen_reader.value,
+        theme=terminal.theme.value,
+    )
+
+
+def columns_of(stream: TextIO) -> int:
+    """Return how wide the terminal behind a stream is now; 0 where there is none."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 0
+
+
+def look_here(stream: TextIO, environment: Mapping[str, str]) -> Look:
+    """Return how to draw finished output on `stream`: on a terminal as its user configured it."""
+    if not stream.isatty():
+        return look_of(stream, environment)
+    from argparse import Namespace
+
+    from harness.errors import UsageError
+    from harness.session.config.settings import settings_from
+
+    try:
+        terminal = settings_from(Namespace(), environment, os.getcwd()).terminal
+    except (OSError, UsageError):
+        return look_of(stream, environment)  # what is wrong with the settings is said where they matter
+    return _look_on(stream, terminal, environment)
+
+
+def _has_lines(stream: TextIO) -> bool:
+    try:
+        "─…".encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+LIVE_SECONDS = 2.0
+"""Between two lines of a running command; what ends sooner shows none."""
+LIVE_CONTEXT = 8_192
+"""Characters of a running command that tell what its next ones are: a key is many lines."""
+
+PIECE, PATIENCE_MS = 500, 10_000
+"""Characters, also as escapes fewer bytes than a pipe takes at once (PIPE_BUF, pipe(7)); and how long one waits for room."""
+
+COUNTDOWN, COUNTDOWN_WIDTH = "again in {} s (Ctrl-C stops)", 40
+"""Written over itself, with blanks for what was longer: also on a terminal that knows no escapes."""
+
+
+class _Ending(Record):
+    """An error that may be the end of the run: then the line on that tells it."""
+
+    message: JsonValue
+    line: Line
+
+
+def passing_seconds(
+    seconds: float, monotonic: Callable[[], float], sleep: Callable[[float], None], *, one_by_one: bool
+) -> Iterator[int]:
+    """Wait for some seconds by a clock: before each sleep, yield how many are left, rounded up.
+
+    `one_by_one`: each sleep ends where that number changes; else one lasts to the end.
+    """
+    end = monotonic() + seconds
+    while (left := end - monotonic()) > 0:
+        whole = math.ceil(left)
+        yield whole
+        sleep(left - (whole - 1) if one_by_one else left)
+
+
+class Console:
+    """Writes streamed text and trace lines in order, each beginning on a line of its own.
+
+    With a redactor, no secret is in the text of the model and of running commands, even where it comes in pieces. Trace
+    lines show the records of the log, which are redacted already; what a person is asked to approve is shown as it is.
+    """
+
+    def __init__(self, stream: TextIO, look: Look, *, redactor: Redactor | None = None) -> None:
+        self.look = look
+        self._redactor = redactor
+        self._text = _stream_of(redactor) if redactor else None
+        self._stream = stream
+        self._at_line_start = True
+        self._in_text = False
+        self.broken = False
+        """Whether nobody reads any more."""
+        self._ending: _Ending | None = None
+        self._live_at = 0.0
+        self._printed = ""
+
+    @cached_property
+    def _tracer(self) -> Tracer:
+        from harness.terminal.trace import Tracer  # reads records: most commands write none
+
+        return Tracer()
+
+    def text(self, delta: str) -> None:
+        """Write a piece of the model's text as it comes: word by word, if secrets are to be found in it."""
+        self._write_text(self._text.feed(delta) if self._text else delta)
+
+    def end_text(self) -> None:
+        """Write what was held back, and finish the line that streamed text left open, if it did."""
+        if self._text:
+            self._write_text(self._text.finish())
+        self._in_text = False
+        if not self._at_line_start:
+            self._write("\n")
+
+    def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """Write one or more whole lines."""
+        look, width = self.look, self.width
+        if width:
+            lines = visible(text).split("\n")
+            rows = (toned_rows(line, tone, width, look.colours) for line in lines)
+            self._finished([row for of_line in rows for row in of_line])
+        else:
+            self._finished([toned(visible(text), tone, look.colours)])
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal now; 0 where there is none."""
+        return columns_of(self._stream)
+
+    def table(self, table: Table) -> None:
+        """Write a table: drawn for the terminal, in plain columns where there is none."""
+        from harness.terminal.tables import drawn, plain  # most of what is written is none
+
+        self._finished(drawn(table, self.look, self.width) if self.width else list(plain(table)))
+
+    def _finished(self, rows: Sequence[str]) -> None:
+        """Write rows that are ready to be shown."""
+        self.end_text()
+        self._write("".join(f"{row}\n" for row in rows))
+
+    def live(self, printed: str) -> None:
+        """Show the last line that a running command printed, every two seconds, so that its silence means something."""
+        now = time.monotonic()
+        before, self._printed = self._printed, (self._printed + printed)[-LIVE_CONTEXT:]
+        if now < self._live_at or not printed.strip():
+            return
+        shown = self._redactor.redact(before + printed) if self._redactor else printed
+        last = next((line for line in reversed(shown.splitlines()) if line.strip()), "")
+        self._live_at = now + LIVE_SECONDS
+        self.line(f"  | {visible_line(last, 100)}", Tone.QUIET)
+
+    def countdown(
+        self,
+        seconds: float,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Wait for some seconds before a request is sent again; on a terminal, one line counts down and goes again.
+
+        An interrupt ends it at once: KeyboardInterrupt passes through.
+        """
+        shows = seconds >= 1 and self._stream.isatty()
+        if shows:
+            self.end_text()
+        try:
+            for whole in passing_seconds(seconds, monotonic, sleep, one_by_one=shows):
+                if shows:
+                    self._write(f"\r{COUNTDOWN.format(whole):<{COUNTDOWN_WIDTH}}")
+        finally:
+            if shows:
+                self._write(f"\r{'':{COUNTDOWN_WIDTH}}\r")
+                self._at_line_start = True
+
+    def record(self, record: LogRecord) -> None:
+        """Write the trace line for a record of the log, if it has one."""
+        if record["kind"] == "intent":
+            self._live_at = time.monotonic() + LIVE_SECONDS
+            self._printed = ""
+        ending, self._ending = self._ending, None
+        if ending is not None and not (record["kind"] == "session_ended" and record.get("detail") == ending.message):
+            self.line(ending.line.text, ending.line.tone)
+        line = self._tracer.line(record)
+        if line is not None and record["kind"] == "error" and "retry_seconds" not in record:
+            self._ending = _Ending(message=record.get("message"), line=line)
+        elif line is not None:
+            self.line(line.text, line.tone)
+
+    def give_up(self) -> None:
+        """Write nowhere from now on: people stopped reading; the run itself goes on, and its record is the log."""
+        self._stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
+        self.broken = True
+
+    def _write_text(self, text: str) -> None:
+        if text:
+            if not self._in_text:
+                self._write("\n")
+            self._in_text = True
+            self._write(visible(text))
+
+    def _write(self, text: str) -> None:
+        try:
+            self._send(text)
+        except (OSError, ValueError):
+            self.give_up()
+        self._at_line_start = text.endswith("\n")
+
+    def _send(self, text: str) -> None:
+        for piece in _writable(self._stream, text):
+            self._stream.write(piece)
+            self._stream.flush()
+
+
+class FinishedOutput(Console):
+    """Stdout of a command that has its answer, at a terminal as its user configured it.
+
+    What cannot be written ends the command: every method raises OSError then, and `main` says why.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        super().__init__(sys.stdout, look_here(sys.stdout, environment))
+
+    def _write(self, text: str) -> None:
+        self._send(text)
+        self._at_line_start = text.endswith("\n")
+
+
+def _writable(stream: TextIO, text: str) -> Iterator[str]:
+    """Yield `text`; where somebody made the stream non-blocking, in pieces, each when there is room for it.
+
+    A parent does (Node, some agents): the flag belongs to the pipe, not to a process. Without this, a full pipe would count
+    as one that nobody reads. A wait ends after PATIENCE_MS.
+    """
+    descriptor = _unwaiting(stream)
+    if descriptor is None:
+        yield text
+        return
+    import select
+
+    writable = select.poll()
+    writable.register(descriptor, select.POLLOUT)
+    for start in range(0, len(text), PIECE):
+        writable.poll(PATIENCE_MS)
+        yield text[start : start + PIECE]
+
+
+def _unwaiting(stream: TextIO) -> int | None:
+    """Return the descriptor of a stream that does not wait for room, or None."""
+    try:
+        descriptor = stream.fileno()
+        return None if os.get_blocking(descriptor) else descriptor
+    except (OSError, ValueError):  # no file is below it
+        return None
+
+
+def _stream_of(redactor: Redactor) -> RedactedStream:
+    from harness.redaction.stream import RedactedStream  # commands without a model have no use for it
+
+    return RedactedStream(redactor)

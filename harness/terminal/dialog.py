@@ -1,0 +1,240 @@
+"""What every question at the terminal has: its pages, the keys that mean the same in each of them, and when no key counts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from harness.interrupt import Interrupt
+from harness.session.config.declared import LEAST_DEAD_SECONDS
+from harness.terminal.choices import Choice, key_line, key_rows, said_keys
+from harness.terminal.keys import SURE_SECONDS, Event, Key, Keyboard, Pasted
+from harness.terminal.question_pages import LEAST_HEIGHT, LEAST_WIDTH, Pages
+from harness.terminal.row_text import Row, prose
+from harness.terminal.screen import Screen
+from harness.terminal.styles import Tone
+
+NOTICE_SECONDS = 10.0
+"""After a turn of that length, or after waiting so long, the person is called."""
+
+_ENTER = "Enter answers nothing"
+_NO_ANSWER = "that key is no answer"
+_UNSEEN = "see the rest first (space)"
+_BURST = "several keys at once are no answer: they were dropped"
+_SMALL = (
+    f"this terminal is too small to show what is asked ({LEAST_WIDTH} columns and {LEAST_HEIGHT} lines are needed): "
+    "{} is off until it is larger"
+)
+
+
+class Seat(NamedTuple):
+    """Where a person answers: what they see, what they press, what stops them, and the time there."""
+
+    screen: Screen
+    keyboard: Keyboard
+    interrupt: Interrupt
+    dead_seconds: float
+    """How long no key counts after rows were shown."""
+    monotonic: Callable[[], float]
+
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Dialog(ABC, Generic[AnswerT]):
+    """A question that is being put. Every answer is returned; None means that the question is still open.
+
+    INVARIANT: nothing is answered by Enter, by a paste, or by what was typed before it.
+    """
+
+    def __init__(
+        self, seat: Seat, title_at: Callable[[int], str], rows_at: Callable[[int], Sequence[Row]], *, waits: Choice
+    ) -> None:
+        """Take what gives the title and the rows for a number of columns, and the key that is off until all were seen."""
+        self._screen, self._keyboard, self._interrupt, dead_seconds, self._monotonic = seat
+        self._dead_seconds = max(dead_seconds, LEAST_DEAD_SECONDS)
+        self._pages = Pages(self._screen, title_at, rows_at)
+        self._waits = waits
+        self._paged_at = 0.0
+        self._own = 0
+        """How many rows are the question's; below them stand notes, what `?` shows, and lists to choose from."""
+        self._said: set[str] = set()
+        """Notes that stand there."""
+        self._helps = False
+        """Whether what `?` shows stands there."""
+
+    # What each question has of its own
+
+    @property
+    @abstractmethod
+    def _notice(self) -> str:
+        """What calls the person, in words that are safe to show."""
+
+    @property
+    @abstractmethod
+    def _choices(self) -> Sequence[Choice]:
+        """The keys that work now."""
+
+    @property
+    @abstractmethod
+    def _also(self) -> str:
+        """What `?` says below the keys."""
+
+    @abstractmethod
+    def _ended(self, by: Event) -> AnswerT:
+        """Return the answer where the terminal ended, the person stopped it, or keys never rest."""
+
+    @abstractmethod
+    def _on_key(self, key: str) -> AnswerT | None:
+        """Take a key that was pressed alone, and means the same in no other question; a letter is a small one."""
+
+    def _rows_of_all(self) -> Sequence[Row]:
+        """Return what `?` says besides what the keys are."""
+        return ()
+
+    def _limit(self) -> str:
+        """Return why not every answer is possible, to be said below the first page."""
+        return _SMALL.format(self._waits.word) if self._pages.is_tiny else ""
+
+    # From the first row to the answer
+
+    def answer(self, *, away_since: float, began: float) -> AnswerT:
+        """Put the question and return the answer. Raises KeyboardInterrupt where a signal ended it."""
+        notice_at: float | None = began + NOTICE_SECONDS
+        if began - away_since >= NOTICE_SECONDS:
+            self._notify()
+            notice_at = None
+        done = self._draw()
+        while done is None:
+            if not self._pages.is_current:  # what was shown is gone, or wrapped otherwise
+                done = self._draw()
+                continue
+            self._show_keys()
+            came = self._next(None if notice_at is None else max(0.0, notice_at - self._monotonic()))
+            if came is Event.TIME:
+                self._notify()
+                notice_at = None
+            elif came is not Event.RETURNED:
+                done = self._on(came)
+        self._clear()
+        return done
+
+    def _on(self, came: Key | Pasted | Event) -> AnswerT | None:
+        if came is Event.STOP or came is Event.END:
+            return self._ended(came)
+        match came:
+            case Key(text=text):
+                return self._on_any_key(text if len(text) > 1 else text.lower())
+            case Pasted(text=text, bracketed=False) if not text.strip(" ") and self._pages.left:
+                return self._on_any_key(" ")  # a key that is held down
+            case Pasted(text=text, bracketed=False) if text.startswith("\x1b"):
+                return self._dropped(_NO_ANSWER)
+            case _:
+                return self._dropped(_BURST)
+
+    def _on_any_key(self, key: str) -> AnswerT | None:
+        match key:
+            case " " | "page" | "rest" if self._pages.left:
+                self._clear()
+                self._pages.go_on(to_end=key == "rest")
+                self._own = self._screen.passing_rows
+                self._paged_at = self._monotonic()
+                return None
+            case "page" | "rest":
+                return self._rest()
+            case "v":
+                return self._draw_again()
+            case "?" if self._helps:
+                return self._rest() if self._clear() else self._draw_again()
+            case "?":
+                self._clear()
+                self._write((*key_rows(self._choices, self._screen.width - 1, self._also), *self._rows_of_all()))
+                self._helps = True
+                return self._rest()
+            case "enter":
+                return self._dropped(_ENTER)
+            case _:
+                return self._on_key(key)
+
+    @property
+    def _is_paged(self) -> bool:
+        """Whether the last page is but a moment old: a key that acts was not pressed because of it."""
+        return self._keyboard.came_at - self._paged_at < self._dead_seconds
+
+    def _is_seen(self) -> bool:
+        """Say whether a key counts that needs all to be seen; tell why not."""
+        if self._pages.left and not self._pages.seen:
+            self._tell_once(_UNSEEN)
+        return self._pages.seen and not self._is_paged
+
+    # What is shown
+
+    def _draw(self) -> AnswerT | None:
+        """Show the question from its top, and let the keys rest."""
+        self._screen.settle()
+        self._pages.begin()
+        if limit := self._limit():
+            self._write(tuple(prose(limit, self._screen.width - 1, tone=Tone.BAD)))
+        self._own, self._helps = self._screen.passing_rows, False
+        self._said.clear()
+        self._paged_at = self._monotonic()
+        return self._rest()
+
+    def _draw_again(self) -> AnswerT | None:
+        self._clear()
+        self._screen.take_back()
+        return self._draw()
+
+    def _clear(self) -> bool:
+        """Take back what stands below the question, where it is still on the screen; return whether nothing of it is left."""
+        self._helps = False
+        if not self._screen.take_back(self._own):
+            return False
+        self._said.clear()
+        return True
+
+    def _show_keys(self) -> None:
+        left = self._pages.left if not self._pages.seen else 0
+        if self._screen.look.repaints:
+            self._screen.transient(key_line(self._choices, self._screen.width - 2, left=left, waits=self._waits))
+        else:
+            self._write(tuple(prose(said_keys(self._choices, left=left, waits=self._waits), self._screen.width - 1)))
+
+    def _tell(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """Say something below the question, in the place of what was said there before."""
+        self._clear()
+        self._write(tuple(prose(text, self._screen.width - 1, tone=tone)))
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._said:
+            self._tell(text, Tone.QUIET)
+            self._said.add(text)
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        self._screen.settle()
+        self._screen.passing(rows)
+
+    def _notify(self) -> None:
+        self._screen.settle()
+        self._screen.notify(self._notice)
+
+    # Keys
+
+    def _dropped(self, why: str) -> AnswerT | None:
+        self._tell_once(why)
+        return self._rest_of_burst()
+
+    def _next(self, seconds: float | None) -> Key | Pasted | Event:
+        with self._interrupt:
+            return self._keyboard.next(seconds)
+
+    def _rest_of_burst(self) -> AnswerT | None:
+        """Let the keys rest after what was no answer: more of the same sentence may follow, and its last letter is no key."""
+        return self._rest(SURE_SECONDS)
+
+    def _rest(self, least: float = 0.0) -> AnswerT | None:
+        """Let the keys rest, for `least` seconds at least; the answer where they do not, or the terminal ends."""
+        with self._interrupt:
+            came = self._keyboard.rest(max(self._dead_seconds, least))
+        return None if came is None else self._ended(came)

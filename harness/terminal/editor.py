@@ -1,0 +1,233 @@
+"""The person's own editor: for the line at the prompt, and for what a call would do.
+
+What comes back is a call like every other: it is judged anew. Nothing is taken that was not plainly meant: an editor that
+fails, a file that is gone, emptied, unchanged, too large or no text leaves the question as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import sys
+import termios
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+
+from harness.actions import Action, JsonValue
+from harness.record import Record
+from harness.safe_files import read_small, write_new
+from harness.terminal.keys import kept
+from harness.text.visible import visible_line
+from harness.tool_kinds import Does
+
+MOST_BYTES = 4_000_000
+"""Of what is taken back from an editor: more than a model takes in, and shown at once all the same."""
+_FALLBACKS = ("vi", "nano")
+_LAID_DOWN = "\x1b[?1047l\x1b[r\x1b[m\x1b[?25h\x1b[999;1H\n"
+"""What an editor that was killed could not do: leave its own screen, scroll all rows again, plain text, the cursor seen, and
+below what stands there (xterm, "Control Sequences"). Not 1049: where no other screen was taken it would move the cursor."""
+
+
+class NotEdited(Exception):
+    """Nothing is taken from the editor; the text says why."""
+
+
+def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md", repaints: bool = False) -> str:
+    """Let the person change `text` in their editor, on the terminal of this process; return it once they are done.
+
+    The editor is $VISUAL, else $EDITOR (with options, as a shell would split them), else vi or nano. It gets a file
+    `name`, mode 0600, in a folder of its own that is removed afterwards. A line end that editors add is taken off again.
+    What was typed for the editor and is still unread when it ends is dropped: it was not meant for what is asked next.
+    `repaints` says whether a killed editor's screen may be put right by escapes. Raises NotEdited.
+    """
+    import shutil
+    import tempfile
+
+    words = _editor(environment)
+    try:
+        folder = tempfile.mkdtemp(prefix="harness-", dir=environment.get("TMPDIR") or None)
+    except OSError as error:
+        raise NotEdited(f"no private folder can be made: {error.strerror}") from None
+    try:
+        path = os.path.join(folder, name)
+        write_new(path, text.encode("utf-8", "replace"))
+        _run([*words, path], repaints=repaints)
+        data = read_small(path, MOST_BYTES)
+    except OSError as error:
+        raise NotEdited(f"the file for the editor cannot be written: {error.strerror}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if data is None:
+        raise NotEdited(f"the edited text cannot be read: a regular file of at most {MOST_BYTES} bytes is wanted")
+    came = data.decode("utf-8", "replace")
+    return came if text.endswith("\n") else came.removesuffix("\n")
+
+
+def _editor(environment: Mapping[str, str]) -> Sequence[str]:
+    """Return the words of the editor's command line. Raises NotEdited where there are none."""
+    import shutil
+
+    path = environment.get("PATH", os.defpath)
+    for variable in ("VISUAL", "EDITOR"):
+        named = environment.get(variable, "").strip()
+        if not named:
+            continue
+        try:
+            words = shlex.split(named)
+        except ValueError as error:
+            raise NotEdited(f"{variable} cannot be read: {error}") from None
+        if shutil.which(words[0], path=path) is None:
+            raise NotEdited(f"{variable} names {visible_line(words[0])}, and there is no such program")
+        return words
+    for fallback in _FALLBACKS:
+        if shutil.which(fallback, path=path):
+            return (fallback,)
+    raise NotEdited("there is no editor: set VISUAL or EDITOR")
+
+
+def _run(words: Sequence[str], *, repaints: bool) -> None:
+    """Run an editor to its end, and leave the terminal as it was, whatever the editor does to it. Raises NotEdited."""
+    import subprocess
+
+    with kept(sys.stdin.fileno()), _interrupts_left_to_it():
+        try:
+            code = subprocess.call(words)
+        except OSError as error:
+            raise NotEdited(f"{visible_line(words[0])} cannot be run: {error.strerror}") from None
+        try:
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        except termios.error:
+            pass  # it is gone
+    if code < 0:
+        if repaints:
+            sys.stdout.write(_LAID_DOWN)
+            sys.stdout.flush()
+        raise NotEdited(f"{visible_line(words[0])} was ended by signal {-code}")
+    if code:
+        raise NotEdited(f"{visible_line(words[0])} ended with exit code {code}")
+
+
+@contextmanager
+def _interrupts_left_to_it() -> Iterator[None]:
+    """Ctrl-C goes to every program of the terminal: while an editor runs it is meant for the editor alone.
+
+    A function, not SIG_IGN: what is ignored would be ignored by the editor too (execve(2)).
+    """
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Text(Record):
+    """What goes to the editor."""
+
+    body: str
+    suffix: str
+
+
+def is_editable(action: Action) -> bool:
+    """Say whether there is something in the call that can be edited."""
+    return _text_of(action) is not None
+
+
+def edited_call(action: Action, environment: Mapping[str, str]) -> str:
+    """Let the person edit the command or the new content of `action`; return the arguments of the call that they want, as
+    JSON text. Raises NotEdited. See `edited`."""
+    text = _text_of(action)
+    if text is None:
+        raise NotEdited("there is nothing to edit here")
+    if not _is_plain_text(text.body):
+        raise NotEdited("it holds characters that no text file can hold")
+    body = edited(text.body, environment, name=f"edit{text.suffix}")
+    # What was no UTF-8 was replaced on the way in.
+    if not _is_plain_text(body) or body.count("\ufffd") > text.body.count("\ufffd"):
+        raise NotEdited("what came back is no text: it is not UTF-8, or holds NUL bytes")
+    if body == text.body:
+        raise NotEdited("nothing was changed")
+    if not body.strip():
+        raise NotEdited("the text was emptied: n says no")
+    return _arguments(action, body)
+
+
+def _is_plain_text(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _text_of(action: Action) -> _Text | None:
+    """Return what of the call's arguments is edited, or None where there is no such thing."""
+    arguments, kind = action.arguments, action.kind
+    if not kind.edited:
+        return None
+    if kind.edited_each in arguments:
+        texts = _new_texts(arguments[kind.edited_each], kind.edited)
+        return None if texts is None else _Text(body=_sections(texts), suffix=".txt")
+    suffix = ".sh" if kind.does is Does.RUNS else _suffix(kind.subject_of(arguments))
+    return _plain(arguments.get(kind.edited), suffix)
+
+
+def _plain(value: JsonValue, suffix: str) -> _Text | None:
+    return _Text(body=value, suffix=suffix) if isinstance(value, str) else None
+
+
+def _suffix(path: JsonValue) -> str:
+    """Return the ending of a file's name, for the editor's colours, if it is a plain one."""
+    ending = os.path.splitext(path)[1] if isinstance(path, str) else ""
+    return ending if ending[1:].isascii() and ending[1:].isalnum() and len(ending) <= 10 else ".txt"
+
+
+def _new_texts(edits: JsonValue, edited: str) -> list[str] | None:
+    """Return the text that each of several edits holds under the name `edited`."""
+    if not isinstance(edits, list):
+        return None
+    texts = [edit.get(edited) if isinstance(edit, dict) else None for edit in edits]
+    found = [text for text in texts if isinstance(text, str)]
+    return found if found and len(found) == len(texts) else None
+
+
+def _marks(texts: list[str]) -> list[str]:
+    """Return the lines around the new texts of several edits: such as none of the texts holds."""
+    fence = "====="
+    while any(line.startswith(fence) for text in texts for line in text.split("\n")):
+        fence += "="
+    count = len(texts)
+    return [
+        *(f"{fence} new text {number} of {count} (keep this line)" for number in range(1, count + 1)),
+        f"{fence} end",
+    ]
+
+
+def _sections(texts: list[str]) -> str:
+    """Return several new texts as one; `_split` is the way back."""
+    marks = _marks(texts)
+    return "".join(f"{mark}\n{text}\n" for mark, text in zip(marks, texts, strict=False)) + f"{marks[-1]}\n"
+
+
+def _split(body: str, before: list[str]) -> list[str] | None:
+    """Return the new texts out of the sections of `before` as they were edited, or None: the lines around them changed."""
+    marks = _marks(before)
+    lines = body.split("\n")
+    places = [index for index, line in enumerate(lines) if line.startswith(marks[-1].removesuffix(" end"))]
+    if [lines[index] for index in places] != marks or places[0] != 0 or any(lines[places[-1] + 1 :]):
+        return None
+    return ["\n".join(lines[start + 1 : end]) for start, end in pairwise(places)]
+
+
+def _arguments(action: Action, body: str) -> str:
+    """Return the call's arguments with the edited text in them, as JSON text. Raises NotEdited."""
+    wanted: dict[str, JsonValue] = dict(action.arguments)
+    kind = action.kind
+    edits = action.arguments.get(kind.edited_each)
+    if isinstance(edits, list):
+        texts = _split(body, _new_texts(edits, kind.edited) or [])
+        if texts is None:
+            raise NotEdited("the lines that part the new texts were changed")
+        old = [edit for edit in edits if isinstance(edit, dict)]
+        wanted[kind.edited_each] = [{**edit, kind.edited: new} for edit, new in zip(old, texts, strict=True)]
+    else:
+        wanted[kind.edited] = body
+    return json.dumps(wanted)

@@ -1,0 +1,141 @@
+"""Source code in colours: lines of text, and what each part of them is. The lexers are those that rich draws code with.
+
+INVARIANTS: a lexer is given what is safe to show already, and only says where colours begin and end: no text of its making
+is shown. Its work is bounded by characters, not by a clock: time grows with the square of them at worst, and a line is
+lexed with at most LONGEST characters before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
+
+from harness.terminal.row_text import Row, Tint, line_rows, safe_line
+from harness.terminal.styles import Fill, Ink
+
+LONGEST = 400
+"""Characters of a line that is coloured; a longer one is shown plain."""
+MOST_WORK = 12_000_000
+"""Of one text: the squares of the characters that are lexed, summed up: some 2,000 lines as people write them."""
+LANGUAGES = frozenset(
+    "bash c c++ cpp css diff dockerfile go html ini java javascript js json jsx kotlin lua make makefile markdown md perl "
+    "php python py rb ruby rs rust scss sh shell sql swift toml ts tsx typescript xml yaml yml zsh".split()
+)
+"""Names of languages that are coloured: of the lexers of pygments those that many people use, and that a test has tried."""
+_ENDINGS = {
+    "bashrc": "bash", "cc": "cpp", "cfg": "ini", "cjs": "js", "cxx": "cpp", "h": "c", "hpp": "cpp", "htm": "html",
+    "kt": "kotlin", "mjs": "js", "mk": "make", "mts": "ts", "patch": "diff", "pl": "perl", "pm": "perl", "pyi": "python",
+    "svg": "xml", "zshrc": "zsh",
+}  # fmt: skip
+"""Of the names of files, where they are no name of the language; a name without a dot is its own ending."""
+_INKS = {
+    ("Comment",): Ink.COMMENT,
+    ("Comment", "Preproc"): Ink.KEYWORD,
+    ("Generic", "Deleted"): Ink.REMOVED,
+    ("Generic", "Inserted"): Ink.ADDED,
+    ("Keyword",): Ink.KEYWORD,
+    ("Keyword", "Type"): Ink.TYPE,
+    ("Literal", "Number"): Ink.NUMBER,
+    ("Literal", "String"): Ink.STRING,
+    ("Name", "Attribute"): Ink.TYPE,
+    ("Name", "Builtin"): Ink.TYPE,
+    ("Name", "Class"): Ink.NAME,
+    ("Name", "Decorator"): Ink.KEYWORD,
+    ("Name", "Exception"): Ink.TYPE,
+    ("Name", "Function"): Ink.NAME,
+    ("Name", "Tag"): Ink.NAME,
+    ("Name", "Variable"): Ink.TYPE,
+    ("Operator", "Word"): Ink.KEYWORD,
+}
+"""What the tokens of a lexer are, by the beginning of their kind; all others are plain."""
+_GOES_ON = frozenset((Ink.COMMENT, Ink.STRING))
+_PROBE = "\nx*/-->"
+"""A letter on a line of its own, and what ends a comment: many lexers know none without an end."""
+
+
+def language_of(path: str) -> str:
+    """Return the language of a file by its name; nothing for one that is not coloured."""
+    ending = path.rpartition("/")[2].rpartition(".")[2].lower()
+    return ending if ending in LANGUAGES else _ENDINGS.get(ending, "")
+
+
+class Highlighter:
+    """One text, line by line: a string or a comment of several lines goes on in the next."""
+
+    def __init__(self, language: str) -> None:
+        """Take the name of a language, as people write it behind a fence; one that nobody knows colours nothing."""
+        self._language = language if language in LANGUAGES else ""
+        self._open = ""
+        """The lines in which a string or a comment began that is still open, as far as they are short."""
+        self._work = 0
+
+    def line(self, line: str) -> tuple[Tint, ...]:
+        """Return what the parts of the next line are; it is one that `safe_line` gave."""
+        if not (self._language and line):
+            return ()
+        work = (len(self._open) + len(line)) ** 2
+        if len(line) > LONGEST or self._work + work > MOST_WORK:
+            self._language = "" if len(line) <= LONGEST else self._language
+            return ()
+        self._work += work
+        before = f"{self._open}\n" if self._open else ""
+        begin = len(before)
+        found, opened = _lexed(self._language, before + line)
+        if opened < begin:
+            self._open = self._open if opened >= 0 else ""
+        elif len(before) + len(line) <= LONGEST:
+            self._open = before + line
+        else:
+            self._open = line
+        return tuple(
+            Tint(max(tint.start - begin, 0), min(tint.end - begin, len(line)), tint.ink)
+            for tint in found
+            if tint.end > begin and tint.start < begin + len(line)
+        )
+
+
+def code_rows(
+    lines: Iterable[str], highlighter: Highlighter, width: int, *, gutter: str, further: str = "", strong: bool = False
+) -> Iterator[Row]:
+    """Yield the rows of code (hostile) as `row_text.rows_of` does, on the ground of code and in its colours; `strong`: in
+    letters that are seen first."""
+    for line in lines:
+        safe = safe_line(line)
+        tints = (*((Tint(0, len(safe), Ink.STRONG),) if strong else ()), *highlighter.line(safe))
+        yield from line_rows(safe, width, gutter=gutter, tints=tints, fill=Fill.CODE)
+        gutter = further or gutter
+
+
+def _lexed(language: str, text: str) -> tuple[list[Tint], int]:
+    """Return the parts of a text that have a colour, and where a string or a comment begins that is open at its end, or -1.
+
+    What becomes of a letter on a line behind it tells that. A lexer that fails has found nothing.
+    """
+    lexer = _lexer(language)
+    found: list[Tint] = []
+    try:
+        for start, kind, value in lexer.get_tokens_unprocessed(text + _PROBE) if lexer else ():
+            ink = _ink(tuple(kind))
+            if ink is not None and found and found[-1].ink is ink and found[-1].end == start:
+                found[-1] = found[-1]._replace(end=start + len(value))
+            elif ink is not None:
+                found.append(Tint(start, start + len(value), ink))
+    except Exception:  # noqa: BLE001 - no text may end the program by how it is drawn
+        return [], -1
+    end = len(text) + 1
+    opened = (tint.start for tint in found if tint.start < end < tint.end and tint.ink in _GOES_ON)
+    return found, next(opened, -1)
+
+
+@cache
+def _ink(kind: tuple[str, ...]) -> Ink | None:
+    return next((ink for end in range(len(kind), 0, -1) if (ink := _INKS.get(kind[:end])) is not None), None)
+
+
+@cache
+def _lexer(language: str) -> Any:
+    """Return the lexer of a language, which is made once; pygments has no types."""
+    from rich.syntax import Syntax  # 60 ms, with pygments
+
+    return Syntax("", language).lexer

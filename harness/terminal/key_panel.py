@@ -1,0 +1,39 @@
+"""What keys do, on one screen: as many columns as the terminal has room for, never more rows than it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from harness.record import Record
+from harness.terminal.row_text import cells, fitted
+
+LEAST_COLUMN = 38
+"""Cells of one column: a narrower terminal gets one, and what does not fit is cut."""
+
+
+class KeyWords(Record):
+    """A key, and what it does."""
+
+    key: str
+    does: str
+    """In a few words, for the one screen."""
+    more: str = ""
+    """In a sentence, for /help; empty: the few words say it all."""
+
+
+def panel_rows(keys: Sequence[KeyWords], width: int, height: int) -> Iterator[tuple[str, str]]:
+    """Yield pieces of rows, each with what it is (`key` or `does`): the most important keys first, down the columns."""
+    columns = max(min(width // LEAST_COLUMN, 3), 1)
+    rows = min(-(-len(keys) // columns), max(height, 1))
+    shown = keys[: rows * columns]
+    first = max(cells(one.key) for one in shown) + 4
+    room = width // columns - first - 1
+    for number, row in enumerate(zip_longest(*(shown[at : at + rows] for at in range(0, len(shown), rows)))):
+        if number:
+            yield "does", "\n"
+        for one in row:
+            if one is not None:
+                does = fitted(one.does, max(room, 1))
+                yield "key", f"  {one.key}{' ' * (first - 2 - cells(one.key))}"
+                yield "does", f"{does}{' ' * (room + 1 - cells(does))}"

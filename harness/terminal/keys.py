@@ -1,0 +1,372 @@
+"""Keys of a question, read from the terminal one at a time. What was typed ahead or pasted is dropped.
+
+Reads the terminal's bytes itself: a library that takes sequences apart for line editing makes keys out of what it does
+not know (`ESC [ ? y`), and a key here is an answer. What counts is one byte that came alone.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from types import FrameType
+from typing import Any, Self
+
+from harness.record import Record
+from harness.session.config.declared import LEAST_DEAD_SECONDS
+from harness.terminal.escape_sequences import ESC, PASTE_BEGINS, PASTE_ENDS, key_of, typed_text
+
+PASTES, PASTES_NOT = "\x1b[?2004h", "\x1b[?2004l"
+"""Switch bracketed paste on and off (xterm's control sequences): the terminal then says where a paste begins and ends."""
+
+_IFLAG, _LFLAG, _CC = 0, 3, 6
+"""Places in what tcgetattr returns."""
+_NO_KEY = b"\0" if sys.platform == "linux" else b"\xff"
+"""_POSIX_VDISABLE: what no key sends (Linux: termios(3); BSD and macOS: <unistd.h>)."""
+
+
+class Interrupts(Enum):
+    """What Ctrl-C, Ctrl-Z and Ctrl-S do."""
+
+    SIGNALS = "signals"
+    """What they do in every program: while a turn runs, the one who reads keys may be a thread without work."""
+    KEYS = "keys"
+    """They are bytes among the others, in their place, and never lost between two calls: at a question."""
+
+
+def single_keys(mode: list[Any], interrupts: Interrupts) -> list[Any]:
+    """Return `mode` (of tcgetattr, which stays as it is) such that keys come one by one and unseen, and Enter is told from
+    Ctrl-J."""
+    keys = [*mode[:_CC], list(mode[_CC])]
+    keys[_IFLAG] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
+    keys[_LFLAG] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
+    match interrupts:
+        case Interrupts.SIGNALS:
+            keys[_LFLAG] |= termios.ISIG
+            keys[_CC][termios.VQUIT] = _NO_KEY  # Ctrl-\ would end the program and leave the terminal like this
+        case Interrupts.KEYS:
+            keys[_LFLAG] &= ~termios.ISIG
+            keys[_IFLAG] &= ~termios.IXON
+    keys[_CC][termios.VMIN], keys[_CC][termios.VTIME] = 1, 0
+    return keys
+
+
+@contextmanager
+def kept(descriptor: int) -> Iterator[None]:
+    """Leave the terminal as it is now, whatever the block does to it; what was typed meanwhile is kept. Nothing where there
+    is no terminal."""
+    try:
+        before = termios.tcgetattr(descriptor)
+    except termios.error:
+        yield
+        return
+    try:
+        yield
+    finally:
+        try:
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        except termios.error:
+            pass  # it is gone
+
+
+ALONE_SECONDS = 0.05
+"""What follows within this time belongs to what came before: a paste, a sequence of a function key, or hasty typing. Keys
+of one paste arrive within a millisecond, also over a network; a hand needs 80 ms and more from one key to the next."""
+SURE_SECONDS = 0.25
+"""The same of a key that acts: `y` may also begin a sentence of one who believes that they type ahead. Who answers waits
+anyway; what refuses or shows does not wait."""
+ACTS = frozenset("yspehkxYSPEHKX123456789\t")
+"""Keys that allow, grant, change or end something, at any step of a question."""
+TYPING_SECONDS = 0.01
+"""The same while words are typed: a hand may roll over keys, a paste does not wait."""
+NOISY_SECONDS = 20.0
+"""How long keys may break the silence; a keyboard that never rests gets a no."""
+PASTE_SECONDS = 1.0
+"""A paste whose end does not come for so long has ended."""
+MOST_BYTES = 65_536
+"""Of one burst that are looked at; the rest is read and forgotten."""
+
+_PASTE_BEGINS, _PASTE_ENDS = PASTE_BEGINS.encode(), PASTE_ENDS.encode()
+_CTRL_C, _CTRL_Z = 0x03, 0x1A
+
+
+class Event(Enum):
+    """What came, where it is no key."""
+
+    END = "end of input"
+    """End of input or a hang-up."""
+    STOP = "Ctrl-C"
+    BURST = "several keys at once"
+    """What was pasted, typed ahead or sent by a function key: dropped."""
+    RETURNED = "returned"
+    """The program was suspended and goes on, or the terminal was resized: what is shown may be gone."""
+    TIME = "time"
+    """Nothing came in time."""
+
+
+class Key(Record):
+    """One key that was pressed alone."""
+
+    text: str
+    """One character, or `esc`, `enter` (also Ctrl-J), `tab`, `backspace`, `end` (Ctrl-D), `kill` (Ctrl-U), `word` (Ctrl-W); or,
+    of the keys that page, `page` (PageDown, Down) and `rest` (End)."""
+
+
+class Pasted(Record):
+    """What came at once, for where text is wanted and not an answer."""
+
+    text: str
+    bracketed: bool
+    """Whether the terminal itself says that it is a paste."""
+
+
+_KEYS = {
+    b"\x1b": "esc", b"\r": "enter", b"\n": "enter", b"\x7f": "backspace", b"\x08": "backspace", b"\x04": "end",
+    b"\x15": "kill", b"\x17": "word", b"\t": "tab",
+}  # fmt: skip
+
+
+_PAGES = {
+    **dict.fromkeys((b"\x1b[6~", b"\x1b[B", b"\x1bOB"), "page"),
+    **dict.fromkeys((b"\x1b[F", b"\x1bOF", b"\x1b[4~", b"\x1b[8~"), "rest"),
+}
+"""Sequences of keys that only show more (ECMA-48, DEC VT220; of other terminals those of rxvt and the console)."""
+
+
+def _refusal(burst: bytes) -> bytes:
+    """Return the Ctrl-C or Esc that a sequence of a keyboard protocol stands for, else nothing: no sequence allows a call."""
+    if not burst.startswith(b"\x1b["):
+        return b""
+    key = key_of(burst.decode("utf-8", "replace")).encode()
+    return key if key in (b"\x03", b"\x1b") else b""
+
+
+def readable(descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:
+    """Return those of which something can be read, once there is one or `seconds` are over (None: whenever)."""
+    return select.select(descriptors, [], [], seconds)[0]
+
+
+class Keyboard:
+    """The keys of a terminal, between `with keyboard:` and its end.
+
+    INVARIANT: the terminal is left as it was found, however the block ends.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        brackets: Callable[[str], None] = lambda _: None,
+        on_return: Callable[[], None] = lambda: None,
+        monotonic: Callable[[], float] = time.monotonic,
+        readable: Callable[[Sequence[int], float | None], Sequence[int]] = readable,
+        suspend: Callable[[], None] = lambda: os.kill(0, signal.SIGTSTP),
+        noisy_seconds: float = NOISY_SECONDS,
+    ) -> None:
+        """Take the terminal's descriptor, what writes to it the switch of bracketed paste (nothing where it has none),
+        whom to tell that something else had the terminal, the clock and what waits by it, and what suspends the program
+        (Ctrl-Z)."""
+        self._descriptor = descriptor
+        self._brackets = brackets
+        self._on_return = on_return
+        self._monotonic = monotonic
+        self._readable = readable
+        self._suspend = suspend
+        self._noisy_seconds = noisy_seconds
+        self._before: list[Any] | None = None
+        self._wake = (-1, -1)
+        self._handlers: list[tuple[signal.Signals, Any]] = []
+        self._in_paste = False
+        self._came_at = 0.0
+        self.dropped = False
+        """Whether the last rest dropped keys."""
+
+    @property
+    def came_at(self) -> float:
+        """When the last key was there, by the clock that was given: before it was sure that nothing follows."""
+        return self._came_at
+
+    def __enter__(self) -> Self:
+        """Take the keys; what was typed before is forgotten. Raises OSError where there is no terminal any more."""
+        self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            self._take()
+            self._watch()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the terminal back as it was."""
+        for number, handler in self._handlers:
+            signal.signal(number, handler)
+        self._handlers.clear()
+        self._give_back()
+        for descriptor in self._wake:
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._wake = (-1, -1)
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Give the terminal to other programs for a while; what was typed meanwhile is forgotten."""
+        self._give_back()
+        try:
+            yield
+        finally:
+            self._take()
+            self._on_return()
+
+    def rest(self, seconds: float) -> Event | None:
+        """Drop keys until none comes for `seconds`; None then. What was begun before a question is no answer to it.
+
+        Returns END or STOP where that came, and BURST where keys never rest.
+        """
+        seconds = max(seconds, LEAST_DEAD_SECONDS)
+        began = self._monotonic()
+        self.dropped = False
+        while True:
+            came = self._next(seconds, sure=0.0)
+            if came is Event.TIME:
+                return None
+            if came is Event.END or came is Event.STOP:
+                return came
+            self.dropped = self.dropped or came is not Event.RETURNED
+            if self._monotonic() - began > self._noisy_seconds:
+                return Event.BURST
+
+    def next(self, seconds: float | None = None) -> Key | Pasted | Event:
+        """Return what comes next within `seconds` (None: whenever); waiting costs nothing.
+
+        A key that acts is returned once nothing has followed it for SURE_SECONDS.
+        """
+        return self._next(seconds, sure=SURE_SECONDS)
+
+    def _next(self, seconds: float | None, *, sure: float) -> Key | Pasted | Event:
+        burst = self._burst(seconds, ALONE_SECONDS, sure)
+        if isinstance(burst, Event):
+            return burst
+        return self._meaning(burst)
+
+    def typed(self) -> Key | Pasted | Event:
+        """Return what comes next where words are typed: a few characters at once are typing too."""
+        burst = self._burst(None, TYPING_SECONDS, 0.0)
+        if isinstance(burst, Event):
+            return burst
+        came = self._meaning(burst)
+        if isinstance(came, Pasted) and not came.bracketed and ESC in came.text:
+            text = typed_text(came.text)
+            return Pasted(text=text, bracketed=False) if text else Event.BURST  # a function key, or a report
+        return came
+
+    def _meaning(self, burst: bytes) -> Key | Pasted | Event:
+        was_in_paste = self._in_paste
+        if was_in_paste or _PASTE_BEGINS in burst:
+            last_begin, last_end = burst.rfind(_PASTE_BEGINS), burst.rfind(_PASTE_ENDS)
+            self._in_paste = last_begin > last_end or (was_in_paste and last_end < 0)
+            pasted = burst.replace(_PASTE_BEGINS, b"").replace(_PASTE_ENDS, b"")
+            return Pasted(text=pasted.decode("utf-8", "replace"), bracketed=True)
+        burst = _refusal(burst) or burst
+        if _CTRL_C in burst:  # to stop is never a mistake that costs more than asking again
+            return Event.STOP
+        if burst == bytes((_CTRL_Z,)):
+            return self._stopped()
+        if burst in _KEYS or burst in _PAGES:
+            return Key(text=_KEYS.get(burst) or _PAGES[burst])
+        try:
+            text = burst.decode("utf-8")
+        except UnicodeDecodeError:
+            return Event.BURST
+        if len(text) == 1 and text.isprintable():
+            return Key(text=text)
+        return Pasted(text=text, bracketed=False)
+
+    def _burst(self, seconds: float | None, alone: float, sure: float) -> bytes | Event:
+        """Return all bytes that come together: until none follows for `alone` seconds, for `sure` of a key that acts."""
+        if self._in_paste:
+            seconds = PASTE_SECONDS if seconds is None else max(seconds, PASTE_SECONDS)
+        ready = self._wait(seconds)
+        if isinstance(ready, Event):
+            if ready is Event.TIME and self._in_paste:
+                self._in_paste = False
+                return Event.BURST
+            return ready
+        burst = b""
+        self._came_at = self._monotonic()
+        until = self._came_at + self._noisy_seconds
+        while True:
+            try:
+                piece = os.read(self._descriptor, 4096)
+            except BlockingIOError:
+                return Event.BURST
+            except OSError:  # EIO: the terminal is gone
+                return Event.END
+            if not piece:
+                return Event.END
+            if len(burst) < MOST_BYTES:
+                burst += piece
+            acts = len(burst) == 1 and chr(burst[0]) in ACTS
+            if self._monotonic() > until or not self._more(max(alone, sure) if acts else alone):
+                return burst if len(burst) < MOST_BYTES else burst[:MOST_BYTES] + b"\0"
+
+    def _more(self, seconds: float) -> bool:
+        return bool(self._readable((self._descriptor,), seconds))
+
+    def _wait(self, seconds: float | None) -> Event | None:
+        """Wait for bytes; None when there are some."""
+        ready = self._readable((self._descriptor, self._wake[0]), seconds)
+        if self._wake[0] in ready:
+            numbers = os.read(self._wake[0], 4096)
+            if signal.SIGCONT in numbers:  # the shell may have set the terminal otherwise meanwhile
+                self._take()
+            self._on_return()
+            return Event.RETURNED
+        return None if ready else Event.TIME
+
+    def _stopped(self) -> Event:
+        with self.released():
+            self._suspend()
+        return Event.RETURNED
+
+    def _take(self) -> None:
+        """Set the terminal to single keys without echo, and forget what was typed. Raises OSError."""
+        try:
+            # As it was found first, whatever an editor that crashed may have left.
+            if self._before is None:
+                self._before = termios.tcgetattr(self._descriptor)
+            termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, single_keys(self._before, Interrupts.KEYS))
+        except termios.error as error:
+            raise OSError(*error.args) from error
+        self._in_paste = False
+        self._brackets(PASTES)
+
+    def _give_back(self) -> None:
+        if self._before is None:
+            return
+        self._brackets(PASTES_NOT)
+        try:
+            termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, self._before)
+        except termios.error:
+            pass  # it is gone, and nothing of it is left to be set
+
+    def _watch(self) -> None:
+        """Let a resize and a return from suspension wake the one who waits; elsewhere than in the main thread it is not
+        possible, and the size is compared at every key."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGWINCH, signal.SIGCONT):
+            self._handlers.append((number, signal.signal(number, self._on_signal)))
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what signal.signal calls
+        try:
+            os.write(self._wake[1], bytes((number,)))
+        except OSError:
+            pass  # full: then it wakes anyway

@@ -1,0 +1,130 @@
+"""How far long work has come: one live line of rich's on stderr, at a terminal alone, and not for a screen reader.
+
+One thread draws it, beginning when the work is not done soon; the rest of the program only counts. It stays out of the way of
+pipes: where stdout is one, its reader may write to the same terminal, so only work that writes nothing meanwhile is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from harness.terminal.console import Look, columns_of
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from typing import Self, TextIO
+
+SOON = 0.5
+"""Seconds after which work is long."""
+EVERY = 0.2
+"""Seconds from one drawing to the next."""
+ERASE = "\r\x1b[K"
+WIDEST = 1_000
+WIDEST_BAR, NARROW = 30, 60
+"""Cells of the bar; a terminal of fewer columns has none."""
+
+ItemT = TypeVar("ItemT")
+
+
+def is_pipe(stream: TextIO) -> bool:
+    """Say whether another program reads what is written."""
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+class LongWork:
+    """Work that consists of many things; used as a context, whose end takes the line away, however it comes."""
+
+    def __init__(
+        self, stream: TextIO, look: Look, total: float, words: Callable[[], str], *, soon: float = SOON
+    ) -> None:
+        """Take where to draw and how, what all of it weighs, and what says how far it is: any text."""
+        self._stream = stream
+        self._look = look
+        self._total = total
+        self._words = words
+        self._soon = soon
+        self._done = 0.0
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._is_shown = False
+        """Whether the live line stands where the cursor is."""
+        self._thread = threading.Thread(target=self._draw, daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._look.repaints:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._look.repaints:
+            self._thread.join()
+
+    def step(self, weight: float = 1) -> None:
+        """Count what was done."""
+        self._done += weight
+
+    def tell(self, line: str) -> None:
+        """Write a line that stays, above the live one. Raises OSError where it cannot be written."""
+        with self._lock:
+            self._put(f"{visible_line(line, 5_000)}\n")
+
+    def _put(self, text: str) -> None:
+        self._stream.write(f"{ERASE if self._is_shown else ''}{text}")
+        self._is_shown = False
+        self._stream.flush()
+
+    def _draw(self) -> None:
+        if self._ended.wait(self._soon):
+            return
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        from harness.terminal.rich_drawing import rich_console
+
+        console = rich_console(self._look.colours, WIDEST, ascii_only=self._look.ascii)
+        words = TextColumn("{task.description}", markup=False)
+        spinner = SpinnerColumn("line" if self._look.ascii else "dots")
+        narrow = Progress(spinner, words, TimeElapsedColumn(), console=console)
+        wide = Progress(spinner, BarColumn(WIDEST_BAR), words, TimeElapsedColumn(), console=console)
+        for one in (narrow, wide):
+            one.add_task("", total=self._total or None)
+        try:
+            while not self._ended.wait(EVERY):
+                width = columns_of(self._stream) - 1  # a full row would move the cursor to the next
+                drawing = wide if width >= NARROW else narrow
+                drawing.update(drawing.task_ids[0], completed=self._done, description=visible_line(self._words(), 200))
+                with console.capture() as captured:
+                    console.print(drawing.get_renderable(), width=width)
+                with self._lock:
+                    self._put(captured.get().partition("\n")[0])
+                    self._is_shown = True
+            with self._lock:
+                self._put("")
+        except (OSError, ValueError):
+            pass  # nobody looks any more; the work goes on
+
+
+def counted_off(
+    items: Iterable[ItemT], total: int, noun: str, look: Look, weigh: Callable[[ItemT], float] | None = None
+) -> Generator[ItemT, None, None]:
+    """Yield `items`, and show meanwhile how many of `total` are done: on stderr, where stdout is no pipe.
+
+    It is shown until this ends or is closed: a frame that an error passed through may keep it.
+    """
+    count = 0
+    shown = look if total > 1 and not is_pipe(sys.stdout) else Look()
+    items = list(items)
+    weights = [weigh(item) if weigh else 1.0 for item in items] if shown.repaints else [1.0] * len(items)
+    with LongWork(sys.stderr, shown, sum(weights), lambda: f"{count:,} of {total:,} {noun}") as work:
+        for item, weight in zip(items, weights, strict=True):
+            yield item
+            count += 1
+            work.step(weight)

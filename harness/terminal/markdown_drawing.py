@@ -1,0 +1,384 @@
+"""Blocks of Markdown drawn by rich: each becomes lines that are ready to be written.
+
+INVARIANTS: nothing that the model wrote is hidden but the titles of links, no line is wider than the room, and every text is
+made safe to show where it leaves rich: Markdown may spell a control character without holding one (`%1b` in an address).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.console import Console, ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType, RenderResult
+from rich.containers import Lines
+from rich.markdown import (
+    BlockQuote,
+    CodeBlock,
+    Heading,
+    HorizontalRule,
+    ListElement,
+    ListItem,
+    MarkdownContext,
+    Paragraph,
+    TableElement,
+)
+from rich.markdown import Markdown as RichMarkdown
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+
+from harness.terminal.diff_drawing import patch_look
+from harness.terminal.highlighting import Highlighter
+from harness.terminal.rich_drawing import rich_console, rich_rows, rich_table
+from harness.terminal.row_text import Row, breaks, cells, drawn, line_rows, wrapped
+from harness.terminal.styles import Fill, Palette, Signs
+from harness.text.visible import visible
+
+WIDEST_RULE = 40
+NARROW_COLUMN = 16
+"""Cells of a column that is broken over several rows; where not all have so many, its rows become named values."""
+_DELIMITERS = re.compile(r"\|?\s*+:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+")
+_PIPE = re.compile(r"(?<!\\)\|")
+
+
+class OpenCode:
+    """A block of code that is open, and how its language is coloured."""
+
+    def __init__(self, info: str, fence: str = "", indent: int = 0) -> None:
+        """Take what stands behind its fence, the fence, and how far it is indented."""
+        language = info.strip().partition(" ")[0].lower()
+        self.fence = fence
+        self.indent = indent
+        self.is_patch = language in ("diff", "patch")
+        self.highlighter = Highlighter("" if self.is_patch else language)
+
+
+class Drawing:
+    """Draws blocks with rich, and returns them as lines."""
+
+    def __init__(self, signs: Signs, palette: Palette | None) -> None:
+        self._signs = signs
+        self._palette = palette
+        self._colour = palette is not None
+        self._console = rich_console(palette, 80)
+
+    def block(self, lines: Sequence[str], room: int) -> list[str]:
+        """Return a block as it is shown; what cannot be drawn is shown as it was written."""
+        text = "\n".join(_with_all_cells(lines))
+        try:
+            return self._drawn(_Block(text, self._signs, self._palette, self._inner_code), room)
+        except Exception:  # noqa: BLE001 - no text of a model may end the program by how it is drawn
+            return [row for line in lines for row in wrapped(line, room)]
+
+    def code(self, code: OpenCode, line: str, room: int) -> list[str]:
+        """Return a line of code as it is; only what no line can hold is broken, with a mark in the margin."""
+        return [drawn(row, self._palette, margin=0) for row in self._code_rows(code, line, room)]
+
+    def _code_rows(self, code: OpenCode, line: str, room: int) -> Iterator[Row]:
+        tints = code.highlighter.line(line) if self._colour and not code.is_patch else ()
+        fill, tints = patch_look(line) if code.is_patch else (Fill.CODE, tints)
+        yield from line_rows(line, room, gutter="  ", later=self._signs.broken, tints=tints, fill=fill)
+
+    def _inner_code(self, code: OpenCode, line: str, room: int) -> list[Text]:
+        """Return a line of code that stands within a quote or an item: its ground ends where it does."""
+        rows = self._code_rows(code, line, room)
+        return [Text.from_ansi(drawn(row, self._palette, to_the_end=False)) for row in rows]
+
+    def _drawn(self, block: RenderableType, room: int) -> list[str]:
+        shown = rich_rows(self._console, block, room)
+        while (
+            shown and not shown[0]
+        ):  # rich parts the elements of a block from each other, and from nothing before them
+            del shown[0]
+        while shown and not shown[-1]:
+            shown.pop()
+        return shown
+
+
+@cache
+def _parser(*, colour: bool) -> MarkdownIt:
+    """Return what reads Markdown, without all that hides text: HTML, entities, definitions of links.
+
+    Without colours the signs of emphasis stay as they are: they are all that shows it.
+    """
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.disable(["entity", "reference", "html_block", "html_inline"])
+    return parser.enable("strikethrough") if colour else parser.disable("emphasis")
+
+
+class _Block(RichMarkdown):
+    """A block of Markdown as rich draws it, with the parts that are drawn otherwise here."""
+
+    inlines = {"em", "strong", "code", "s", "url"}  # noqa: RUF012 - rich declares it so
+
+    def __init__(
+        self,
+        text: str,
+        signs: Signs,
+        palette: Palette | None,
+        code: Callable[[OpenCode, str, int], list[Text]],
+    ) -> None:
+        # Not through its own beginning, which makes a parser of its own for each block.
+        self.markup, self.style, self.justify, self.hyperlinks = text, "none", None, False
+        self.inline_code_lexer = None
+        self.code_theme = self.inline_code_theme = "default"
+        self.signs = signs
+        self.palette = palette
+        self.draw_code = code
+        colour = palette is not None
+        self.parsed = _parser(colour=colour).parse(text)
+        for token in self.parsed:
+            if token.children:
+                token.children = list(_shown(token.children, colour=colour))
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+def _shown(tokens: Sequence[Token], *, colour: bool) -> Iterator[Token]:
+    """Yield tokens that stand in a line: a link and a picture say where they lead, code keeps its ticks without colours."""
+    opened: list[tuple[str, str]] = []
+    autolink = False
+    for token in tokens:
+        if token.type == "code_inline" and not colour:
+            yield _text(f"{token.markup}{token.content}{token.markup}")
+        elif token.type == "image":
+            yield from (_text(f"{token.content} ("), *_address(str(token.attrs.get("src", ""))), _text(")"))
+        elif token.type == "link_open":
+            opened.append((str(token.attrs.get("href", "")), ""))
+            autolink = token.markup == "autolink"
+            if autolink:
+                yield Token("url_open", "url", 1)
+        elif token.type == "link_close":
+            address, text = opened.pop()
+            autolink = False
+            if token.markup == "autolink":
+                yield Token("url_close", "url", -1)
+            elif text != address:
+                yield from (_text(" ("), *_address(address), _text(")"))
+        else:
+            if opened:
+                opened[-1] = (opened[-1][0], opened[-1][1] + token.content)
+            yield _text(visible(token.content)) if autolink and token.type == "text" else token
+
+
+def _address(address: str) -> tuple[Token, ...]:
+    return Token("url_open", "url", 1), _text(visible(address)), Token("url_close", "url", -1)
+
+
+class _Prose(Text):
+    """Text that is broken as the rest of the screen is: no line begins with a full stop, in any script."""
+
+    def wrap(
+        self,
+        console: Console,  # noqa: ARG002
+        width: int,
+        *,
+        justify: JustifyMethod | None = None,  # noqa: ARG002
+        overflow: OverflowMethod | None = None,  # noqa: ARG002
+        tab_size: int = 8,  # noqa: ARG002
+        no_wrap: bool | None = None,  # noqa: ARG002
+    ) -> Lines:
+        found = Lines()
+        for line in self.split(allow_blank=True):
+            parts = breaks(line.plain, width, width)
+            found.extend(line[start:end] for start, end in parts)
+        return found
+
+
+class _Paragraph(Paragraph):
+    def on_enter(self, context: MarkdownContext) -> None:
+        super().on_enter(context)
+        self.text = _Prose()
+
+
+class _Heading(Heading):
+    """Its signs are shown where no colour tells of them."""
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _Heading:
+        made = cls(token.tag)
+        made.signs = "" if isinstance(markdown, _Block) and markdown.palette else f"{'#' * int(token.tag[1:])} "
+        return made
+
+    signs = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text.assemble(self.signs, self.text)
+
+
+class _Quote(BlockQuote):
+    """Its sign is a bar where colours are, else the one that it was written with."""
+
+    sign = Segment("> ")
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _Quote:  # noqa: ARG003 - as rich calls it
+        made = cls()
+        if isinstance(markdown, _Block) and markdown.palette:
+            made.sign = Segment(f"{markdown.signs.quote} ", Style.parse(markdown.palette.heading))
+        return made
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from _behind(self.sign, self.sign, self.elements, console, options)
+
+
+class _ListItem(ListItem):
+    """Its number is the one that it was written with."""
+
+    lead = ""
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _ListItem:
+        made = cls()
+        bullet = markdown.signs.bullet if isinstance(markdown, _Block) else "-"
+        made.lead = f"{token.info}{token.markup} " if token.info else f"{bullet} "
+        return made
+
+
+class _List(ListElement):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for item in self.items:
+            lead = item.lead if isinstance(item, _ListItem) else "- "
+            yield from _behind(Segment(lead), Segment(" " * len(lead)), item.elements, console, options)
+
+
+def _behind(
+    first: Segment, later: Segment, inner: RenderableType, console: Console, options: ConsoleOptions
+) -> Iterator[Segment]:
+    """Yield the lines of what stands behind a sign."""
+    width = max(1, options.max_width - len(first.text))
+    for number, line in enumerate(console.render_lines(inner, options.update(width=width), pad=False) or [[]]):
+        yield later if number else first
+        yield from line
+        yield Segment.line()
+
+
+class _Rule(HorizontalRule):
+    def __init__(self, sign: str) -> None:
+        self._sign = sign
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _Rule:  # noqa: ARG003 - as rich calls it
+        return cls(markdown.signs.rule if isinstance(markdown, _Block) else "-")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(self._sign * min(WIDEST_RULE, options.max_width))
+
+
+class _CodeBlock(CodeBlock):
+    """Code within a quote or an item, and what is indented."""
+
+    draw: Callable[[str, int], list[Text]]
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _CodeBlock:
+        made = cls("text", "default")
+        code = OpenCode(token.info or "")
+        made.draw = partial(markdown.draw_code, code) if isinstance(markdown, _Block) else lambda line, _: [Text(line)]
+        return made
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self.text.plain.rstrip("\n").split("\n"):
+            for text in self.draw(line, options.max_width):
+                yield from text.render(console, end="")
+                yield Segment.line()
+
+
+class _Table(TableElement):
+    """A table whose cells are never cut; one that has no room becomes named values."""
+
+    rule = "-"
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _Table:  # noqa: ARG003 - as rich calls it
+        made = cls()
+        made.rule = markdown.signs.rule if isinstance(markdown, _Block) else "-"
+        return made
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        header = [cell.content for cell in self.header.row.cells] if self.header and self.header.row else []
+        rows = [[cell.content for cell in row.cells] for row in self.body.rows] if self.body else []
+        cells_of = [max(cell.cell_len for cell in column) for column in zip(header, *rows, strict=False)]
+        addresses = [max(map(_address_cells, column)) for column in zip(header, *rows, strict=False)]
+        least = [max(min(cells, NARROW_COLUMN), whole) for cells, whole in zip(cells_of, addresses, strict=True)]
+        gaps = 2 * (len(header) - 1)
+        if sum(least) + gaps > options.max_width:
+            yield from self._named(header, rows, options.max_width)
+            return
+        is_narrow = sum(cells_of) + gaps > options.max_width
+        table = rich_table(self.rule)
+        for heading, whole, width in zip(header, addresses, least, strict=True):
+            fixed = width if is_narrow and whole else None
+            table.add_column(heading, overflow="fold", justify=heading.justify or "left", width=fixed)
+        for row in rows:
+            table.add_row(*row)
+        yield table
+
+    @staticmethod
+    def _named(header: Sequence[Text], rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
+        """Yield the values of each row with their names, as many beside each other as have room."""
+        for name in header:
+            name.stylize("table.header")
+        for number, row in enumerate(rows):
+            if number:
+                yield Text()
+            line = Text()
+            for name, value in zip(header, row, strict=False):
+                named = Text.assemble(name, ": " if name else "", value)
+                if line and line.cell_len + 2 + named.cell_len > width:
+                    yield line
+                    line = Text()
+                line = Text("  ").join((line, named)) if line else named
+            yield line
+        if not rows:
+            yield Text(" / ").join(header)
+
+
+def _address_cells(cell: Text) -> int:
+    """Return how long the longest address is in a cell: what is broken cannot be followed."""
+    return max((cells(word) for word in cell.plain.split() if "://" in word), default=0)
+
+
+_Block.elements = {
+    **RichMarkdown.elements,
+    "paragraph_open": _Paragraph,
+    "heading_open": _Heading,
+    "fence": _CodeBlock,
+    "code_block": _CodeBlock,
+    "blockquote_open": _Quote,
+    "hr": _Rule,
+    "bullet_list_open": _List,
+    "ordered_list_open": _List,
+    "list_item_open": _ListItem,
+    "table_open": _Table,
+}
+
+
+def begins_table(header: str, line: str) -> bool:
+    """Say whether `line`, below `header`, makes of it the first row of a table."""
+    line = line.strip()
+    return "-" in line and "|" in header + line and _DELIMITERS.fullmatch(line) is not None
+
+
+def _with_all_cells(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines of a table: a cell that has no column of its own is part of the last one, not left out."""
+    if len(lines) < 3 or not begins_table(lines[0], lines[1]):
+        return lines
+    most = _columns(lines[0])
+    return [*lines[:2], *(_joined(line, most) if _columns(line) > most else line for line in lines[2:])]
+
+
+def _columns(row: str) -> int:
+    row = row.strip().removeprefix("|")
+    return len(_PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row))
+
+
+def _joined(row: str, most: int) -> str:
+    row = row.strip().removeprefix("|")
+    found = _PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row)
+    return "|" + "|".join([*found[: most - 1], "\\|".join(found[most - 1 :])]) + "|"

@@ -1,0 +1,356 @@
+"""Markdown as it streams: finds where its blocks end, and gives each out when it is finished, in order, once;
+of prose, each line when it is full.
+
+What is given out depends on the text alone, not on the pieces in which it came. INVARIANTS: every line begins with blanks
+(column 1 is the harness's own), no line is wider than the width, no line begins like the output of a command (`  | `),
+and what waits is bounded: a line or a block that does not end is given out in parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+
+from harness.terminal.markdown_drawing import Drawing, OpenCode, begins_table
+from harness.terminal.row_text import narrowed, wrapped
+from harness.terminal.settled_prose import settled
+from harness.terminal.styles import Palette, signs
+from harness.text.amounts import counted
+from harness.text.visible import visible_prose
+
+MARGIN = "  "
+MOST_IN_A_LINE = 4_096
+"""Characters of a line that is read as Markdown; what goes on is shown as it is, in parts of this length."""
+MOST_IN_A_BLOCK = 8_192
+"""Characters of a block that wait; then what came is given out."""
+LEAST_WIDTH = 20
+"""Cells that a line is made for at least: below that, the margins alone would fill it."""
+BARS = tuple(
+    "|\u00a6\u01c0\u2016\u2223\u23ae\u23d0\u2502\u2503\u2551\u258c\u258d\u258e\u258f\u2758\u2759\u275a\ufe31\uff5c\uffe8"
+)
+"""What a line of text does not begin with where the output of a command has its bar, and what could be taken for it."""
+
+_COLOURS = re.compile(r"\A(?:\x1b\[[0-9;]*+m)++")
+_FENCE = re.compile(r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
+_INNER_FENCE = re.compile(r"(?:>\s?+|[-*+]\s++|[0-9]{1,9}[.)]\s++)*+\s*+(?P<fence>`{3,}+|~{3,}+)[^`]*+")
+_HEADING = re.compile(r"#{1,6}(?:\s.*)?", re.DOTALL)
+_RULE = re.compile(r"(?:\*\s*+){3,}+|(?:-\s*+){3,}+|(?:_\s*+){3,}+")
+_ITEM = re.compile(r"([-*+]|[0-9]{1,9}[.)])(?:\s++(.*))?", re.DOTALL)
+_UNDERLINE = re.compile(r"={2,}+|-{2,}+")
+_RESHAPES = re.compile(r"(?=.*[-=])[-=|:\s]++")
+"""What would make a heading or a table of the line above."""
+_BEGINS_PROSE = re.compile(r"(?=.*[^\W_])(?:\S+\s|[^\x00-\x7f]|\S{12})", re.DOTALL)
+"""How a line begins that has not ended, when it is known what kind of line it is."""
+_PROSE = re.compile(r"\s*+(?:(?:[-*+]|[0-9]{1,9}[.)])\s{1,4}(?!\s))*+(?![#>|\s]|```|~~~|\Z|(?:[-*+]|[0-9]{1,9}[.)])\s)")
+_ENDS_PROSE = re.compile(r"[^\W_][^\n]*(?<!\\)\Z")
+"""How what is drawn of a paragraph ends: else it would be another line than in the whole, as a sign below a heading is."""
+
+
+class Markdown:
+    """One text, from its first piece to `finish`: finds where its blocks end."""
+
+    def __init__(self, width: Callable[[], int], palette: Palette | None = None, *, ascii_only: bool = False) -> None:
+        """Take how many cells a line has, asked for each block anew, and the colours, if there are any."""
+        self._width = width
+        self._drawing = Drawing(signs(ascii_only=ascii_only), palette)
+        self._columns = LEAST_WIDTH
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rest = ""
+        self._lines: list[str] = []
+        self._block: list[str] = []
+        self._size = 0
+        self._item = 0
+        """Where the text of the list item stands that is open; 0: none is."""
+        self._inner = ""
+        """The fence of a block of code within the block that waits."""
+        self._code: OpenCode | None = None
+        """The block of code that is open."""
+        self._blank = self._began = self._endless = False
+        self._given = 0
+        """How many lines of the block that waits were given out."""
+        self._given_room = 0
+        """How wide they are."""
+        self._tried = 0
+        """How many characters waited when that was looked at last."""
+
+    def feed(self, text: str) -> list[str]:
+        """Take the next piece, and return the lines that are finished with it."""
+        self._columns = max(LEAST_WIDTH, self._width())
+        *lines, rest = text.split("\n")
+        if lines:
+            lines[0] = self._rest + lines[0]
+            self._rest = ""
+        for line in lines:
+            self._whole(line)
+        self._rest += rest
+        if len(self._rest) > MOST_IN_A_LINE:
+            self._rest = self._parts(self._rest)
+        if self.waiting >= self._tried + self._columns // 8:
+            self._give_settled(self._rest)
+        return self._taken()
+
+    def finish(self) -> list[str]:
+        """Return what is left: no more comes. The next piece begins another text."""
+        self._columns = max(LEAST_WIDTH, self._width())
+        if self._rest:
+            rest, self._rest = self._rest, ""
+            self._whole(rest)
+        self._end_block()
+        lines = self._taken()
+        self._begin()
+        return lines
+
+    @property
+    def tail(self) -> str:
+        """What came and is not given out yet, its end at least, or of a table how long it is; not yet safe to show."""
+        if self._is_table:
+            return f"a table: {counted(len(self._block) - 2, 'row')} so far"
+        if self._rest.strip() or not self._block:
+            return self._rest[-400:]
+        return self._block[-1][-400:]
+
+    @property
+    def waiting(self) -> int:
+        """How many characters wait."""
+        return len(self._rest) + self._size
+
+    def _taken(self) -> list[str]:
+        lines, self._lines = self._lines, []
+        return lines
+
+    def _whole(self, line: str) -> None:
+        if len(line) > MOST_IN_A_LINE:
+            line = self._parts(line)
+        line = visible_prose(line.removesuffix("\r")).expandtabs(4)
+        if self._endless:
+            self._endless = False
+            self._show_plain(line)
+        elif self._code is not None:
+            self._in_code(line, self._code)
+        else:
+            self._line(line)
+
+    def _parts(self, line: str) -> str:
+        """Give out all of an endless line but its end, as it is: no block of Markdown has such lines."""
+        at = 0
+        while len(line) - at > MOST_IN_A_LINE:
+            if not self._endless:
+                self._endless = True
+                at += self._begun(line[:MOST_IN_A_LINE])
+                self._end_block()
+                continue
+            self._show_plain(visible_prose(line[at : at + MOST_IN_A_LINE]).expandtabs(4))
+            at += MOST_IN_A_LINE
+        return line[at:]
+
+    def _begun(self, line: str) -> int:
+        """Take in the beginning of an endless line, if some of it was shown as a paragraph; return how much was taken in."""
+        if self._code is not None:
+            return 0
+        self._give_settled(line)
+        if not self._given:
+            return 0
+        self._add(visible_prose(line).expandtabs(4))
+        return len(line)
+
+    def _show_plain(self, line: str) -> None:
+        if self._code is not None:
+            self._put(self._drawing.code(self._code, line, self._code_room()))
+        else:
+            self._put(wrapped(line, self._room()))
+
+    def _in_code(self, line: str, code: OpenCode) -> None:
+        if _closes(line.strip(), code.fence):
+            self._code = None
+            return
+        outer = len(line) - len(line.lstrip(" "))
+        self._put(self._drawing.code(code, line[min(outer, code.indent) :], self._code_room()))
+
+    def _line(self, line: str) -> None:
+        """Take in a line that is no code of an open block: it goes on with the block that waits, ends it, or begins another."""
+        body = line.lstrip(" ")
+        if self._inner:
+            self._add(line)
+            if _closes(body.lstrip("> "), self._inner):
+                self._inner = ""
+        elif not body:
+            self._end_block()
+            self._blank = True
+        else:
+            self._body(line, body, len(line) - len(body))
+
+    def _body(self, line: str, body: str, indent: int) -> None:
+        trimmed = body.rstrip(" ")
+        if found := _FENCE.fullmatch(trimmed):
+            self._end_block()
+            self._leave_item(indent)
+            self._code = OpenCode(found["info"], found["fence"], indent)
+        elif self._is_alone(trimmed, indent):
+            self._end_block()
+            self._leave_item(indent)
+            self._add(body)
+            self._end_block()
+        elif self._underlines(trimmed, indent):
+            self._add(line)
+            self._end_block()
+        else:
+            self._settle_place(trimmed, indent)
+            self._add(self._kept_prose(line, trimmed))
+            if self._inner_fence(body):
+                return
+            if self._size > MOST_IN_A_BLOCK:
+                self._end_block()
+
+    def _is_alone(self, body: str, indent: int) -> bool:
+        """Say whether a line is a block by itself: a heading or a rule."""
+        if body[0] == "#":
+            return indent < 4 and _HEADING.fullmatch(body) is not None
+        is_rule = body[0] in "*-_" and indent < 4 and _RULE.fullmatch(body) is not None
+        return is_rule and not self._underlines(body, indent)
+
+    def _kept_prose(self, line: str, body: str) -> str:
+        """Return a line as it is to be read: what is shown as prose already becomes no heading and no table by it."""
+        if not (self._block and _RESHAPES.fullmatch(body)) or self._is_table:
+            return line
+        self._give_settled()
+        return line.replace(body, f"\\{body}", 1) if self._given else line
+
+    def _underlines(self, body: str, indent: int) -> bool:
+        """Say whether a line makes a heading of the block that waits: of none that was shown as prose."""
+        if not (self._block and indent < 2 and _UNDERLINE.fullmatch(body) and self._is_paragraph):
+            return False
+        self._give_settled()
+        return not self._given
+
+    @property
+    def _is_paragraph(self) -> bool:
+        first = self._block[0].lstrip(" ") if self._block else ""
+        return bool(first) and first[0] != ">" and not _ITEM.fullmatch(first) and not self._is_table
+
+    @property
+    def _is_table(self) -> bool:
+        return len(self._block) > 1 and begins_table(self._block[0], self._block[1])
+
+    def _begins_block(self, body: str, indent: int) -> bool:
+        """Say whether a line ends the block that waits."""
+        if not self._block:
+            return False
+        first = self._block[0].lstrip(" ")
+        if (body[0] == ">") is not (first[0] == ">") and indent < 2:
+            return True
+        if body[0] == "|" and first[0] != "|" and not self._is_table:
+            return True
+        if body[0] == ">":
+            return False
+        item = _ITEM.fullmatch(body) if indent < 2 else None
+        if item is None:
+            return bool(_ITEM.fullmatch(first)) and self._block[-1].strip() == "" and indent < 2
+        # As CommonMark has it: a number other than 1 at the beginning of a wrapped line is text.
+        return bool(_ITEM.fullmatch(first)) or not item[1][0].isdigit() or item[1][:-1] == "1"
+
+    def _inner_fence(self, body: str) -> bool:
+        """Note that a block of code begins within a quote or an item."""
+        found = _INNER_FENCE.fullmatch(body.rstrip(" ")) if "```" in body or "~~~" in body else None
+        self._inner = found["fence"] if found else ""
+        return bool(found)
+
+    def _leave_item(self, indent: int) -> None:
+        """Leave the list item that a block at this place is no part of; two blanks are enough to stay in it."""
+        if indent < 2:
+            self._item = 0
+
+    def _add(self, line: str) -> None:
+        self._block.append(line)
+        self._size += len(line) + 1
+
+    def _settle_place(self, body: str, indent: int) -> None:
+        """End the block that waits, and leave the item, if a line that begins like this is no part of them."""
+        if self._begins_block(body, indent):
+            self._end_block()
+        if not self._block:
+            self._leave_item(indent)
+
+    def _end_block(self) -> None:
+        """Draw the block that waits, but for what of it is shown."""
+        self._inner = ""
+        lines, given, room = self._block, self._given, self._given_room or self._room()
+        self._block, self._size, self._given, self._given_room, self._tried = [], 0, 0, 0, 0
+        if not lines:
+            return
+        self._put(self._drawn(lines, room)[given:], room)
+        first = lines[0].lstrip(" ")
+        if not self._item and (item := _ITEM.fullmatch(first)) and not _RULE.fullmatch(first.rstrip(" ")):
+            self._item = len(item[1]) + 1
+
+    def _drawn(self, lines: Sequence[str], room: int) -> list[str]:
+        margin = self._item
+        if margin:
+            lines = [line[min(margin, len(line) - len(line.lstrip(" "))) :] for line in lines]
+        return self._drawing.block(lines, room)
+
+    # Prose, by the line
+
+    def _give_settled(self, rest: str = "") -> None:
+        """Give out the lines of a paragraph that are full and look the same whatever comes; `rest` has not ended yet."""
+        self._tried = self.waiting
+        text = "\n".join(self._prose(rest))
+        before = text[: settled(text)].rstrip()
+        while before and not _ENDS_PROSE.search(before):
+            before = before[: max(before.rfind(" "), before.rfind("\n"), 0)].rstrip()
+        if not before:
+            return
+        room = self._given_room or self._room()
+        lines = self._drawn(before.split("\n"), room)[self._given : -1]
+        if lines:
+            self._given_room = room
+            self._given += len(lines)
+            self._put(lines, room)
+
+    def _prose(self, rest: str) -> list[str]:
+        """Return the lines of the block that waits, with what came of the next, as far as they are prose beyond doubt."""
+        if self._code is not None or self._endless or self._inner or self._is_table:
+            return []
+        line = visible_prose(rest).expandtabs(4)
+        body = line.lstrip(" ")
+        lines = [*self._block]
+        if _BEGINS_PROSE.match(body):
+            self._settle_place(body, len(line) - len(body))
+            lines = [*self._block, line]
+        if len(lines) == 1:
+            lines = [lines[0].partition("|")[0]]  # it may be the first row of a table
+        if not lines or lines[0].startswith(" " * (4 + self._item)):
+            return []
+        if any(map(_RESHAPES.fullmatch, lines)):
+            return []  # what could be given out of it was, before that line came
+        return list(takewhile(_PROSE.match, lines))
+
+    def _room(self) -> int:
+        return self._columns - len(MARGIN) - (self._item or 2)
+
+    def _code_room(self) -> int:
+        return self._columns - len(MARGIN) - self._item
+
+    def _put(self, lines: Sequence[str], room: int = 0) -> None:
+        """Give out lines that were made for so much room; the terminal may have become narrower since."""
+        if room > self._room():
+            lines = list(narrowed(lines, self._room()))
+        if self._blank and self._began and lines:
+            self._lines.append("")
+        if lines:
+            self._blank, self._began = False, True
+        margin = MARGIN + " " * self._item
+        for line in lines:
+            safe = f"  {line}" if margin == MARGIN and begins_with_bar(line) else line
+            self._lines.append(f"{margin}{safe}" if line else "")
+
+
+def begins_with_bar(line: str) -> bool:
+    """Say whether a line that is ready to be shown begins, behind its colours, with a bar or what looks like one."""
+    return line.startswith(BARS) or (line.startswith("\x1b") and _COLOURS.sub("", line).startswith(BARS))
+
+
+def _closes(line: str, fence: str) -> bool:
+    return len(line.rstrip(" ")) >= len(fence) and not line.strip(f"{fence[0]} ")

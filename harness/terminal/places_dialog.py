@@ -1,0 +1,92 @@
+"""The question about protected places that a granted program changed: what it shows, and which key means what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
+from harness.place_changes import PlaceChange
+from harness.terminal.choices import NEXT, VIEW, Choice
+from harness.terminal.dialog import Dialog, Seat
+from harness.terminal.diff_drawing import diff_rows
+from harness.terminal.keys import Event
+from harness.terminal.row_text import Row, prose, rows_of
+from harness.terminal.styles import Tone
+from harness.text.visible import one_line, visible_line
+
+TITLE = "protected places were changed"
+
+_PUT_BACK = Choice(key="y", word="put back", does="puts them back from the kept copies")
+_KEEP = Choice(key="k", word="keep", does="keeps them as they are now")
+_REVOKE = Choice(key="x", word="put back, revoke", does="puts them back, and revokes what was granted")
+_LATER = Choice(key="n", word="not now", does="leaves all as it is: the grant sleeps")
+_HELP = Choice(key="?", word="help", does="says what the keys do")
+
+
+class PlacesDialog(Dialog[PlacesAnswer]):
+    """Whether places are put back or kept; see Dialog. To keep them, all that changed must have been seen."""
+
+    def __init__(self, question: PlacesQuestion, seat: Seat) -> None:
+        """Take what is asked."""
+        super().__init__(seat, lambda _: TITLE, lambda width: tuple(places_rows(question, width)), waits=_KEEP)
+
+    @property
+    def _notice(self) -> str:
+        return TITLE
+
+    @property
+    def _choices(self) -> Sequence[Choice]:
+        works = {
+            NEXT: bool(self._pages.left),
+            _PUT_BACK: True,
+            _KEEP: self._pages.seen,
+            _REVOKE: True,
+            _LATER: True,
+            VIEW: True,
+            _HELP: True,
+        }
+        return [choice for choice, does in works.items() if does]
+
+    @property
+    def _also(self) -> str:
+        return "Esc, Ctrl-D and Ctrl-C leave all as it is, too. Enter answers nothing."
+
+    def _ended(self, by: Event) -> PlacesAnswer:  # noqa: ARG002 - whatever it was, nobody answered
+        return PlacesAnswer.NOBODY
+
+    def _on_key(self, key: str) -> PlacesAnswer | None:
+        match key:
+            case "n" | "esc" | "end":
+                return PlacesAnswer.NOBODY
+            case "y" if not self._is_paged:
+                return PlacesAnswer.PUT_BACK
+            case "x" if not self._is_paged:
+                return PlacesAnswer.REVOKE
+            case "k" if self._is_seen():
+                return PlacesAnswer.KEEP
+            case _:
+                return self._rest_of_burst()
+
+
+def places_rows(question: PlacesQuestion, width: int) -> Iterator[Row]:
+    """Yield what the question shows: each place with what happened to it, and its difference."""
+    found = question.found
+    yield from prose("other programs run or obey them later", width, tone=Tone.QUIET)
+    for one in found.changes:
+        yield from _place_rows(one, width)
+    if found.gaps:
+        yield from prose(f"not looked at: {', '.join(found.gaps)}", width, tone=Tone.WARNING)
+    by = visible_line(question.about, 200) if question.about else "an earlier command"
+    yield from prose(f"by: {by}", width)
+    for grant in question.grants:
+        text = f"granted, and asleep until you answer: {one_line(grant.pattern.text)}"
+        yield from prose(text, width, tone=Tone.QUIET)
+
+
+def _place_rows(change: PlaceChange, width: int) -> Iterator[Row]:
+    sizes = "" if change.diff else f" ({change.sizes})"
+    no_copy = "" if change.is_kept else "; there is no copy of what it was"
+    said = f"{one_line(change.path)}  {change.how}{sizes}{no_copy}"
+    yield from rows_of(said, width, gutter="! ", tone=Tone.BAD)
+    if change.diff:
+        yield from diff_rows("\n".join(change.diff), change.path, width, margin="    ")

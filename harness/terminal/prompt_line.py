@@ -1,0 +1,392 @@
+"""The line at the prompt, where a person types. It hands back exactly the text that they sent.
+
+prompt_toolkit edits the line on a terminal that may be painted anew; one that may not (a screen reader's, TERM=dumb) has
+its own editing (screen_reader_line.py). Nothing polls: between two keys the process sleeps.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
+from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
+from prompt_toolkit.filters import (
+    Condition,
+    has_completions,
+    has_focus,
+    vi_insert_mode,
+    vi_navigation_mode,
+)
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import History
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout.controls import BufferControl
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.shortcuts import CompleteStyle
+from prompt_toolkit.styles import Style
+
+from harness.errors import HarnessError
+from harness.terminal.completion import LineCompleter, Menus
+from harness.terminal.console import Look
+from harness.terminal.key_panel import KeyWords, panel_rows
+from harness.terminal.line_drawing import LineDisplay
+from harness.terminal.line_keys import ALONE, EMPTY, LineParser, end_of, line_keys
+from harness.terminal.paste_folding import Folding, plain
+from harness.terminal.screen import terminal_size
+from harness.terminal.screen_reader_line import CONTINUED, Candidate, read_line
+from harness.terminal.styles import PROMPT_STYLES, TOOLBAR, TOOLBAR_RED, Tone
+from harness.text.visible import visible_line
+
+PROMPT = "> "
+MOST_MENU_LINES = 12
+"""Kept free below the line while completions are shown; half of a window that is low."""
+ESCAPE_SECONDS = 0.05
+"""What comes within this time after an Esc belongs to it."""
+TWICE_SECONDS = 1.0
+"""Two Esc in an empty line within this time go back."""
+GO_BACK = "/back "
+"""What two Esc in an empty line begin."""
+KEYS_HINT = "? shows the keys"
+WAIT_HINT = "looking for what there is ..."
+PASTE_HINT = "a paste goes on; Ctrl-C ends it"
+NOTHING_HINT = "nothing to choose; Esc leaves"
+MENU_HINT = "Up, Down choose{}; Esc closes"
+
+
+class PromptLine:
+    """Reads one text after the other."""
+
+    def __init__(
+        self,
+        *,
+        history: History,
+        commands: Callable[[], Sequence[tuple[str, str]]],
+        files: Callable[[str], Sequence[str]],
+        offers: Callable[[], Menus],
+        keys: Sequence[KeyWords],
+        vi: bool,
+        look: Look,
+        toolbar: Callable[[str], Sequence[tuple[str, Tone]]],
+        next_mode: Callable[[], None],
+        environment: Mapping[str, str],
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        """Take what is known of the person and the terminal; nothing is read or written yet.
+
+        `commands` returns names with `/` and summaries; `files` finds names by what was typed of them; `offers` returns the
+        menus of commands. `files` and the entries of a menu may take their time: they are asked for in any thread. `keys`
+        are what `?` shows; `toolbar` is asked at each key, with a hint of what keys do just now; `next_mode` is what
+        Shift-Tab does; `tell` shows a line to the person.
+        """
+        self._history = history
+        self._environment = environment
+        self._tell = tell if tell is not None else _print_line
+        self._toolbar = toolbar
+        self._look = look
+        self._keys = keys
+        self._keys_shown = self._keys_were_shown = self._drawn_keys = False
+        self._offered = ""
+        """The command whose menu was opened for the person: sent as it is, it means nothing."""
+        self._next_mode = next_mode
+        self._escaped = -TWICE_SECONDS
+        """When Esc was pressed last in an empty line."""
+        self._left = ""
+        """The line at which the menu was left: it stays closed there."""
+        self._is_new = True
+        """Whether nothing was sent yet."""
+        self._folding = Folding()
+        self._wants_editor = False
+        self._session: PromptSession[str] | None = None
+        self._parser: LineParser | None = None
+        self._completer = LineCompleter(commands, files, offers)
+        if look.repaints:
+            self._session = self._new_session(self._completer, vi=vi)
+
+    def read(
+        self,
+        *,
+        default: str = "",
+        pre_run: Callable[[], None] | None = None,
+        prompt: Callable[[], str] = lambda: PROMPT,
+    ) -> str:
+        """Return what the person typed and sent, folded pastes unfolded; it may hold newlines.
+
+        `default` stands in the line already; of a command, its menu opens, and Enter or Esc alone leave it. `pre_run` is
+        called once the prompt is on the screen; it must return at once. The text holds whatever was typed or pasted, but
+        lone surrogates and marks of pastes (see `Folding`); line ends are newlines. Raises EOFError on Ctrl-D or when the
+        terminal is gone, KeyboardInterrupt on Ctrl-C, each at an empty line only; and what switching the mode raises.
+        """
+        self._completer.begin_line()
+        if self._session is None:
+            if pre_run is not None:
+                pre_run()
+            text = plain(read_line(prompt(), default=default, complete=self._candidates))
+            self._history.append_string(text)
+            return text
+        self._folding.clear()
+        line = self._folding.folded(default, "text")
+        self._offered = default if self._completer.is_awaited(default) else ""
+        while True:
+            text = self._prompt(self._session, prompt, line, pre_run)
+            if not self._wants_editor:
+                self._is_new = False
+                return "" if text == self._offered else text
+            pre_run = None
+            line = self._edited(text)
+
+    def stopper(self) -> Callable[[], None] | None:
+        """Return what ends the line that is typed now with KeyboardInterrupt, from a signal's function; None where that
+        function raises it itself. To be called once the prompt is on the screen."""
+        app = self._session.app if self._session is not None else None
+        if app is None or app.loop is None:
+            return None
+        loop = app.loop
+
+        def leave() -> None:
+            if not app.is_done:
+                app.exit(exception=KeyboardInterrupt())
+
+        def tell() -> None:
+            loop.call_soon_threadsafe(leave)
+
+        return tell
+
+    def _prompt(
+        self, session: PromptSession[str], prompt: Callable[[], str], line: str, pre_run: Callable[[], None] | None
+    ) -> str:
+        self._wants_editor = False
+        session.app.erase_when_done = False
+        session.reserve_space_for_menu = 0
+        self._left = ""
+        _after_first_drawing(session, pre_run, session.default_buffer.start_completion if self._offered else None)
+        return self._folding.unfolded(session.prompt(prompt, default=end_of(line)))
+
+    def _candidates(self, text: str) -> Sequence[Candidate]:
+        """Return what may complete a line that the terminal edits."""
+        return [
+            Candidate(
+                text=one.text,
+                replaces=-one.start_position,
+                shown="  ".join(filter(None, (one.display_text, one.display_meta_text))),
+            )
+            for one in self._completer.get_completions(Document(text), CompleteEvent(completion_requested=True))
+        ]
+
+    def _edited(self, text: str) -> str:
+        """Return the line after the person's editor: as it was where that failed, which is said."""
+        from harness.terminal.editor import NotEdited, edited
+
+        try:
+            text = edited(text, self._environment, repaints=True)
+        except NotEdited as error:
+            self._tell(f"{error}; the text is as it was")
+        self._folding.clear()
+        return self._folding.folded(text, "text")
+
+    def _new_session(self, completer: LineCompleter, *, vi: bool) -> PromptSession[str]:
+        look = self._look
+        line_input = Vt100Input(sys.stdin)
+        self._parser = LineParser.of(line_input)
+        session: PromptSession[str] = PromptSession(
+            history=_Unfolded(self._history, self._folding),
+            completer=completer,
+            complete_while_typing=Condition(lambda: self._menu_is_awaited(session.default_buffer)),
+            complete_style=CompleteStyle.COLUMN,
+            editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
+            key_bindings=self._key_bindings(),
+            input_processors=[LineDisplay(self._folding)],
+            prompt_continuation=_continuation,
+            bottom_toolbar=self._drawn_toolbar,
+            search_ignore_case=True,
+            enable_suspend=True,
+            style=Style.from_dict(PROMPT_STYLES),
+            include_default_pygments_style=False,
+            color_depth=None if look.colour else ColorDepth.MONOCHROME,
+            input=line_input,
+            output=_Output(sys.stdout, _size, term=self._environment.get("TERM")),
+        )
+        session.app.terminal_size_polling_interval = (
+            None  # SIGWINCH tells (signal(7)); polling would wake an idle process
+        )
+        session.app.ttimeoutlen = ESCAPE_SECONDS
+        session.app.key_processor.before_key_press += self._hide_keys
+        session.app.before_render += lambda _: self._make_room(session)
+        control = session.layout.current_control
+        if isinstance(control, BufferControl):
+            control.menu_position = lambda: _menu_position(session.default_buffer)
+        return session
+
+    def _key_bindings(self) -> KeyBindings:
+        keys = line_keys(self._folding, self._edit, self._close_menu)
+        in_line = has_focus(DEFAULT_BUFFER) & ALONE
+        keys.add("?", filter=in_line & EMPTY & ~vi_navigation_mode)(self._show_keys)
+        is_offered = Condition(lambda: bool(self._offered) and get_app().current_buffer.text == self._offered)
+        keys.add("escape", filter=in_line & (has_completions | is_offered), eager=True)(self._leave_menu)
+        keys.add("escape", filter=in_line & EMPTY & ~vi_insert_mode, eager=True)(self._go_back)
+        keys.add("s-tab", filter=has_focus(DEFAULT_BUFFER) & ~has_completions)(self._switch_mode)
+        return keys
+
+    def _show_keys(self, event: KeyPressEvent) -> None:  # noqa: ARG002 - what a key calls
+        self._keys_shown = not self._keys_were_shown
+
+    def _hide_keys(self, _: object) -> None:
+        """Any key closes what shows the keys, and does what it does."""
+        self._keys_were_shown, self._keys_shown = self._keys_shown, False
+
+    def _leave_menu(self, event: KeyPressEvent) -> None:
+        """Close the menu; the line is as it was typed, and empty where the person typed nothing of it."""
+        buffer = event.current_buffer
+        buffer.cancel_completion()
+        if buffer.text == self._offered:
+            buffer.reset()
+        self._close_menu(buffer)
+
+    def _close_menu(self, buffer: Buffer) -> None:
+        """Keep the menu closed until something is typed."""
+        buffer.complete_state = None
+        self._left = buffer.text
+
+    def _go_back(self, event: KeyPressEvent) -> None:
+        """Open the menu of earlier messages with the second of two Esc."""
+        before, self._escaped = self._escaped, time.monotonic()
+        if self._escaped - before < TWICE_SECONDS:
+            self._offered = GO_BACK
+            event.current_buffer.insert_text(GO_BACK)
+
+    def _switch_mode(self, event: KeyPressEvent) -> None:
+        """Let the next mode hold; what is typed stays as it is."""
+        try:
+            self._next_mode()
+        except HarnessError as error:
+            event.app.exit(exception=error)
+
+    def _menu_is_awaited(self, buffer: Buffer) -> bool:
+        return buffer.text != self._left and self._completer.is_awaited(buffer.document.text_before_cursor)
+
+    def _make_room(self, session: PromptSession[str]) -> None:
+        """Keep room for the menu below the line: it grows with the menu, and goes when that is closed, at once.
+
+        What was drawn last is taken away then: the library never draws less rows than before.
+        """
+        buffer = session.default_buffer
+        state, before = buffer.complete_state, session.reserve_space_for_menu
+        if state is not None:
+            most = min(MOST_MENU_LINES, _size().rows // 2)
+            session.reserve_space_for_menu = min(max(before, len(state.completions) + 1), most)
+        elif not self._menu_is_awaited(buffer):
+            session.reserve_space_for_menu = 0
+        closed = self._drawn_keys and not self._keys_shown
+        self._drawn_keys = self._keys_shown
+        if closed or session.reserve_space_for_menu < before:
+            session.app.renderer.erase(leave_alternate_screen=False)
+            session.app.renderer.request_absolute_cursor_position()
+
+    def _edit(self, event: KeyPressEvent) -> None:
+        """Leave the line for the editor; it is read again with what comes of that."""
+        self._wants_editor = True
+        event.app.erase_when_done = True
+        event.app.exit(result=event.current_buffer.text)
+
+    def _drawn_toolbar(self) -> StyleAndTextTuples:
+        if self._keys_shown:
+            columns, rows = _size().columns, _size().rows
+            shown = panel_rows(self._keys, columns, rows - 1)
+            return [(f"class:keys.{name}", text) for name, text in shown]
+        styles = {**TOOLBAR, Tone.BAD: TOOLBAR_RED} if self._look.colour else TOOLBAR
+        return [
+            (f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar(self._hint())
+        ]
+
+    def _hint(self) -> str:
+        """Return what keys do just now."""
+        buffer, session = get_app().current_buffer, self._session
+        if self._parser is not None and self._parser.in_paste:
+            return PASTE_HINT
+        if self._completer.is_asking:
+            return WAIT_HINT
+        if buffer.complete_state is not None:
+            count = len(buffer.complete_state.completions)
+            is_cut = session is not None and count >= session.reserve_space_for_menu
+            return MENU_HINT.format(f" of {count}" if is_cut else "")
+        if self._completer.has_nothing(buffer.text):
+            return NOTHING_HINT
+        return KEYS_HINT if self._is_new and not buffer.text else ""
+
+
+def _menu_position(buffer: Buffer) -> int | None:
+    """Return where the menu begins: below what it completes, so that it stands still while one types."""
+    state = buffer.complete_state
+    if state is None or not state.completions or buffer.text.startswith("/"):
+        return None if state is None else 0
+    return max(state.original_document.cursor_position + state.completions[0].start_position, 0)
+
+
+class _Output(Vt100_Output):
+    """The terminal, never asked where its cursor is: some do not answer, and what one types meanwhile is the answer."""
+
+    def __init__(self, stdout: object, get_size: Callable[[], Size], term: str | None) -> None:
+        super().__init__(stdout, get_size, term=term, enable_bell=False, enable_cpr=False)  # type: ignore[arg-type]
+
+    def get_rows_below_cursor_position(self) -> int:
+        """Return how many rows are surely free below: without that nothing is drawn below the line (`height_is_known`)."""
+        return 1
+
+
+class _Unfolded(History):
+    """The history as the line sees it: what is kept of a line with folded pastes is what was sent."""
+
+    def __init__(self, kept: History, folding: Folding) -> None:
+        super().__init__()
+        self._kept = kept
+        self._folding = folding
+
+    async def load(self) -> AsyncGenerator[str, None]:
+        async for text in self._kept.load():
+            yield self._folding.with_folded_end(text)
+
+    def get_strings(self) -> list[str]:
+        return self._kept.get_strings()
+
+    def append_string(self, string: str) -> None:
+        self._kept.append_string(self._folding.unfolded(string))
+
+    def load_history_strings(self) -> Iterable[str]:
+        return self._kept.load_history_strings()
+
+    def store_string(self, string: str) -> None:
+        self._kept.store_string(string)
+
+
+def _after_first_drawing(session: PromptSession[str], *calls: Callable[[], None] | None) -> None:
+    """Call these once the prompt is on the screen, and not again."""
+
+    def once(_: object) -> None:
+        session.app.after_render -= once
+        for call in filter(None, calls):
+            call()
+
+    session.app.after_render += once
+
+
+def _continuation(width: int, _line: int, wraps: int) -> str:
+    """Return what stands before a further line: a mark, or blanks where a long line goes on."""
+    return " " * width if wraps else CONTINUED.rjust(width)
+
+
+def _size() -> Size:
+    columns, rows = terminal_size(sys.stdout)
+    return Size(rows=rows, columns=columns)
+
+
+def _print_line(text: str) -> None:
+    sys.stdout.write(f"{visible_line(text, 500)}\n")
+    sys.stdout.flush()

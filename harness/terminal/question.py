@@ -1,0 +1,349 @@
+"""What a question shows at a glance: the call itself, and of all that can be said of it what is unusual.
+
+Nothing here is the model's word but what stands behind a gutter, or in quotes with a note whose words they are. What is as
+always stands in question_help.py.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+
+from harness.actions import Access, Action, Enforcement, PathAccess, ToolUse, Unconfined
+from harness.limits import DEFAULT_COMMAND_SECONDS
+from harness.paths import is_within
+from harness.policy.policy import Policy
+from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.programs.variables import PASSED, SET
+from harness.record import Record, replace
+from harness.terminal.call_parts import Part, parts_of, split
+from harness.terminal.diff_drawing import diff_rows
+from harness.terminal.highlighting import Highlighter, code_rows
+from harness.terminal.row_text import Row, Tint, cells, joined, prose, rows_of, safe_line
+from harness.terminal.screen import WIDEST_RULE
+from harness.terminal.styles import Tone
+from harness.text.visible import one_line, suspicious, visible_line
+from harness.tools.command_walls import OPENED, WORKSPACE, is_unbound
+
+PLAN_TOOL = "plan"
+"""What asks whether plan mode is left; no tool of the model."""
+HEARS_WORDS = frozenset((PLAN_TOOL,))
+"""What asks, of the program's own, and has somebody to hear the person's words; elsewhere nobody would read them."""
+
+SHELL = "sh"
+"""The language of commands."""
+_TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
+"""What names a terminal begins like that (pts(4), tty(4))."""
+
+_COMMAND, _FURTHER, _TEXT, _NOTE = "  $ ", "  > ", "    ", "  ! "
+_ASKS, _AUTO, _PART_FURTHER, _PART_NOTE = "  ASKS  ", "  auto  ", "      > ", "      ! "
+_SESSION = 8
+"""Characters of a session's name that stand in a title; the facts have all of it."""
+_WORD = slice(2, 6)
+"""Where the word stands in the gutter of a part."""
+
+
+class Usual(Record):
+    """What nearly every command has, as the person knows it from the policy that holds; nothing where it is not known."""
+
+    folder: str = ""
+    """The workspace."""
+    confinement: str = ""
+    """What holds commands to their effects; empty, too, where nothing does: that is never usual."""
+    write: tuple[str, ...] = ()
+    """What every command may write that a person allows, named as in `Effects.granted`: the policy says so."""
+
+
+def usual_here(folder: str, level: str, policy: Policy) -> Usual:
+    """Return what is usual in a workspace, where commands are held to `level` and judged by `policy`."""
+    return Usual(folder=folder, confinement="" if is_unbound(level) else level, write=policy.sandbox.write)
+
+
+class Asker(Record):
+    """Another agent, where the call is its own, and this question stands at another terminal than its."""
+
+    agent: str
+    session: str
+    folder: str
+    """The workspace."""
+    until: str
+    """When the call is refused without an answer, on the person's clock."""
+
+
+class Question(Record):
+    """What is asked."""
+
+    action: Action
+    verdict: Verdict
+    confinement: str
+    """What will hold a command to its effects, in words."""
+    variables: tuple[str, ...] | None = None
+    """Names of the person's variables that a command is given as they are; None where that is not known here."""
+    set_variables: int = 0
+    """How many it is given besides, whose values are the harness's own."""
+    usual: Usual = Usual()
+    destroys: tuple[str, ...]
+    """What cannot be taken back, a sentence each: of `destroys`, which is not asked anew at every key."""
+    asker: Asker | None = None
+    """Who asks, where that is another agent than the harness's own."""
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a model asks; else it is a question of the program's own, such as whether files are put back."""
+        return by_model(self.action)
+
+    @property
+    def hears_words(self) -> bool:
+        """Whether words with a no reach anyone."""
+        return self.by_model or self.action.tool in HEARS_WORDS
+
+    def title(self, width: int) -> str:
+        """For the line above the question: what asks, and of a file what is done to it where that has room there."""
+        action, asker = self.action, self.asker
+        if asker is not None:
+            who = f"{asker.agent} in {posixpath.basename(asker.folder)}, session {asker.session[:_SESSION]}"
+            return visible_line(f"{action.tool} asks for {who}", 1_000)
+        if action.asked_by:
+            return visible_line(f"{action.tool} asks for {action.asked_by}", 1_000)
+        if action.text or (self.head and not self.has_room(width)):
+            return f"{action.tool} asks"
+        return self._whole_title
+
+    @property
+    def head(self) -> str:
+        """The line above a difference: the file and how much of it changes; empty where there is no difference."""
+        if self.action.change is None:
+            return ""
+        return self.action.preview.partition("\n")[0].removeprefix("edit ")
+
+    def has_room(self, width: int) -> bool:
+        """Say whether a title that names what is done stands whole in a line of that width."""
+        return (
+            self.asker is None and not self.action.asked_by and cells(self._whole_title) <= min(width, WIDEST_RULE) - 6
+        )
+
+    @property
+    def _whole_title(self) -> str:
+        return visible_line(f"{self.action.tool} asks: {self.head or self.action.summary}", 1_000)
+
+
+def by_model(action: Action) -> bool:
+    """Say whether a call is a model's; the program's own questions, a server's forms and the person's calls have no id."""
+    return bool(action.call.id)
+
+
+def question_rows(question: Question, width: int) -> tuple[Row, ...]:
+    """Return all rows of a question at a terminal of `width` columns.
+
+    INVARIANT: nothing of the call is left out or cut, and nothing unusual of what it may do and of what it gets.
+    """
+    action, parts = question.action, parts_of(question.action, question.verdict)
+    return joined((
+        _call(question, parts, width),
+        _odd(action, width),
+        *(_loud(f"this destroys: {reason}", width) for reason in question.destroys),
+        *(_loud(said, width) for said in _at_terminals(action)),
+        *(_unconfined(part, width) for part in question.verdict.facets),
+        *(_by_hook(part, width) for part in question.verdict.facets),
+        *(_of_tool(part, width, is_command=bool(action.cwd)) for part in question.verdict.facets),
+        _said(question, parts, width),
+        *(_fact(fact, width) for fact in facts_of(question) if not fact.usual),
+        *(_note(note, width) for note in question.verdict.notes),
+    ))  # fmt: skip
+
+
+def _call(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
+    action = question.action
+    if action.change is not None:
+        if not question.has_room(width):
+            yield from rows_of(question.head, width, gutter=_TEXT)
+        yield from diff_rows(action.preview.partition("\n")[2], action.change.path, width)
+    elif not action.text:
+        for line in action.preview.split("\n"):
+            yield from rows_of(line, width, gutter=_TEXT)
+    elif len(parts) > 1 and (pieces := split(action.text, parts)):
+        highlighter = Highlighter(SHELL)
+        for part, piece in zip(parts, pieces, strict=True):
+            yield from _part(part, piece.rstrip(" \t\n").split("\n"), highlighter, width)
+    else:
+        lines = action.text.split("\n")
+        strong = len(lines) == 1
+        yield from code_rows(lines, Highlighter(SHELL), width, gutter=_COMMAND, further=_FURTHER, strong=strong)
+        for part in parts if len(parts) > 1 else ():
+            if part.text.strip() == action.text.strip():
+                yield from joined(_loud(said, width, Tone.WARNING) for said in _of_part(part))
+            else:
+                yield from _part(part, (one_line(part.text),), Highlighter(""), width)
+
+
+def _part(part: Part, lines: Sequence[str], highlighter: Highlighter, width: int) -> Iterator[Row]:
+    """Yield the rows of one command of several: a word says whether it needs the person, and a line what is unusual."""
+    tone = Tone.BAD if part.reaches_network else Tone.WARNING
+    if part.asks:
+        first, *rest = code_rows(lines, highlighter, width, gutter=_ASKS, further=_PART_FURTHER, strong=True)
+        yield replace(first, tints=(Tint(_WORD.start, _WORD.stop, tone), *first.tints))
+        yield from rest
+    else:
+        for line in lines:
+            highlighter.line(safe_line(line))
+        yield from rows_of("\n".join(lines), width, gutter=_AUTO, further=_PART_FURTHER, tone=Tone.QUIET)
+    for said in _of_part(part):
+        yield from prose(said, width, gutter=_PART_NOTE, tone=tone)
+
+
+def _of_part(part: Part) -> Iterator[str]:
+    if part.asks and part.reaches_network:
+        yield "it reaches the network"
+    if part.asks and part.needs:
+        yield f"it needs {part.needs}"
+    yield from part.reasons
+
+
+def _odd(action: Action, width: int) -> Iterator[Row]:
+    paths = " ".join(facet.written for facet in action.facets if isinstance(facet, PathAccess))
+    for finding in suspicious(action.text or paths):
+        yield from _loud(f"odd text: {finding}", width)
+
+
+def _loud(text: str, width: int, tone: Tone = Tone.BAD) -> Iterator[Row]:
+    yield from prose(text, width, gutter=_NOTE, tone=tone)
+
+
+def _at_terminals(action: Action) -> Iterator[str]:
+    """Say where the screen itself is written to: what stands on it afterwards may be no word of the harness."""
+    for facet in action.all_facets():
+        if not isinstance(facet, PathAccess) or facet.access is Access.READ:
+            continue
+        if facet.real.startswith(_TERMINALS):
+            yield f"it may write to a terminal, {one_line(facet.real)}: what it writes can imitate the harness's lines"
+
+
+def _unconfined(part: FacetVerdict, width: int) -> Iterator[Row]:
+    if isinstance(part.facet, Unconfined):
+        words = one_line(part.facet.justification)
+        yield from _loud(f'it asks to run UNCONFINED; in the model\'s words: "{words}"', width)
+
+
+def _of_tool(part: FacetVerdict, width: int, *, is_command: bool) -> Iterator[Row]:
+    """Say what the server of a tool claims of it, and what holds it; of what starts a command the latter is said below."""
+    use = part.facet
+    if not isinstance(use, ToolUse):
+        return
+    if use.says_reads and not use.only_reads:
+        yield from prose("its server says that it only reads; nobody made sure", width, gutter=_TEXT, tone=Tone.QUIET)
+    if use.bounds is not None and not is_command:
+        places = ", ".join(map(one_line, use.bounds.write))
+        writes = f"may write {places}" if places else "writes nothing"
+        network = "may reach" if use.bounds.network else "does not reach"
+        yield from prose(f"it {writes}, and {network} the network", width, gutter=_TEXT, tone=Tone.QUIET)
+
+
+def _by_hook(part: FacetVerdict, width: int) -> Iterator[Row]:
+    if part.source is Source.HOOK:
+        reason = " ".join(part.reason.split())
+        yield from _loud(f"{part.by.partition(' (')[0]} asks: {one_line(reason)}", width, Tone.WARNING)
+
+
+def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
+    """Say in a line what the whole call may do that not every one may, and why it is asked about."""
+    effects, quiet, tone = question.verdict.effects, [], Tone.QUIET  # most commands may reach the network
+    if question.action.cwd and effects.enforcement is Enforcement.OFF:
+        yield from _loud("UNCONFINED: it may do whatever you may do yourself, and reach the network", width)
+    elif question.action.cwd:
+        if effects.network and not any(part.asks and part.reaches_network for part in parts):
+            quiet.append("reach the network")
+        if effects.hosts:
+            from harness.tools.command_network import reach_words
+
+            quiet.append(reach_words(effects.hosts))
+        places = [place for place in effects.granted if place not in question.usual.write and not _is_here(place)]
+        if places:
+            quiet.append(f"write {', '.join(map(one_line, places))}")
+            tone = Tone.WARNING
+    if len(parts) == 1:
+        said = "; ".join(_of_part(parts[0]))
+        if said and not question.by_model:  # of the program's own it says what a yes does
+            yield from prose(said, width, gutter=_TEXT)
+        elif said:
+            yield from _loud(said, width, Tone.BAD if parts[0].reaches_network else Tone.WARNING)
+    if quiet:
+        yield from prose(f"it may {' and '.join(quiet)}", width, gutter=_TEXT, tone=tone)
+
+
+def _is_here(place: str) -> bool:
+    """Say whether a place that is granted lies in the workspace, as written."""
+    return not place.startswith(("/", "~"))
+
+
+class Fact(Record):
+    """What a command gets."""
+
+    name: str
+    text: str
+    usual: bool
+    """Whether it is so of nearly every command, and said to the person elsewhere."""
+
+
+def facts_of(question: Question) -> Iterator[Fact]:
+    """Yield what a command gets, and of every call that changes something whether undo reaches it."""
+    action, effects = question.action, question.verdict.effects
+    if question.asker is not None:
+        yield from _of_asker(question.asker)
+    yield from _of_command(question) if action.cwd else ()
+    if action.change is not None:
+        new = action.change.before_sha256 is None
+        kept = "the file is new: undo removes it" if new else "the old content is kept before anything is written"
+        yield Fact(name="undo", text=f"yes, {kept}", usual=True)
+    elif action.cwd and (effects.write != () or effects.granted):
+        yield Fact(name="undo", text="no, what a command changes is not kept", usual=True)
+    elif not action.cwd and effects.write != () and by_model(action) and not action.kind.tells_changes:
+        yield Fact(name="undo", text="no, what this tool changes is not kept", usual=False)
+
+
+def _of_asker(asker: Asker) -> Iterator[Fact]:
+    said = f"{asker.agent}, session {asker.session}, in {asker.folder}"
+    yield Fact(name="asked by", text=one_line(said), usual=False)
+    yield Fact(name="waits", text=f"until {asker.until}, then it is refused", usual=False)
+
+
+def _of_command(question: Question) -> Iterator[Fact]:
+    action, usual = question.action, question.usual
+    yield Fact(name="folder", text=one_line(action.cwd), usual=action.cwd == usual.folder)
+    if question.asker is None:  # how long another agent lets a command run is its own matter
+        limit = "none" if action.seconds is None else f"{action.seconds:g} s"
+        yield Fact(name="time limit", text=limit, usual=action.seconds == DEFAULT_COMMAND_SECONDS)
+    if question.variables is not None:
+        odd = [name for name in question.variables if name not in PASSED | SET | {"PATH"}]
+        names = ", ".join(question.variables) or "none"
+        besides = f", and {question.set_variables} that keep programs from asking and paging"
+        yield Fact(name="variables of yours", text=f"{names}{besides}", usual=not odd)
+    off = question.verdict.effects.enforcement is Enforcement.OFF  # which is said louder
+    yield Fact(name="confinement", text=question.confinement, usual=off or _is_usual_confinement(question))
+
+
+def _is_usual_confinement(question: Question) -> bool:
+    """Say whether a command is held as every one is. That a folder of the workspace is opened is no news."""
+    usual = question.usual
+    if not usual.confinement or not question.confinement.startswith(usual.confinement):
+        return False
+    rest = question.confinement.removeprefix(usual.confinement)
+    opened = rest.removeprefix(f"; {OPENED}: ")
+    if not rest or opened == rest:
+        return not rest
+    return all(place == WORKSPACE or is_within(place, usual.folder) for place in opened.split(", "))
+
+
+def _fact(fact: Fact, width: int) -> Iterator[Row]:
+    yield from fact_row(fact, width, gutter=_TEXT, tone=Tone.WARNING)
+
+
+def fact_row(fact: Fact, width: int, *, gutter: str = "  ", tone: Tone = Tone.QUIET) -> Iterator[Row]:
+    """Yield the rows of one."""
+    wrap = rows_of if fact.name == "folder" else prose  # of a path every blank counts
+    yield from wrap(f"{fact.name}: {fact.text}", width, gutter=gutter, tone=tone)
+
+
+def _note(note: str, width: int) -> Iterator[Row]:
+    head, _, diff = note.partition("\n")
+    yield from prose(f"changed without your having seen it: {head}", width, gutter=_NOTE, tone=Tone.WARNING)
+    yield from diff_rows(diff, head, width, margin=_TEXT)

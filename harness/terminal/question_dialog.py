@@ -1,0 +1,277 @@
+"""The question about a call: which key means what at which moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.gate.approval import Answer, Approval, nobody
+from harness.policy.grant_offers import Offer
+from harness.policy.session_grants import GrantScope
+from harness.terminal import choices
+from harness.terminal.answer_line import Back, Pastes, read_words
+from harness.terminal.choices import Choice
+from harness.terminal.dialog import Dialog, Seat
+from harness.terminal.editor import NotEdited, edited_call, is_editable
+from harness.terminal.grant_list import TIMES, offered_rows, times_rows
+from harness.terminal.keys import Event, Key, Pasted
+from harness.terminal.question import Question, question_rows
+from harness.terminal.question_help import facet_rows, fact_rows
+from harness.terminal.question_pages import Pages
+from harness.terminal.row_text import Row, prose, rows_of
+from harness.terminal.styles import Tone
+from harness.text.visible import visible_line
+
+TOO_LARGE = "the change is too large to be shown whole at the terminal; make it in smaller steps"
+NOISE = "keys kept coming while the question was put"
+WORD = "destroy"
+
+
+class QuestionDialog(Dialog[Approval]):
+    """Whether a call runs; see Dialog."""
+
+    def __init__(
+        self,
+        question: Question,
+        offer: Offer | str,
+        advise: Callable[[], str],
+        *,
+        seat: Seat,
+        echo: Callable[[str], None],
+        environment: Mapping[str, str],
+    ) -> None:
+        """Take what is asked, what can be granted and else what rule would do it, and what the editor is found with."""
+        super().__init__(seat, question.title, lambda width: question_rows(question, width), waits=choices.YES)
+        self._question = question
+        self._offer = offer
+        self._advise = advise
+        self._echo = echo
+        self._environment = environment
+        # Another agent's call cannot be edited, words with a yes do not reach its model, and its turn is not ours to end.
+        editable = is_editable(question.action)  # as a form of a server is, and a command of the person's
+        self._is_own = question.asker is None and (question.by_model or editable)
+        self._is_editable = self._is_own and editable
+        self._words = ""
+        """What the person wrote to go with their answer."""
+
+    @property
+    def _notice(self) -> str:
+        action = self._question.action
+        return visible_line(f"{action.tool} asks: {action.summary}", 100)
+
+    @property
+    def _also(self) -> str:
+        return choices.ALWAYS_SAID if self._question.asker is None else choices.SAID_ELSEWHERE
+
+    def _ended(self, by: Event) -> Approval:
+        match by:
+            case Event.STOP:
+                return Approval(answer=Answer.STOP, by="person")
+            case Event.BURST:
+                return Approval(answer=Answer.NO, by="person", words=NOISE)
+            case _:  # hung up: whoever was there said nothing
+                return nobody()
+
+    def _on_key(self, key: str) -> Approval | None:
+        match key:
+            case "end":
+                return Approval(answer=Answer.NO, by="person", words=self._words)
+            case "n" | "esc":
+                return self._no()
+            case "h" if self._is_own:
+                return Approval(answer=Answer.HALT, by="person", words=self._words)
+            case "r" if self._question.hears_words:
+                return self._reason()
+            case "y" | "s" | "p" | "e" | "tab":
+                return self._on_key_that_acts(key)
+            case _:
+                return self._rest_of_burst()
+
+    def _on_key_that_acts(self, key: str) -> Approval | None:
+        """Take a key that counts only when all was seen, and not while the last page is but a moment old."""
+        if not self._is_seen():
+            return self._rest()
+        match key:
+            case "y" if self._may_be_allowed:
+                return self._yes()
+            case "s" if self._question.by_model:
+                return self._grant(GrantScope.SESSION)
+            case "p" if self._question.by_model:
+                return self._grant(GrantScope.WORKSPACE)
+            case "e" if self._is_editable:
+                return self._edit()
+            case "tab" if self._is_own and self._may_be_allowed:
+                return self._add_words()
+            case _:
+                return self._rest()
+
+    # Answers
+
+    def _no(self) -> Approval:
+        words = self._words or ("" if self._may_be_allowed else TOO_LARGE)
+        return Approval(answer=Answer.NO, by="person", words=words)
+
+    def _yes(self) -> Approval | None:
+        yes = Approval(answer=Answer.YES, by="person", words=self._words)
+        if not self._question.destroys:
+            return yes
+        self._tell(
+            f"this destroys; to allow it, type the word {WORD} and press Enter. Anything else goes back.", Tone.BAD
+        )
+        if (done := self._rest()) is not None or not self._pages.is_current:
+            return done
+        again = f"too soon: type {WORD} again: " if self._keyboard.dropped else f"type {WORD}: "
+        came = self._line(again, Pastes.NOTHING)
+        if isinstance(came, Event | Key):
+            return self._on(came)
+        if came == WORD and self._pages.seen:
+            return yes
+        if came is Back.BY_PASTE:
+            return self._dropped(came.value)
+        self._tell(f"{WORD} was not typed: nothing is allowed", Tone.QUIET)
+        return self._rest()
+
+    def _reason(self) -> Approval | None:
+        came = self._line("no, but (Enter sends it, Esc goes back): ", Pastes.TEXT)
+        if isinstance(came, Event | Key):
+            return self._on(came)
+        if isinstance(came, str) and came:
+            return Approval(answer=Answer.NO, by="person", words=came)
+        return self._rest()
+
+    def _add_words(self) -> Approval | None:
+        """Take words that go with the answer; they are none: a yes is still a `y` that is pressed alone."""
+        came = self._line("words for the model (Enter keeps them, Esc goes back): ", Pastes.TEXT)
+        if isinstance(came, Event | Key):
+            return self._on(came)
+        if isinstance(came, str):
+            self._words = came
+            self._tell(f'your answer goes with these words: "{came}"' if came else "your answer goes without words")
+            self._own = self._screen.passing_rows  # as long as the question stands
+        return self._rest()
+
+    def _edit(self) -> Approval | None:
+        self._screen.settle()
+        try:
+            with self._keyboard.released():
+                arguments = edited_call(self._question.action, self._environment)
+        except NotEdited as error:
+            self._tell(f"not edited: {error}", Tone.WARNING)
+            return self._rest()
+        return Approval(answer=Answer.EDIT, by="person", arguments=arguments)
+
+    def _grant(self, scope: GrantScope) -> Approval | None:
+        """Show what would be granted, and take one more key."""
+        if self._question.destroys or not self._may_be_allowed:
+            self._tell("what destroys, or cannot be shown whole, is asked about each time", Tone.QUIET)
+            return self._rest()
+        if isinstance(self._offer, str):
+            self._tell(f"nothing can be granted: {self._offer} (? shows what else helps)", Tone.QUIET)
+            return self._rest()
+        offer = self._offer
+        what = "for this session" if scope is GrantScope.SESSION else "in this project"
+        usual = self._question.usual
+        number = self._number(
+            f"allow {what}: what?", lambda width: offered_rows(offer, width, usual=usual), len(offer.choices)
+        )
+        if not isinstance(number, int):
+            return self._left(number)
+        choice, days = offer.choices[number - 1], None
+        if choice.session_only:
+            scope = GrantScope.SESSION
+        elif scope is GrantScope.WORKSPACE:
+            number = self._number("for how long?", lambda width: times_rows(width), len(TIMES))  # noqa: PLW0108
+            if not isinstance(number, int):
+                return self._left(number)
+            _, scope, days = TIMES[number - 1]
+        return Approval(
+            answer=Answer.YES, by="person", words=self._words, scope=scope, days=days, patterns=choice.patterns
+        )
+
+    def _number(
+        self, title: str, rows_at: Callable[[int], Sequence[Row]], count: int
+    ) -> int | Key | Pasted | Event | Approval:
+        """Show a numbered list, and return the number that was pressed once all of it was seen; else what came."""
+        self._screen.settle()
+        self._clear()
+        pages = Pages(self._screen, lambda _: title, rows_at)
+        pages.begin()
+        while pages.left:
+            self._prompt(f"{pages.left} more: [space]; other keys go back")
+            came = self._next(None)
+            if came not in (Key(text=" "), Key(text="page"), Key(text="rest")) or not pages.is_current:
+                return came
+            pages.go_on(to_end=came == Key(text="rest"))
+        if (done := self._rest()) is not None:
+            return done
+        if not pages.is_current:
+            return Event.RETURNED
+        self._prompt(f"press 1{f' to {count}' if count > 1 else ''}; other keys go back")
+        came = self._next(None)
+        digits = "123456789"[:count]
+        if isinstance(came, Key) and len(came.text) == 1 and came.text in digits and pages.seen and self._pages.seen:
+            return int(came.text)
+        return came
+
+    def _left(self, came: Key | Pasted | Event | Approval) -> Approval | None:
+        """Go back to the question, unless that was an answer, to stop or the end."""
+        if isinstance(came, Approval):
+            return came
+        if came in (Event.STOP, Event.END, Key(text="end")):
+            return self._on(came)
+        self._tell("nothing is granted", Tone.QUIET)
+        return self._rest()
+
+    # What is shown
+
+    def _rows_of_all(self) -> Sequence[Row]:
+        width = self._screen.width - 1
+        rows = (*fact_rows(self._question, width), *facet_rows(self._question.verdict, width))
+        if not self._question.by_model or isinstance(self._offer, Offer):
+            return rows
+        said, _, rule = self._advise().partition("\n")
+        offered = prose(f"s and p are not offered: {self._offer}", width)
+        return (*rows, *offered, *prose(said, width), *(rows_of(rule, width, gutter="    ") if rule else ()))
+
+    def _limit(self) -> str:
+        whole = "" if self._may_be_allowed else "this cannot be shown whole, so it cannot be approved here"
+        return super()._limit() or whole
+
+    @property
+    def _may_be_allowed(self) -> bool:
+        """Whether a yes is possible at all: what is not shown whole cannot be allowed at a terminal."""
+        return self._question.action.shown_whole
+
+    @property
+    def _choices(self) -> Sequence[Choice]:
+        question, by_model = self._question, self._question.by_model
+        is_open = self._pages.seen and self._may_be_allowed
+        grants = by_model and not question.destroys and isinstance(self._offer, Offer)
+        keeps = isinstance(self._offer, Offer) and not all(choice.session_only for choice in self._offer.choices)
+        works = {
+            choices.NEXT: bool(self._pages.left),
+            choices.YES_TO_PROGRAM: is_open and not by_model and not question.destroys,
+            choices.YES: is_open and by_model and not question.destroys,
+            choices.YES_BY_WORD: is_open and bool(question.destroys),
+            choices.NO: True,
+            choices.SESSION: is_open and grants,
+            choices.PROJECT: is_open and grants and keeps,
+            choices.REASON: question.hears_words and by_model,
+            choices.REPLY: question.hears_words and not by_model,
+            choices.WORDS: is_open and self._is_own,
+            choices.EDIT: self._pages.seen and self._is_editable,
+            choices.HALT: self._is_own,
+            choices.VIEW: True,
+            choices.HELP: True,
+        }
+        return [choice for choice, does in works.items() if does]
+
+    def _prompt(self, text: str) -> None:
+        if self._screen.look.repaints:
+            self._screen.transient(text)
+        else:
+            self._screen.line(text)
+
+    def _line(self, prompt: str, pastes: Pastes) -> str | Back | Event | Key:
+        self._screen.settle()
+        with self._interrupt:
+            return read_words(self._screen, self._keyboard.typed, self._echo, prompt=prompt, pastes=pastes)

@@ -1,0 +1,82 @@
+"""What `?` says of a call besides what its question shows: what every command gets, and what decided each part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from harness.actions import Command, Facet, Opaque, PathAccess, ToolUse, Unconfined
+from harness.app.policy.explain import effects_lines
+from harness.paths import short_place
+from harness.policy.rules import Decision, Layer
+from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.terminal.question import Question, fact_row, facts_of
+from harness.terminal.row_text import Row, joined, prose, rows_of
+from harness.terminal.styles import Tone
+from harness.text.visible import one_line
+
+MOST_FACETS = 200
+"""In the table; the question itself names every part."""
+MOST_PATHS = 500
+"""Of one kind that are named."""
+_WHOSE = {
+    Layer.BUILT_IN: "built in",
+    Layer.MANAGED: "your organisation's policy",
+    Layer.FILE: "the policy that was given",
+    Layer.USER: "your policy",
+    Layer.SHIPPED: "the policy that ships",
+    Layer.PROJECT: "this folder's policy",
+    Layer.SESSION: "a grant of yours",
+}
+
+
+def fact_rows(question: Question, width: int) -> tuple[Row, ...]:
+    """Return the rows that say what a call may do, all that it gets, and whether undo reaches it."""
+    effects = effects_lines(question.verdict, most=MOST_PATHS) if question.action.cwd else []
+    return joined((
+        *(prose(line, width, tone=Tone.QUIET) for line in effects),
+        *(fact_row(fact, width) for fact in facts_of(question)),
+    ))  # fmt: skip
+
+
+def facet_rows(verdict: Verdict, width: int) -> tuple[Row, ...]:
+    """Return the table of all facets: what each is, its decision, and whose word that is."""
+    rows = [_facet_rows(number, facet, width) for number, facet in enumerate(verdict.facets[:MOST_FACETS], 1)]
+    more = len(verdict.facets) - MOST_FACETS
+    if more > 0:
+        rows.append(prose(f"{more} more parts are not listed here", width, tone=Tone.WARNING))
+    return joined(rows)
+
+
+def _facet_rows(number: int, judged: FacetVerdict, width: int) -> Iterator[Row]:
+    tone = Tone.QUIET if judged.decision is Decision.AUTO else Tone.WARNING
+    facet = judged.facet
+    text = facet.text
+    if isinstance(facet, PathAccess) and facet.written != facet.names[-1]:
+        text += f" ({facet.real})"
+    yield from rows_of(f"{_kind_of(facet)}: {one_line(text)}", width, gutter=f"  {number:3} ")
+    word = "ASKS" if judged.decision is Decision.CONFIRM else judged.decision.word
+    shipped = judged.layer is Layer.SHIPPED  # whose folder is the program's own: its name says all
+    by = short_place(judged.by) if shipped else judged.by
+    is_of_policy = judged.layer is not Layer.BUILT_IN and judged.source is not Source.HOOK
+    whose = f"  [{by}; {_WHOSE[judged.layer]}]" if by and is_of_policy else f"  [{by}]" if by else ""
+    yield from prose(f"{word}: {judged.reason}{whose}", width, gutter=" " * 6, tone=tone)
+    if judged.hint:
+        yield from prose(judged.hint, width, gutter=" " * 6, tone=Tone.QUIET)
+
+
+def _kind_of(facet: Facet) -> str:
+    """Return what kind of part this is, in a word or two."""
+    match facet:
+        case Command():
+            return "command"
+        case PathAccess():
+            return f"file to {facet.access.value}" if facet.access.value != "either" else "file to read or write"
+        case Opaque():
+            return "not understood"
+        case Unconfined():
+            return "unconfined"
+        case ToolUse():
+            return "tool"
+        case _:
+            assert_never(facet)

@@ -1,0 +1,79 @@
+"""Rows a page at a time, and whether all of them were seen at the size that the terminal has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from harness.terminal.row_text import Row
+from harness.terminal.screen import Screen
+
+LEAST_WIDTH, LEAST_HEIGHT = 21, 5
+"""A terminal that is smaller shows no question that could be answered with a yes."""
+BESIDE = 2
+"""Lines of the terminal that stay free for the line of keys."""
+
+
+class Pages:
+    """Rows and how far they were shown at the terminal's size.
+
+    INVARIANT: `seen` is true only if every row was written at the size that the terminal has, and nobody else had it since.
+    """
+
+    def __init__(self, screen: Screen, title_at: Callable[[int], str], rows_at: Callable[[int], Sequence[Row]]) -> None:
+        """Take what gives the title and the rows for a number of columns."""
+        self._screen = screen
+        self._title_at = title_at
+        self._rows_at = rows_at
+        self._rows: Sequence[Row] = ()
+        self._next = 0
+        self._size, self._keeps = (0, 0), -1
+        self._seen = False
+
+    @property
+    def _size_now(self) -> tuple[int, int]:
+        return self._screen.width, self._screen.height
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the terminal still has the size that was drawn for, and shows what was drawn as far as we know."""
+        return self._size_now == self._size and self._screen.keeps == self._keeps
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether the terminal is too small for a question."""
+        width, height = self._size
+        return width < LEAST_WIDTH or height < LEAST_HEIGHT
+
+    @property
+    def left(self) -> int:
+        """How many rows were not shown yet, since the last beginning."""
+        return len(self._rows) - self._next
+
+    @property
+    def seen(self) -> bool:
+        """Whether all of it was shown at this size."""
+        return self._seen and self.is_current and not self.is_tiny
+
+    def begin(self) -> None:
+        """Show the first page, at the size that the terminal has now."""
+        if not self.is_current:
+            self._seen = False
+        self._size, self._keeps = self._size_now, self._screen.keeps
+        # One column stays free: some terminals go to the next line when the last one is written.
+        width = max(self._size[0], LEAST_WIDTH) - 1
+        self._rows = self._rows_at(width)
+        self._next = 0
+        self._show(self._page - 1, title=self._title_at(width))
+
+    def go_on(self, *, to_end: bool = False) -> None:
+        """Show the next page, or all that is left: it stands in the terminal's scrollback then."""
+        self._show(self.left if to_end else self._page)
+
+    @property
+    def _page(self) -> int:
+        return max(self._size[1] - BESIDE, 1)
+
+    def _show(self, count: int, *, title: str | None = None) -> None:
+        self._screen.passing(self._rows[self._next : self._next + max(count, 1)], title=title)
+        self._next = min(self._next + max(count, 1), len(self._rows))
+        self._seen = self._seen or self._next >= len(self._rows)

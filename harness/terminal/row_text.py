@@ -1,0 +1,332 @@
+"""Rows of a terminal: text made safe to show and wrapped to a width, so that none can pass for another.
+
+INVARIANT: every row begins with its gutter, which is ours. What comes out of a call stands behind it, also where it was
+wrapped: no text can begin a row of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from harness.record import Record
+from harness.regex import regex
+from harness.terminal.styles import UNICODE, Fill, Ink, Palette, Tone
+from harness.text.visible import one_line, visible
+
+_EMOJI_STYLE = "\ufe0f"
+_BECAME_WIDE = (
+    (0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376), (0x1F1E6, 0x1F1FF),
+)  # fmt: skip
+"""First and last of what terminals take two cells for and older Unicode data says N of: EastAsianWidth.txt of Unicode 16, and
+the regional indicators (flags), which are drawn as emoji are. Counted wide everywhere: too many leaves blanks, too few would
+let a row run over its end, into column 1 of the next."""
+
+
+class _Widths(dict[str, int]):
+    """Cells of each character that was asked about; the tables are loaded with the first one that is not of ASCII."""
+
+    def __missing__(self, character: str) -> int:
+        import unicodedata  # UAX #11; not wcwidth, whose tables take 30 ms to load
+
+        if character == _EMOJI_STYLE:
+            cells = 1  # it makes some terminals take a second cell for what is before it: never count too few
+        elif unicodedata.category(character) in ("Mn", "Me"):
+            cells = 0
+        else:
+            wide = unicodedata.east_asian_width(character) in "WF"
+            cells = 2 if wide or any(first <= ord(character) <= last for first, last in _BECAME_WIDE) else 1
+        self[character] = cells
+        return cells
+
+
+_widths = _Widths((chr(code), 1) for code in range(0x20, 0x7F))
+
+
+def cells(text: str) -> int:
+    """Return how many cells one line takes: wide characters two, combining ones none. `text` holds no control characters."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_widths.__getitem__, text))
+
+
+_BEGIN_NO_LINE = frozenset("\u3005\u30fc\u30c3\u30e3\u30e5\u30e7\u3063\u3083\u3085\u3087")
+"""Of Japanese, beside the signs that close or end something (JIS X 4051): marks of repetition and length, small letters."""
+
+
+def _filled(text: str, at: int, room: int) -> int:
+    """Return where a line of `room` cells that begins at a place of the text is full: behind one character at least."""
+    first = text[at : at + max(room, 1) + 1]  # with what comes next, which may be a mark on the last of them
+    if first.isascii() and first.isprintable():
+        return min(len(text), at + max(room, 1))
+    used = 0
+    for place in range(at, len(text)):
+        used += _widths[text[place]]
+        if used > room and place > at:
+            return place
+    return len(text)
+
+
+def cut(text: str, room: int) -> tuple[str, str]:
+    """Return the beginning of `text` that fits into `room` cells (at least one character of it), and the rest."""
+    at = _filled(text, 0, room)
+    return text[:at], text[at:]
+
+
+def pieces(text: str, room: int) -> Iterator[str]:
+    """Yield `text` in pieces that each fit into `room` cells and together are the text; an empty text once.
+
+    A piece ends behind a blank where one stands in its second half, else where a word does in its last third, else wherever
+    the line is full.
+    """
+    at = 0
+    while (end := _filled(text, at, room)) < len(text):
+        blank = text.rfind(" ", at + (end - at) // 2, end) if text[end] != " " else -1
+        if blank >= 0:
+            end = blank + 1
+        else:
+            ends = (place for place in range(end, end - (end - at) // 3, -1) if not _is_within_word(text, place))
+            end = next(ends, end)
+        yield text[at:end]
+        at = end
+    yield text[at:]
+
+
+def _is_within_word(text: str, place: int) -> bool:
+    """Say whether both characters beside a place are letters, or marks on one: those are as wide as nothing."""
+    beside = text[place - 1 : place + 1]
+    return not _widths[text[place]] or all(char.isalnum() or char == "_" or not _widths[char] for char in beside)
+
+
+def fitted(text: str, room: int, more: str = "...") -> str:
+    """Return one line of at most `room` cells: `text`, or its beginning and the mark that there is more."""
+    if cells(text) <= room:
+        return text
+    return cut(text, room - len(more))[0] + more if room > len(more) else cut(text, room)[0][: max(room, 0)]
+
+
+def ending(text: str, room: int) -> str:
+    """Return one line of at most `room` cells: `text`, or dots and its end."""
+    more = "..."
+    text = text if len(text) <= 2 * room + 8 else f"{more}{text[-2 * room - 8 :]}"
+    if cells(text) <= room:
+        return text
+    room -= len(more)
+    if room <= 0:
+        return ""
+    used = 0
+    for place in range(len(text) - 1, -1, -1):
+        used += _widths[text[place]]
+        if used > room:
+            return more + text[place + 1 :]
+    return text
+
+
+def wrapped(text: str, room: int, later: int | None = None) -> list[str]:
+    """Return one line broken into lines of at most `room` cells (those after the first: `later`), between words.
+
+    A word that is longer than a line is broken wherever the line is full.
+    """
+    return [text[at:end] for at, end in breaks(text, room, room if later is None else later)]
+
+
+def breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
+    """Return where the lines of a text begin and end; blanks between two of them are in neither.
+
+    INVARIANT: where a line ends depends on what stands before, and on the first word or wide character behind it alone.
+    """
+    found, at = [], 0
+    while (full := _filled(text, at, room)) < len(text):
+        end = _place_to_break(text, at, full)
+        shown = text[at:end].rstrip(" ")
+        found.append((at, at + len(shown) if shown else end))
+        at = end
+        while shown and at < len(text) and text[at] == " ":
+            at += 1
+        room = later
+    if at < len(text) or not found:
+        found.append((at, len(text)))
+    return found
+
+
+def _place_to_break(text: str, first: int, full: int) -> int:
+    """Return the last place up to `full` where a line that begins at `first` may end; `full` itself where there is none."""
+    if text.isascii():
+        blank = text.rfind(" ", first, full + 1)
+        return blank if blank > first and not text[first:blank].isspace() else full
+    places = (place for place in range(full, first, -1) if _may_break(text[place - 1], text[place]))
+    return next((place for place in places if not text[first:place].isspace()), full)
+
+
+def _may_break(before: str, behind: str) -> bool:
+    """Say whether a line may end between two characters: at a blank, and beside a wide one unless a sign belongs to it."""
+    if behind == " ":
+        return True
+    if before == " " or 2 not in (_widths[before], _widths[behind]) or behind in _BEGIN_NO_LINE:
+        return False
+    import unicodedata
+
+    return unicodedata.category(behind) not in ("Pe", "Pf", "Po", "Mn", "Me", "Mc") and (
+        unicodedata.category(before) not in ("Ps", "Pi")
+    )
+
+
+WRAPPED = UNICODE.broken
+"""What stands before the rest of a line that was too long; the last two characters of the gutter."""
+TAB = 8
+LEAST = 4
+"""Columns that are left for the text, however narrow the terminal is."""
+
+
+class Tint(NamedTuple):
+    """A part of a row's text that has a colour of its own."""
+
+    start: int
+    end: int
+    ink: Ink | Tone
+
+
+class Row(Record):
+    """One row, no wider than it was made for."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+    tints: tuple[Tint, ...] = ()
+    """In order; where two overlap, both colours hold."""
+    fill: Fill | None = None
+
+
+def rows_of(text: str, width: int, *, gutter: str = "  ", tone: Tone = Tone.PLAIN, further: str = "") -> Iterator[Row]:
+    """Yield the rows of `text` (hostile, of any number of lines) at a terminal of `width` columns (at least 10).
+
+    The first line begins with `gutter`, each further one with `further` (else the same), what is wrapped with WRAPPED.
+    Nothing is cut. Only LF ends a line here, as in the shell and in files: other line ends are shown as escapes.
+    """
+    for number, line in enumerate(text.split("\n")):
+        yield from line_rows(safe_line(line), width, gutter=further or gutter if number else gutter, tone=tone)
+
+
+def safe_line(line: str) -> str:
+    """Return one line (hostile) as it is shown: what is lexed, compared and wrapped is this, never the line itself."""
+    return visible(line).expandtabs(TAB)
+
+
+def line_rows(
+    line: str,
+    width: int,
+    *,
+    gutter: str,
+    tone: Tone = Tone.PLAIN,
+    later: str = "",
+    tints: Sequence[Tint] = (),
+    fill: Fill | None = None,
+) -> Iterator[Row]:
+    """Yield the rows of one line that `safe_line` gave; `tints` are places in it.
+
+    The first begins with `gutter`, all others with `later`, as wide as that; by default with WRAPPED.
+    """
+    later = later or hanging(gutter)
+    at = 0
+    for index, piece in enumerate(pieces(line, max(width - len(later), LEAST))):
+        start = later if index else gutter
+        yield Row(text=start + piece, tone=tone, tints=_within(tints, at, at + len(piece), len(start) - at), fill=fill)
+        at += len(piece)
+
+
+def _within(tints: Sequence[Tint], first: int, last: int, moved: int) -> tuple[Tint, ...]:
+    """Return what of the tints lies in a part of the line, moved to where that part is shown."""
+    return tuple(
+        Tint(max(start, first) + moved, min(end, last) + moved, ink)
+        for start, end, ink in tints
+        if start < last and end > first
+    )
+
+
+def hanging(gutter: str) -> str:
+    """Return what stands before the rest of a line that began with `gutter`: never anything in the first two columns."""
+    return " " * max(len(gutter) - len(WRAPPED), 2) + WRAPPED
+
+
+def prose(text: str, width: int, *, tone: Tone = Tone.PLAIN, gutter: str = "  ") -> Iterator[Row]:
+    """Yield the rows of a sentence, on lines of its own and wrapped between words where that is possible."""
+    room = max(width - len(hanging(gutter)), LEAST)
+    for index, line in enumerate(wrapped(one_line(text), room)):
+        yield Row(text=(" " * len(hanging(gutter)) if index else gutter) + line, tone=tone)
+
+
+def joined(groups: Iterable[Iterable[Row]]) -> tuple[Row, ...]:
+    """Return the rows of all groups, in order."""
+    return tuple(row for group in groups for row in group)
+
+
+HANGING = "    "
+"""Before what did not fit on the row before: text from elsewhere must not reach column 1 by being long."""
+
+_ENDS_SGR = "\x1b[0m"
+_TO_THE_END = "\x1b[K"
+"""Colours the rest of a row without a blank in it: what is copied ends where the text does (EL, ECMA-48 8.3.41)."""
+_SGRS = regex(r"\x1b\[[0-9;]*+[mK]")
+_NARROW = "   "
+"""Likewise, where there is hardly room."""
+
+
+def toned(text: str, tone: Tone, palette: Palette | None) -> str:
+    """Return text in the colour of its tone, or as it is."""
+    code = palette.tones[tone] if palette and text else ""
+    return f"\x1b[{code}m{text}{_ENDS_SGR}" if code else text
+
+
+def drawn(row: Row, palette: Palette | None, *, margin: int = 2, to_the_end: bool = True) -> str:
+    """Return a row in its colours. Its text is shown as it stands there, whatever its tints say.
+
+    Its fill begins behind a margin, and reaches to the end of the terminal's line.
+    """
+    if palette is None:
+        return row.text.rstrip()
+    base = palette.tones[row.tone] if row.fill is None else palette.fills[row.fill]
+    tints = row.tints
+    if not palette.behind and row.fill in (Fill.ADDED, Fill.REMOVED):
+        tints = tuple(tint for tint in tints if tint.ink in (Ink.ADDED, Ink.REMOVED))
+    text = row.text
+    begin = 0 if row.fill is None else min(margin, len(text))
+    places = sorted(
+        {begin, len(text), *(at for start, end, _ in tints for at in (start, end) if begin < at < len(text))}
+    )
+    parts = [text[:begin]]
+    for start, end in pairwise(places):
+        inks = (tint.ink for tint in tints if tint.start <= start < tint.end)
+        codes = ";".join(
+            filter(None, (base, *(palette.tones[i] if isinstance(i, Tone) else palette.inks[i] for i in inks)))
+        )
+        parts.append(f"\x1b[{codes}m{text[start:end]}{_ENDS_SGR}" if codes else text[start:end])
+    if row.fill is not None and palette.behind and to_the_end:
+        parts.append(f"\x1b[{base}m{_TO_THE_END}{_ENDS_SGR}")
+    return "".join(parts)
+
+
+def toned_rows(line: str, tone: Tone, width: int, palette: Palette | None = None) -> list[str]:
+    """Return one line, which is safe to show and holds no line end, in rows of at most `width` cells.
+
+    The last row does not hold the end of a figure alone (`0.1` / `s`): it takes a word from the row before.
+    """
+    rows = wrapped(line.expandtabs(TAB), width, width - len(HANGING))
+    if len(rows) > 1 and len(rows[-1]) < len(HANGING):
+        before, blank, word = rows[-2].rpartition(" ")
+        if before.strip() and blank and cells(word) + 1 + cells(rows[-1]) <= width - len(HANGING):
+            rows[-2:] = [before, f"{word} {rows[-1]}"]
+    first, *rest = (toned(row, tone, palette) for row in rows)
+    return [first, *(f"{HANGING}{row}" for row in rest)]
+
+
+def narrowed(rows: Iterable[str], width: int) -> Iterator[str]:
+    """Yield rows, those that are too wide in several, without their colours; none of these begins like the output of a
+    command."""
+    for row in rows:
+        text = _SGRS.sub("", row)
+        if cells(text) <= width:
+            yield row
+            continue
+        first, *rest = wrapped(text, width, width - len(_NARROW))
+        yield first
+        yield from (f"{_NARROW}{part}" for part in rest)

@@ -1,0 +1,144 @@
+"""The line at the prompt for screen readers and TERM=dumb: the terminal edits it, and nothing is painted anew."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from harness.record import Record
+from harness.terminal.escape_sequences import typed_text
+from harness.terminal.keys import kept
+from harness.text.visible import visible, visible_line
+
+CONTINUED = ". "
+_AT_ONCE = 65_536
+_PASTE_SECONDS = 0.02
+"""A Tab behind which more comes within this time was pasted, and is text."""
+_LONGEST_ROW = 200
+
+
+class Candidate(Record):
+    """What may stand in the place of the last characters that were typed."""
+
+    text: str
+    replaces: int
+    """How many of the characters before the cursor."""
+    shown: str
+
+
+Completing = Callable[[str], Sequence[Candidate]]
+
+
+def read_line(prompt: str, *, default: str = "", complete: Completing | None = None) -> str:
+    """Return what the person typed; a line that ends in a backslash goes on in the next one.
+
+    A Tab lists what `complete` finds for the text before it, adds what all of that has in common, and puts the line there
+    once more; what stood before the Tab cannot be erased any more, but by giving the line up. A `default` cannot be put
+    into the line: it is shown, and an empty line stands for it. Of one typed line the terminal takes 4,095 bytes
+    (termios(3), canonical mode). Raises EOFError at the end of input, KeyboardInterrupt on Ctrl-C.
+    """
+    if default:
+        _write(f"kept: {visible(default)}\n(Enter alone sends it)\n")
+    with _tab_is_told(complete is not None):
+        return "\n".join(_lines(prompt, complete)) or default
+
+
+def _lines(prompt: str, complete: Completing | None) -> Sequence[str]:
+    lines: list[str] = []
+    while True:
+        line = _read_line(CONTINUED if lines else prompt, "".join(f"{line}\n" for line in lines), complete)
+        if not continues(line):
+            return [*lines, line]
+        lines.append(line if _is_command(lines, line) else line[:-1])
+
+
+def continues(line: str) -> bool:
+    """Say whether a line goes on behind its end: it ends in a backslash that is not one of a pair."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _is_command(lines: list[str], line: str) -> bool:
+    """Say whether it is a command of the shell, to which the backslash is part of the text."""
+    return (lines[0] if lines else line).startswith("!")
+
+
+def _read_line(prompt: str, before: str, complete: Completing | None) -> str:
+    """Return a line without its end; `before` are the lines that it goes on from. Raises EOFError where there is none."""
+    _write(prompt)
+    data = b""
+    while not data.endswith(b"\n"):
+        piece = _piece()
+        if not piece:
+            if data:
+                break
+            _write("\n")
+            raise EOFError
+        data += piece
+        if complete is not None and data.endswith(b"\t") and not _more_comes():
+            data = _completed(data[:-1].decode("utf-8", "replace"), before, prompt, complete).encode()
+    return typed_text(data.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r"))
+
+
+def _piece() -> bytes:
+    try:
+        return os.read(sys.stdin.fileno(), _AT_ONCE)
+    except OSError:
+        return b""  # the terminal is gone (EIO)
+
+
+@contextmanager
+def _tab_is_told(wanted: bool) -> Iterator[None]:
+    """Have the terminal hand the line over at a Tab too: VEOL, "additional end-of-line character" (termios(3))."""
+    descriptor = sys.stdin.fileno()
+    with kept(descriptor):
+        try:
+            if wanted:
+                mode = termios.tcgetattr(descriptor)
+                mode[6][termios.VEOL] = b"\t"
+                termios.tcsetattr(descriptor, termios.TCSANOW, mode)
+        except termios.error:
+            pass  # it is gone, which reading tells
+        yield
+
+
+def _more_comes() -> bool:
+    """Say whether something stands behind the Tab already: bytes without a line end are told in single-key mode alone."""
+    descriptor = sys.stdin.fileno()
+    try:
+        mode = termios.tcgetattr(descriptor)
+        canonical = mode[3]
+        mode[3] = canonical & ~termios.ICANON
+        termios.tcsetattr(descriptor, termios.TCSANOW, mode)
+        try:
+            return bool(select.select([descriptor], [], [], _PASTE_SECONDS)[0])
+        finally:
+            mode[3] = canonical
+            termios.tcsetattr(descriptor, termios.TCSANOW, mode)
+    except termios.error:
+        return False
+
+
+def _completed(line: str, before: str, prompt: str, complete: Completing) -> str:
+    """Write what could complete a line, and the line again with what is common to all of that; return it."""
+    found = complete(before + line)
+    common = _common_beginning([line[: len(line) - one.replaces] + one.text for one in found])
+    line = common if len(common) > len(line) or len(found) == 1 else line
+    rows = [visible_line(one.shown, _LONGEST_ROW) for one in found] if len(found) > 1 else []
+    rows = rows if found else ["(nothing completes this)"]
+    _write("".join(f"\n{row}" for row in rows) + f"\n{prompt}{visible_line(line, len(line))}")
+    return line
+
+
+def _common_beginning(texts: Sequence[str]) -> str:
+    first, last = min(texts, default=""), max(texts, default="")  # any other one stands between these two
+    at = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    return first[:at]
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,82 @@
+"""How much of a paragraph of Markdown can be shown before its end is known: up to what may still begin something.
+
+CommonMark reads such signs from left to right: what stands before one that is open, and holds none, looks the same whatever
+comes. Where that is not plain at a glance, everything waits: a paragraph that waits is shown whole at its end.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.terminal.row_text import cells
+
+_SIGN = re.compile(r"`+|[*_]+|~+|!?\[|<|\\.?", re.DOTALL)
+_TICKS = re.compile(r"`+")
+_LINK = re.compile(r"!?\[[^\[\]`*_\\<~!]*+\]\((?:https?://[^()\s<\\]*+|[^()\s<\\:]*+)(?:\s++\"[^\"\\]*+\")?+\)")
+_NO_LINK = re.compile(r"!?\[[^\[\]`\\<]*+\](?=[^(])")
+_ADDRESS = re.compile(r"<(?:https?://[^<>\s]*+|[^<>\s`*_~\[\\]*+)>")
+_NO_ADDRESS = re.compile(r"<[^<>\s]*+[\s<]")
+
+
+def settled(text: str) -> int:
+    """Return up to where the text of one paragraph looks as it does now, whatever comes behind it: to the end of a word."""
+    opened: list[str] = []
+    at = last = 0
+    while found := _SIGN.search(text, at):
+        sign, start = found[0], found.start()
+        if not opened:
+            last = _end_of_word(text, at, start) or last
+        at = found.end()
+        if sign[0] not in "*_~":
+            at = _end_of(text, sign, start)
+            if at < 0:
+                return last
+        elif at == len(text) or not _paired(opened, sign, before=text[start - 1 : start], behind=text[at]):
+            return last
+    return last if opened else _end_of_word(text, at, len(text)) or last
+
+
+def _end_of_word(text: str, first: int, end: int) -> int:
+    """Return the last place in a part of the text where a word has ended: behind a blank, or between two wide characters."""
+    for place in range(end, first, -1):
+        if text[place - 1].isspace() or (place < end and cells(text[place - 1 : place + 1]) == 4):
+            return place
+    return 0
+
+
+def _paired(opened: list[str], sign: str, *, before: str, behind: str) -> bool:
+    """Take in a sign of emphasis: it opens something, or closes what was opened last. Say whether it is plain what it does.
+
+    Which it does, its neighbours tell (CommonMark 6.2, left- and right-flanking): blanks, signs of ASCII, letters.
+    """
+    if not (_is_known(before) and _is_known(behind)):
+        return False
+    after_word, before_word = before.isalnum(), behind.isalnum()
+    opens = not behind.isspace() and (before_word or not after_word)
+    closes = bool(before.strip()) and (after_word or not before_word)
+    if opens and closes:
+        return sign[0] == "_" and after_word and before_word  # within a word it is a letter
+    if closes and opened:
+        return opened.pop() == sign
+    if opens:
+        opened.append(sign)
+        return len(sign) == 2 or (len(sign) < 4 and sign[0] != "~")
+    return True
+
+
+def _is_known(character: str) -> bool:
+    return character.isascii() or character.isalnum()
+
+
+def _end_of(text: str, sign: str, start: int) -> int:
+    """Return where code, a link, an address or an escape ends, or what is none of them; -1 where that is not known yet."""
+    if sign[0] == "\\":
+        return start + 2 if len(sign) == 2 else -1
+    if sign[0] == "`":
+        ticks = (found.end() for found in _TICKS.finditer(text, start + len(sign)) if found[0] == sign)
+        end = next(ticks, -1)
+        return end if end < len(text) else -1  # more ticks may come
+    whole, none = (_ADDRESS, _NO_ADDRESS) if sign == "<" else (_LINK, _NO_LINK)
+    if found := whole.match(text, start):
+        return found.end()
+    return start + len(sign) if none.match(text, start) else -1

@@ -1,0 +1,164 @@
+"""Tables of finished output: drawn for the width of a terminal, plain columns where there is none.
+
+INVARIANTS: no cell is cut, no row is wider than the terminal, and text from elsewhere is data: it is made safe to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from harness.record import Record
+from harness.terminal.row_text import cells, toned, toned_rows
+from harness.terminal.styles import Tone, signs
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.terminal.console import Look
+
+MOST_CHARACTERS = 5_000
+"""Of one cell."""
+LEAST_WIDTH = 16
+"""Cells of a column that is broken over several rows; where not all of them have so many, a row becomes a record."""
+MOST_PADDED = 60
+"""Characters that a column of a pipe is filled up to: a longer cell moves only its own row."""
+GAP = "  "
+_NOTHING = frozenset(("", "0", "-"))
+
+
+class Column(Record):
+    """One column, and what it does where there is little room."""
+
+    name: str
+    folds: bool = False
+    """Whether a cell may go on in the next row; else it stays whole."""
+    right: bool = False
+    """Whether its cells stand to the right: numbers."""
+    leaves: bool = False
+    """Whether a terminal does without it where no row has anything in it: nothing, 0 or -."""
+    toned: bool = False
+    """Whether it has the colour of its row."""
+    in_line: str = "{}"
+    """How a cell is written where a row is a line of a pipe."""
+    spare: int = 0
+    """Above 0: a terminal does without it where there is no room, the highest first."""
+
+
+class TableRow(Record):
+    """The cells of one row, which may hold anything, and how they are meant."""
+
+    cells: tuple[str, ...]
+    tone: Tone = Tone.PLAIN
+
+
+class Table(Record):
+    """Rows under headings."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[TableRow, ...]
+    headed: bool = True
+    """Whether the headings are shown; records have them always."""
+
+    @property
+    def as_written(self) -> tuple[tuple[str, ...], ...]:
+        """The cells of all rows, safe to show."""
+        return tuple(tuple(visible_line(cell, MOST_CHARACTERS) for cell in row.cells) for row in self.rows)
+
+
+def numbers(*names: str) -> tuple[Column, ...]:
+    """Return columns of numbers; a terminal does without those that have none."""
+    return tuple(Column(name=name, right=True, leaves=True) for name in names)
+
+
+LABEL = 12
+"""Characters of a label."""
+
+
+def labelled(rows: Iterable[tuple[str, str, Tone]]) -> Table:
+    """Return coloured labels, each with a text beside it; an empty label goes on with what is said above it."""
+    columns = Column(name="", folds=True, toned=True), Column(name="", folds=True)
+    shown = (TableRow(cells=(f"{label:<{LABEL}}", text), tone=tone) for label, text, tone in rows)
+    return Table(columns=columns, rows=tuple(shown), headed=False)
+
+
+def plain(table: Table) -> Iterator[str]:
+    """Yield the lines of a table for a pipe: columns as wide as their longest cell, up to MOST_PADDED."""
+    headings = tuple(column.name for column in table.columns)
+    shown = (headings, *table.as_written) if table.headed else table.as_written
+    widths = [min(max(map(len, column)), MOST_PADDED) for column in zip(*shown, strict=True)]
+    sides = [str.rjust if column.right else str.ljust for column in table.columns]
+    for row in shown:
+        yield GAP.join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip()
+
+
+def drawn(table: Table, look: Look, width: int) -> list[str]:
+    """Return the rows of a table for a terminal of `width` columns, ready to be written.
+
+    Where there is no room, spare columns are left out, and named; where that is not enough, each row becomes a record.
+    """
+    columns, shown = table.columns, table.as_written
+    widest = [max(map(cells, of_it)) for of_it in zip((column.name for column in columns), *shown, strict=True)]
+    least = [min(width, LEAST_WIDTH) if column.folds else width for column, width in zip(columns, widest, strict=True)]
+    used = [n for n, column in enumerate(columns) if not (column.leaves and all(row[n] in _NOTHING for row in shown))]
+    kept, spare = list(used), sorted((n for n in used if columns[n].spare), key=lambda n: columns[n].spare)
+    while sum(least[n] for n in kept) + len(GAP) * (len(kept) - 1) > width:
+        if not spare:
+            return list(_records(table, shown, used, look, width))
+        kept.remove(spare.pop())
+    rows = _laid_out(table, shown, {n: widest[n] for n in kept}, look, width)
+    left_out = [columns[n].name for n in used if n not in kept]
+    if left_out:
+        said = f"(no room for: {', '.join(left_out)})"
+        rows += toned_rows(said, Tone.QUIET, width, look.colours)
+    return rows
+
+
+def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], look: Look, width: int) -> Iterator[str]:
+    """Yield each row as a record: its first cell, below it the others with their names, short ones side by side."""
+    first, *others = used
+    for row, of_table in zip(rows, table.rows, strict=True):
+        yield from toned_rows(row[first], Tone.PLAIN, width, look.colours)
+        short: list[str] = []
+        for place in others:
+            column, cell = table.columns[place], row[place]
+            if not cell or (column.leaves and cell in _NOTHING):
+                continue
+            if not column.folds and not column.toned:
+                short.append(f"{column.name} {cell}")
+                continue
+            tone = of_table.tone if column.toned else Tone.PLAIN
+            name = f"  {column.name}: " if column.name else "    "
+            yield from toned_rows(f"{name}{cell}", tone, width, look.colours)
+        if short:
+            yield from toned_rows(f"  {', '.join(short)}", Tone.PLAIN, width, look.colours)
+        if table.headed:
+            yield ""
+
+
+def _laid_out(
+    table: Table, rows: Iterable[Sequence[str]], widest: Mapping[int, int], look: Look, width: int
+) -> list[str]:
+    """Return the rows of the columns that are kept, as rich lays them out: of those that fold, the widest give way first."""
+    from rich.text import Text
+
+    from harness.terminal.rich_drawing import rich_console, rich_rows, rich_table
+
+    drawing = rich_table(signs(ascii_only=look.ascii).rule)
+    drawing.show_header = table.headed
+    for number, cells_of_it in widest.items():
+        column = table.columns[number]
+        drawing.add_column(
+            Text(column.name),
+            justify="right" if column.right else "left",
+            overflow="fold",
+            width=None if column.folds else cells_of_it,
+        )
+    for row, of_table in zip(rows, table.rows, strict=True):
+        shown = ((table.columns[number].toned, row[number]) for number in widest)
+        drawing.add_row(
+            *(
+                Text.from_ansi(toned(cell, of_table.tone, look.colours)) if tinted else Text(cell)
+                for tinted, cell in shown
+            )
+        )
+    return rich_rows(rich_console(look.colours, width), drawing, width)

@@ -1,0 +1,382 @@
+"""Log records to lines for people: what `run` prints while it works and `audit show` afterwards."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+
+from harness.actions import JsonValue
+from harness.audit.calls import answerer, hosts_of, is_typed, number, objects_in, sign_of, word
+from harness.audit.helper_tree import Helper, HelperTree
+from harness.gate.approval import Answer
+from harness.log.order import SEEN_BY_US, SUMMARY, LogRecord
+from harness.paths import short_place
+from harness.policy.session_grants import pattern_from
+from harness.record import replace
+from harness.terminal.styles import Line, Tone
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+from harness.tool_kinds import Does, shipped_that, tool_kind
+
+_WHY = 200
+"""Characters of why a call failed, or was refused, on its line."""
+
+_WRITERS = shipped_that(Does.WRITES)
+_COUNTS = re.compile(r"(?:Edited|Overwrote) .* \((\+\d+) (-\d+)(?: lines)?\)(?:; kept: .*)?")
+"""What they say first: the last brackets are theirs, others may stand in the name of the file."""
+
+_STATUS_TONES: Mapping[str, Tone] = {
+    "ok": Tone.GOOD,
+    "failed": Tone.WARNING,
+    "timeout": Tone.WARNING,
+    "interrupted": Tone.WARNING,
+    "crashed": Tone.BAD,
+    "invalid": Tone.WARNING,
+    "denied": Tone.BAD,
+    "blocked": Tone.BAD,
+    "not_run": Tone.QUIET,
+}
+
+
+class Tracer:
+    """Turns the records of sessions, in order, into one line per call and one for whatever else matters: what the model said
+    beside its calls, and what went otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._typed: set[tuple[str, str]] = set()
+        self._wanted: dict[tuple[str, str], LogRecord] = {}
+        self._decisions: dict[tuple[str, str], LogRecord] = {}
+        self._answers: dict[tuple[str, str], LogRecord] = {}
+        self._helpers = HelperTree()
+
+    def line(self, record: LogRecord) -> Line | None:
+        """Return the line for `record`, or None where nothing needs to be said yet; those of helpers say whose they are."""
+        helper = self._helpers.record(record)
+        if helper is None:
+            return self._line(record)
+        line = helper_line(record, helper) or self._line(record)
+        return None if line is None else replace(line, text=f"  {helper.title}  {line.text}")
+
+    def is_of_helper(self, record: LogRecord) -> bool:
+        """Say whether a record is of a helper's session, of which the beginning was told."""
+        return self._helpers.get(word(record.get("session"))) is not None
+
+    def _line(self, record: LogRecord) -> Line | None:
+        kind, key = record["kind"], (word(record.get("session")), word(record.get("call")))
+        if kind == "call_proposed":
+            self._wanted[key] = record
+            if is_typed(record):
+                self._typed.add(key)
+        elif kind == "decision":
+            self._decisions[key] = record
+        elif kind == "approval_answered":
+            self._answers[key] = record
+        elif kind == "grant" and key in self._answers:
+            answered = self._answers[key]
+            self._answers[key] = {**answered, "granted": f"{word(answered.get('granted'))}, granted {_granted(record)}"}
+            return event_line(record)
+        elif kind == "outcome":
+            typed = key in self._typed
+            self._typed.discard(key)
+            wanted, decision = self._wanted.pop(key, {}), self._decisions.pop(key, {})
+            return ended_line(record, decision, self._answers.pop(key, {}), wanted=wanted, typed=typed)
+        elif kind == "model_response":
+            return _said_line(record)
+        else:
+            return event_line(record)
+        return None
+
+
+def helper_line(record: LogRecord, helper: Helper) -> Line | None:
+    """Return the line for the beginning of a helper's work and for its end, or None."""
+    match record["kind"]:
+        case "user_message" if record.get("by") is None:
+            return Line(tone=Tone.QUIET, text=visible_line(f"> {' '.join(helper.task.split())}", 200))
+        case "session_ended":
+            tone = Tone.QUIET if helper.stop == "completed" else Tone.WARNING
+            return Line(tone=tone, text=visible_line(f"{helper.stop or 'ended'}, {helper_took(helper)}", 200))
+        case _:
+            return None
+
+
+def helper_took(helper: Helper) -> str:
+    """Return in words what a helper took."""
+    usage = helper.usage
+    cost = "" if helper.cost is None or not helper.cost else f", {helper.cost:.4f} dollars"
+    tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+    return f"{counted(helper.requests, 'request')}, {tokens}{cost}"
+
+
+def _granted(grant: LogRecord) -> str:
+    """Return in a few words what was granted."""
+    try:
+        return pattern_from(grant).name
+    except ValueError:
+        return word(grant.get("grant"))  # no gate writes such a one
+
+
+def _summary_of(wanted: LogRecord) -> str:
+    """Return in a few words what a call wanted that nobody looked at: its subject, or else the first text of its arguments."""
+    arguments = word(wanted.get("arguments"))
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return arguments  # it holds no call
+    texts = {name: text for name, text in given.items() if isinstance(text, str)} if isinstance(given, dict) else {}
+    subject = tool_kind(word(wanted.get("tool"))).subject
+    return texts.get(subject, texts.get("path", next(iter(texts.values()), arguments)))
+
+
+def event_line(record: LogRecord) -> Line | None:
+    """Return the line for a record that is about no call and says that something went otherwise, or None."""
+    said = _SAID.get(str(record["kind"]))
+    return None if said is None else said(record)
+
+
+def _warning(text: str, most: int = 1_000) -> Line | None:
+    return Line(tone=Tone.WARNING, text=visible_line(f"~ {text}", most)) if text else None
+
+
+def _error(record: LogRecord) -> Line | None:
+    if "retry_seconds" not in record:
+        text = f"! {word(record.get('where'))}: {word(record.get('message'))}"
+        return Line(tone=Tone.BAD, text=visible_line(text, 1_000))
+    tries = f"try {word(record.get('attempt'))} of {word(record.get('attempts'))} failed"
+    return _warning(f"{tries}, again in {word(record['retry_seconds'])} s: {word(record.get('message'))}", 500)
+
+
+def _hook_answered(record: LogRecord) -> Line | None:
+    silent = record.get("event") == "before-call" or record.get("answer") == "nothing"
+    return None if silent else _warning(f"{hook_words(record)}: {word(record.get('reason'))}")
+
+
+def _tools_changed(record: LogRecord) -> Line | None:
+    notes = record.get("notes")
+    new = [word(one.get("name")) for one in objects_in(record.get("told"))]
+    said = [f"new tools: {', '.join(new)}"] if new else []
+    said += [word(one) for one in notes] if isinstance(notes, list) else []
+    tools = record.get("tools")
+    return _warning("; ".join(said) or f"tools went; on offer: {len(tools) if isinstance(tools, list) else 0}")
+
+
+def _server_asked(record: LogRecord) -> Line | None:
+    fields = record.get("fields")
+    told = [one for one in fields if isinstance(one, dict) and "value" in one] if isinstance(fields, list) else []
+    sent = "; ".join(f"{word(one.get('name'))}: {word(one['value'])}" for one in told)
+    asked = f"the MCP server {word(record.get('server'))} asked: {word(record.get('message'))}"
+    return _warning(f"{asked}  [{word(record.get('answer'))} by {answerer(record)}]{f'  {sent}' if sent else ''}")
+
+
+def _not_kept(record: LogRecord) -> Line | None:
+    if not record.get("not_kept"):
+        return None
+    ended = f"{word(record.get('grant'))} is revoked for this session only; it is kept on"
+    said = ended if record.get("change") == "revoked" else "granted for this session only; it could not be kept"
+    return _warning(f"{said}: {word(record['not_kept'])}")
+
+
+def _history_changed(record: LogRecord) -> Line | None:
+    compacted = record.get("why") == "compacted"
+    return (
+        _warning("the older part of the conversation was summarized (the log keeps all of it)") if compacted else None
+    )
+
+
+def _answer_checked(record: LogRecord) -> Line | None:
+    fits = record.get("fits") is True
+    return None if fits else _warning(f"the answer does not fit: {word(record.get('problem'))}")
+
+
+def _diverged(record: LogRecord) -> Line | None:
+    place = f"request {word(record.get('request'))}, message {word(record.get('message'))}"
+    text = f"{word(record.get('recorded'))!r} was recorded, and it is {word(record.get('now'))!r} now"
+    return _warning(f"the replay diverges at {place} ({word(record.get('role'))}): {text}")
+
+
+def _limit(record: LogRecord) -> Line | None:
+    return Line(tone=Tone.BAD, text=visible_line(f"! limit: {word(record.get('limit'))}"))
+
+
+def hook_words(record: LogRecord) -> str:
+    """Return in a few words what a hook answered, and when; of a call the number."""
+    of_call = f" of call {word(record['call'])}" if "call" in record else ""
+    return f"hook {word(record.get('hook'))} ({word(record.get('event'))}{of_call}): {word(record.get('answer'))}"
+
+
+MOST_PLACES_NAMED = 5
+
+
+def _places_changed(record: LogRecord) -> str:
+    """Return what a command changed of protected places, the first by name, and what sleeps for it."""
+    places = record.get("places")
+    named = [one for one in places if isinstance(one, dict)][:MOST_PLACES_NAMED] if isinstance(places, list) else []
+    said = ", ".join(visible_line(f"{word(one.get('path'))} {word(one.get('how'))}", 200) for one in named)
+    count = number(record, "place_count") or 0
+    more = f" and {int(count) - len(named):,} more" if count > len(named) else ""
+    grants = record.get("grants")
+    asleep = f"; until you answer, {_listed(grants)} sleeps" if grants else ""
+    not_kept = f" ({visible_line(word(record['not_kept']), 200)})" if record.get("not_kept") else ""
+    gaps = f"; not looked at: {_listed(record.get('not_looked_at'))}" if record.get("not_looked_at") else ""
+    return visible_line(f"! protected places changed: {said}{more}{asleep}{not_kept}{gaps}", 1_500)
+
+
+def _places_answered(record: LogRecord) -> Line:
+    """Return what became of them."""
+    grants = _listed(record.get("grants"))
+    kept = objects_in(record.get("not_put_back"))
+    problems = "; ".join(f"{word(one.get('path'))}: {word(one.get('why'))}" for one in kept[:MOST_PLACES_NAMED])
+    back = f"put back: {_listed(record.get('put_back')) or 'nothing'}"
+    but = f"; not put back: {problems}" if problems else ""
+    match record.get("answer"):
+        case "keep":
+            return Line(tone=Tone.WARNING, text=visible_line(f"~ kept as they are; {grants} is awake again", 1_000))
+        case "put_back":
+            said = f"~ {back}{but}; {grants} is awake again"
+        case "revoke":
+            said = f"~ {back}{but}; {grants} is revoked"
+        case _:
+            said = f"~ nobody answered: all stays as it is, and {grants} sleeps; /grants answer {grants}"
+            return Line(tone=Tone.WARNING, text=visible_line(said, 1_000))
+    return Line(tone=Tone.BAD if problems else Tone.GOOD, text=visible_line(said, 1_500))
+
+
+def _listed(texts: JsonValue) -> str:
+    """Return a list of texts in one line, the first of them by name."""
+    listed = [visible_line(word(one), 200) for one in texts] if isinstance(texts, list) else []
+    more = f" and {len(listed) - MOST_PLACES_NAMED:,} more" if len(listed) > MOST_PLACES_NAMED else ""
+    return f"{', '.join(listed[:MOST_PLACES_NAMED])}{more}"
+
+
+def ended_line(
+    outcome: LogRecord,
+    decision: LogRecord,
+    answered: LogRecord,
+    *,
+    wanted: LogRecord | None = None,
+    typed: bool = False,
+) -> Line:
+    """Return the line for a call that has ended; `decision` and `answered` are empty where it has none.
+
+    `wanted` is its proposal: it names a call that nobody looked at. `typed`: it is no call of the model but a `!command` of
+    the person.
+    """
+    status = word(outcome.get("status"))
+    if status == "not_run" and wanted and not decision.get("summary"):
+        named = visible_line(_summary_of(wanted), 100)
+        why = _how_ended(status, outcome, "")
+        return Line(tone=Tone.QUIET, text=f"{sign_of(status)} {word(outcome.get('tool'))}  {named}  {why}")
+    summary = word(decision.get("summary")) or word(outcome.get("content"))
+    parts = [f"{sign_of(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
+    parts += [f"({asked})" if (asked := _unseen_part(summary, decision)) else ""]
+    parts += ["[typed by the person]" if typed else ""]
+    parts += [how_decided(decision, answered), _how_ended(status, outcome, "" if answered else _reason(decision))]
+    if said_by := word(outcome.get("seen_by")):
+        parts.append(f"(seen by {said_by})" if said_by == SEEN_BY_US else f"(as {said_by} says)")
+    tone = _STATUS_TONES.get(status, Tone.BAD)
+    if tone is Tone.GOOD and not answered:  # as nearly every call: what a person said yes to is to be seen among them
+        tone = Tone.QUIET
+    return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 700))
+
+
+def _said_line(reply: LogRecord) -> Line | None:
+    """Return what the model said beside its calls, on one line, or None: a reply without calls is an answer."""
+    said = " ".join(word(reply.get("text")).split())
+    if not (said and reply.get("calls")) or reply.get("purpose") == SUMMARY:
+        return None
+    return Line(tone=Tone.QUIET, text=visible_line(f"< {said}", 1_000))
+
+
+def how_decided(decision: LogRecord, answered: LogRecord) -> str:
+    """Return in brackets what decided a call: an answer with its time, or a rule; empty where nothing did."""
+    if not decision or decision.get("decision") == "none":
+        return ""
+    by, as_read = short_place(word(decision.get("by"))), decision.get("default_of")
+    if answered:
+        words = f': "{word(answered.get("words"))}"' if answered.get("words") else ""
+        answer = word(answered.get("answer"))
+        if answer == Answer.NOBODY.value:
+            return f"[nobody {'answered' if words else 'to ask'}: {by}{words}]"
+        waited = answered.get("seconds")
+        seconds = f"{waited:.1f}" if isinstance(waited, float) else word(waited)
+        scope = f" for the {word(answered.get('scope'))}" if answered.get("scope") else ""
+        return f"[asked: {answer}{scope} by {answerer(answered)}{word(answered.get('granted'))}, {seconds} s{words}]"
+    # What does not apply, or changes nothing, was judged as the reading that it is (Action.default_of).
+    if decision.get("layer") == "session" and decision.get("decision") == "auto":
+        return f"[{word(decision.get('reason'))}: {word(decision.get('rule'))}]"
+    said = " as it writes nothing" if as_read and by.startswith("default ") else ""
+    return f"[{word(decision.get('decision'))}{said}: {by}]"
+
+
+def _unseen_part(summary: str, decision: LogRecord) -> str:
+    """Return the first part that was asked about or refused, where the summary of a long call does not show it."""
+    parts = decision.get("facets")
+    if not summary.rstrip(")").endswith(("...", "characters")) or not isinstance(parts, list):
+        return ""
+    told = [word(one.get("facet")) for one in parts if isinstance(one, dict) and one.get("decision") != "auto"]
+    return visible_line(next((part for part in told if part and part not in summary), ""), 100)
+
+
+def _reason(decision: LogRecord) -> str:
+    """Return why a rule or a built-in says what it says; of a default nothing, since its name says it."""
+    return "" if decision.get("source") == "default" else visible_line(word(decision.get("reason")), _WHY)
+
+
+def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
+    """Return how a call ended, and behind it why, where nothing else on the line says it: of what failed the first line."""
+    match status:
+        case "ok" | "failed" if outcome.get("exit_code") is not None:
+            where = ", at the terminal" if outcome.get("terminal") is True else ""
+            return f"exit {word(outcome['exit_code'])}{_took(outcome)}{where}{_refused_hosts(outcome)}"
+        case "ok":
+            return f"ok{_changed(outcome)}{_took(outcome)}{_kept(outcome)}"
+        case "failed" | "crashed":
+            first = word(outcome.get("content")).removeprefix("Error: ").partition("\n")[0]
+            return f"{status}{_took(outcome)}: {visible_line(first, _WHY)}" if first else f"{status}{_took(outcome)}"
+        case "denied" | "blocked" if reason:
+            return f"{status}: {reason}"
+        case "not_run":
+            return visible_line(f"n{word(outcome.get('content'))[1:]}", _WHY)
+        case _:
+            return f"{status}{_kept(outcome)}"
+
+
+def _kept(outcome: LogRecord) -> str:
+    """Return where a helper's changes are kept."""
+    path = word(outcome.get("patch_file"))
+    return f"; nothing is applied, its changes are in {visible_line(path, 400)}" if path else ""
+
+
+def _refused_hosts(outcome: LogRecord) -> str:
+    """Return which host a command with network by host was refused, and how many more."""
+    hosts = hosts_of(outcome, allowed=False)
+    more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
+    return f"; refused: {visible_line(hosts[0], 100)}{more}" if hosts else ""
+
+
+def _changed(outcome: LogRecord) -> str:
+    """Return how many lines of a file were added and removed, where its tool says so."""
+    said = word(outcome.get("content")).partition("\n")[0]
+    counts = _COUNTS.fullmatch(said) if word(outcome.get("tool")) in _WRITERS else None
+    return f", {counts[1]}/{counts[2]}" if counts else ""
+
+
+def _took(outcome: LogRecord) -> str:
+    duration = number(outcome, "duration_ms")
+    return f", {duration / 1000:.1f} s" if duration is not None else ""
+
+
+_SAID: Mapping[str, Callable[[LogRecord], Line | None]] = {
+    "error": _error,
+    "places_changed": lambda record: Line(tone=Tone.BAD, text=_places_changed(record)),
+    "places_answered": _places_answered,
+    "hook_answered": _hook_answered,
+    "tools_changed": _tools_changed,
+    "server_asked": _server_asked,
+    "grant": _not_kept,
+    "history_changed": _history_changed,
+    "answer_checked": _answer_checked,
+    "diverged": _diverged,
+    "limit": _limit,
+}

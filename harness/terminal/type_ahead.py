@@ -1,0 +1,426 @@
+"""What a person types while a turn runs: it is read, shown and kept for later, and answers no question."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import select
+import signal
+import sys
+import termios
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from harness.record import Record
+from harness.terminal.escape_sequences import ESC, SHIFT_TAB, EscapeSequences, key_of, pasted_text, typed_text
+from harness.terminal.keys import PASTES, PASTES_NOT, Interrupts, single_keys
+
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+
+MOST_LINES = 100
+"""That wait: each becomes a turn, and nobody means more than that."""
+MOST_CHARACTERS = 100_000
+"""In the lines that wait and the draft together."""
+NEXT_MODE = "/mode next"
+"""The line for Shift-Tab: it waits for the end of the turn, as other lines do."""
+
+
+class Keyed(Enum):
+    """What a key came to, beyond text."""
+
+    STOP = "stop"
+    """Esc, alone."""
+    DROPPED = "dropped"
+    """There is no room for more."""
+
+
+class TypedText(Record):
+    """What waits, as it stands: to be shown."""
+
+    draft: str
+    waiting: int
+    last: str = ""
+    """The line that was finished last, of those that wait."""
+
+
+class Typing:
+    """Lines in the order in which they were finished, and the one that is not. Enter ends a line; Ctrl-J and Alt-Enter put a
+    line end into it; of a paste, everything is text."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._lines: deque[str] = deque()
+        self._size = 0
+        self._draft: list[str] = []
+        self._sequences = EscapeSequences()
+
+    @property
+    def in_escape(self) -> bool:
+        """Whether an Esc came that may be alone or begin a sequence."""
+        return self._sequences.in_escape
+
+    @property
+    def in_paste(self) -> bool:
+        """Whether a paste has begun and not ended."""
+        return self._sequences.pasted is not None
+
+    @property
+    def in_key(self) -> bool:
+        """Whether a key came of which more bytes may follow, or must."""
+        return bool(self._sequences.in_key or self._decoder.getstate()[0])
+
+    @property
+    def draft(self) -> str:
+        """The line that is not finished."""
+        return "".join(self._draft)
+
+    @property
+    def standing(self) -> TypedText:
+        """The draft, with the end of an unfinished paste, and the waiting lines, for display."""
+        draft = self.draft + typed_text((self._sequences.pasted or "")[-MOST_SHOWN:])
+        return TypedText(draft=draft, waiting=len(self._lines), last=self._lines[-1] if self._lines else "")
+
+    def take(self) -> str | None:
+        """Return the oldest line and forget it, or None."""
+        if not self._lines:
+            return None
+        line = self._lines.popleft()
+        self._size -= len(line)
+        return line
+
+    def take_draft(self) -> str:
+        """Return the unfinished line and forget it."""
+        draft = self.draft
+        self._set_draft([])
+        return draft
+
+    def feed(self, raw: bytes) -> list[Keyed]:
+        """Take in what was read, and return what came of it, in order."""
+        came: list[Keyed] = []
+        for unit in self._sequences.feed(self._decoder.decode(raw)):
+            pasted = pasted_text(unit)
+            if pasted is None:
+                self._key(key_of(unit), came)
+            else:
+                self._paste(pasted, came)
+        return came
+
+    def lone_escape(self) -> list[Keyed]:
+        """Take an Esc after which nothing came for what it is."""
+        return [Keyed.STOP] if self._sequences.pause() == ESC else []
+
+    def end_keys(self) -> list[Keyed]:
+        """Take what came for all that there is of it: no key and no paste goes on with what comes next."""
+        came = self.lone_escape()
+        self._paste(self._sequences.end(), came)
+        self._decoder.reset()
+        return came
+
+    def _paste(self, text: str, came: list[Keyed]) -> None:
+        for character in typed_text(text).replace("\r\n", "\n").replace("\r", "\n"):
+            if character in "\n\t" or (character >= " " and character != "\x7f"):
+                self._add(character, came)
+
+    def _key(self, key: str, came: list[Keyed]) -> None:
+        match key:
+            case "\r":
+                self._end_line(came)
+            case "\n" | "\x1b\r" | "\x1b\n":
+                self._add("\n", came)
+            case "\x1b":
+                came.append(Keyed.STOP)
+            case _ if key == SHIFT_TAB:
+                self._queue(NEXT_MODE, came)
+            case "\x7f" | "\x08":
+                self._set_draft(self._draft[:-1])
+            case "\x15":
+                self._set_draft([])
+            case "\x17":
+                self._set_draft(list(_without_last_word(self.draft)))
+            case _ if key == "\t" or key >= " ":
+                self._add(key, came)
+            case _:
+                pass
+
+    def _add(self, character: str, came: list[Keyed]) -> None:
+        if self._size >= MOST_CHARACTERS:
+            came += [] if Keyed.DROPPED in came else [Keyed.DROPPED]
+            return
+        self._draft.append(character)
+        self._size += 1
+
+    def _set_draft(self, draft: list[str]) -> None:
+        self._size += len(draft) - len(self._draft)
+        self._draft = draft
+
+    def _end_line(self, came: list[Keyed]) -> None:
+        line = self.draft
+        if line.strip():
+            self._set_draft([])  # also where there is no room: what stays would run together with the next line
+            self._queue(line, came)
+
+    def _queue(self, line: str, came: list[Keyed]) -> None:
+        if len(self._lines) >= MOST_LINES:
+            came += [] if Keyed.DROPPED in came else [Keyed.DROPPED]
+            return
+        self._size += len(line)
+        self._lines.append(line)
+
+
+def _without_last_word(text: str) -> str:
+    text = text.rstrip()
+    return text[: max(text.rfind(" "), text.rfind("\n")) + 1]
+
+
+BACKGROUND_SECONDS = 0.5
+"""Between two looks whether the terminal is ours again: no signal tells (`bg` and then `fg` in bash sends none)."""
+SWITCH_SECONDS = 0.0005
+"""Between two threads that both have work: with Python's 5 ms, a key waits for several of them while output floods."""
+MOST_BYTES = 4_096
+"""Read at once: what the line discipline holds (termios(3))."""
+MOST_SHOWN = 400
+"""Characters, of what was typed: its end while it is typed, its beginning when it is finished."""
+FULL = f"no room for more than {MOST_LINES} lines or {MOST_CHARACTERS:,} characters: what was typed last was dropped"
+_CC = 6
+"""The place of the special characters in what tcgetattr returns."""
+
+
+class TypeAhead:
+    """Reads keys while it is entered; does nothing where stdin is no terminal.
+
+    `with ahead:` is for the main thread (signals are looked after there), and a thread of its own reads. Signals still
+    come from the terminal (Ctrl-C, Ctrl-Z); Ctrl-Z and `fg` put the terminal back and take it again.
+    """
+
+    escape_seconds = 0.05
+    """What comes within this time after an Esc belongs to it."""
+    paste_seconds = 3.0
+    """A paste that stalls for so long has lost its end, or was none."""
+    longest_paste_seconds = 20.0
+    """The rest of a paste is waited for so long, in all, before somebody gets the terminal who would take it for keys."""
+
+    def __init__(
+        self, stdin_fd: int, *, tell: Callable[[str], None], stop: Callable[[], None], escapes: bool = True
+    ) -> None:
+        """Take the terminal. `escapes` says whether it knows bracketed paste.
+
+        The reading thread calls `tell` with what to show, and `stop` when Esc was pressed.
+        """
+        self._fd = stdin_fd
+        self._tell = tell
+        self._stop = stop
+        self._escapes = escapes
+        self._typing = Typing()
+        self._lock = threading.RLock()
+        self._before: list[Any] | None = None
+        """How the terminal was, while it is not that."""
+        self._reader: threading.Thread | None = None
+        self._wake = -1
+        """A byte written to it makes the thread look anew; its end ends the thread."""
+        self._interval = SWITCH_SECONDS
+        self._on_stop: Any = None
+
+    def __enter__(self) -> Self:
+        """Begin to read."""
+        if os.isatty(self._fd):
+            self._look_after_stops()
+            self._begin()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Put the terminal back as it was; what was typed is kept."""
+        try:
+            self._end()
+        finally:
+            self._give_terminal()
+            self._look_after_no_stops()
+            self._tell("")
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the terminal to a question or another program, as it was: nothing is read, and what was typed is no answer
+        but stays a draft. An Esc that came last is still for the turn."""
+        reads = self._reader is not None
+        try:
+            stops = self._end()
+        finally:
+            self._give_terminal()
+        self._tell("")  # behind the keys of a question it would look like an answer
+        if stops:
+            self._stop()
+        try:
+            yield
+        finally:
+            if reads:
+                self._begin()
+                self._show()
+
+    def take(self) -> str | None:
+        """Return the oldest finished line and forget it; None if there is none."""
+        with self._lock:
+            return self._typing.take()
+
+    def take_draft(self) -> str:
+        """Return what was typed and not finished, and forget it."""
+        with self._lock:
+            return self._typing.take_draft()
+
+    # The terminal
+
+    def _begin(self) -> None:
+        self._take_terminal()
+        self._interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        wake, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        self._reader = threading.Thread(target=self._read, args=(wake,), name="typed-ahead", daemon=True)
+        self._reader.start()
+
+    def _end(self) -> bool:
+        """Let the thread end, with the whole of a key or a paste; return whether an Esc was the last that came.
+
+        An interrupt in between leaves nothing undone that matters.
+        """
+        reader, self._reader = self._reader, None
+        if reader is None:
+            return False
+        wake, self._wake = self._wake, -1
+        os.close(wake)  # its end of file wakes the thread, which closes the other end
+        try:
+            reader.join(self.longest_paste_seconds + self.paste_seconds)
+        finally:
+            sys.setswitchinterval(self._interval)
+        with self._lock:
+            return Keyed.STOP in self._typing.end_keys()
+
+    def _is_ours(self) -> bool:
+        """Say whether we are in the foreground (tcgetpgrp(3)): elsewhere, to read or to set it would stop us. Raises
+        OSError."""
+        return os.tcgetpgrp(self._fd) == os.getpgrp()
+
+    def _take_terminal(self) -> None:
+        """Let keys come one by one and unseen, those that send signals too, but for SIGQUIT: it would end the program with
+        the terminal left as it is now."""
+        try:
+            with self._lock:
+                if not self._is_ours():
+                    return
+                if self._before is None:
+                    self._before = termios.tcgetattr(self._fd)
+                keys = single_keys(self._before, Interrupts.SIGNALS)
+                keys[_CC][termios.VQUIT] = bytes((os.fpathconf(self._fd, "PC_VDISABLE") & 0xFF,))
+                termios.tcsetattr(self._fd, termios.TCSANOW, keys)
+                if self._escapes:
+                    os.write(self._fd, PASTES.encode())
+        except (OSError, termios.error):
+            pass  # the terminal has hung up, or cannot be written to: then pastes come as lines
+
+    def _give_terminal(self) -> None:
+        with self._lock:
+            before, self._before = self._before, None
+            if before is None:
+                return
+            try:
+                termios.tcsetattr(self._fd, termios.TCSANOW, before)
+                if self._escapes:
+                    os.write(self._fd, PASTES_NOT.encode())
+            except (OSError, termios.error):
+                pass
+
+    def _look_after_stops(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._on_stop = signal.signal(signal.SIGTSTP, self._stopped)
+
+    def _look_after_no_stops(self) -> None:
+        if self._on_stop is not None:
+            signal.signal(signal.SIGTSTP, self._on_stop)
+            self._on_stop = None
+
+    def _stopped(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what signal.signal calls
+        """Stop as Ctrl-Z does, with the terminal as it was; go on when the shell says so."""
+        took = self._before is not None
+        self._give_terminal()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._stopped)
+        if took and self._reader is not None:
+            self._take_terminal()  # nothing is shown from here: a write may be under way in this very thread
+            if self._before is None:
+                os.write(self._wake, b"\0")
+
+    # The thread that reads
+
+    def _read(self, wake: int) -> None:
+        try:
+            while self._read_once(wake):
+                pass
+            self._read_rest()
+        except (OSError, ValueError):
+            pass  # the terminal has hung up: SIGHUP tells the program
+        finally:
+            os.close(wake)
+
+    def _read_once(self, wake: int) -> bool:
+        """Wait for keys and take them in; return whether to go on."""
+        if self._before is None and self._is_ours():  # after `bg` and `fg`
+            self._take_terminal()
+        if self._before is None or not self._is_ours():
+            return _goes_on(wake, BACKGROUND_SECONDS)
+        typing = self._typing
+        wait = self.escape_seconds if typing.in_escape else self.paste_seconds if typing.in_paste else None
+        ready, _, _ = select.select([self._fd, wake], [], [], wait)
+        if wake in ready:
+            return _goes_on(wake, 0)
+        if ready and not self._is_ours():
+            return True
+        raw = os.read(self._fd, MOST_BYTES) if ready else b""
+        if ready and not raw:
+            return False
+        with self._lock:
+            came = typing.feed(raw) if ready else typing.end_keys()
+        self._show(full=Keyed.DROPPED in came)
+        if Keyed.STOP in came:
+            self._stop()
+        return True
+
+    def _read_rest(self) -> None:
+        """Read to the end of the paste or the key that has begun: whoever reads next would take its rest for keys."""
+        until = time.monotonic() + self.longest_paste_seconds
+        while (self._typing.in_paste or self._typing.in_key) and time.monotonic() < until:
+            wait = self.paste_seconds if self._typing.in_paste else self.escape_seconds
+            if not select.select([self._fd], [], [], wait)[0] or not self._is_ours():
+                break
+            raw = os.read(self._fd, MOST_BYTES)
+            if not raw:
+                break
+            with self._lock:
+                self._typing.feed(raw)
+
+    def _show(self, *, full: bool = False) -> None:
+        with self._lock:
+            standing = self._typing.standing
+        self._tell(FULL if full else shown(standing))
+
+
+def _goes_on(wake: int, seconds: float) -> bool:
+    """Wait for so long, or until something is to be looked at; return whether to go on."""
+    return not select.select([wake], [], [], seconds)[0] or bool(os.read(wake, MOST_BYTES))
+
+
+def shown(typed: TypedText) -> str:
+    """Return what waits, in one line: what is being typed, or the line that was finished last."""
+    if typed.draft:
+        waiting = f"({typed.waiting} queued) " if typed.waiting else ""
+        return f"{waiting}> {typed.draft[-MOST_SHOWN:]}"
+    if not typed.waiting:
+        return ""
+    more = f" (and {typed.waiting - 1} before)" if typed.waiting > 1 else ""
+    return f"queued{more}: {typed.last[:MOST_SHOWN]}"

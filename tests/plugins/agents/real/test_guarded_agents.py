@@ -1,0 +1,111 @@
+"""The installed agents behind our gate: `harness hook install`, then a scripted model that wants what it may and may not have.
+
+Skipped, and says so, where HARNESS_AGENTS names no folder (see test_agents.py).
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_calls import CODE_MODE, INNER_CODE, SHELL, code_deeds, deeds
+from agent_rig import BEFORE, FOLDER, AgentRig
+from broken_hook import BROKEN, TABLE, guarded, rows_of, runs_broken
+from places import ROOT
+from rows import all_rows
+
+from harness.messages import ToolCall
+from harness.models.scripted import call
+from harness.plugins.agents.commands.agent_starts import PlayedPlace
+from harness.record import replace
+
+pytestmark = [
+    pytest.mark.agents,
+    pytest.mark.skipif(not FOLDER, reason="HARNESS_AGENTS names no folder: no agent is played"),
+]
+WALLED = frozenset(BEFORE) - {"qwen"}
+"""Agents that take another command in the place of the one that they want to run."""
+
+
+def records(rig: AgentRig) -> list[dict[str, Any]]:
+    """Return the records of all logs of this home, each verified; not every agent tells that its session has ended."""
+    done = rig.harness("audit", "verify", "--all")
+    assert done.returncode == 0 or done.stdout.startswith("OPEN: "), done
+    assert not any(line.startswith(("BROKEN", "UNREADABLE")) for line in done.stdout.splitlines()), done
+    logs = sorted((rig.home / ".local/state/harness/sessions").glob("*/*.jsonl"))
+    return [json.loads(line) for log in logs for line in log.read_text().splitlines()]
+
+
+@all_rows("agent", tuple(BEFORE), ids=tuple(BEFORE))
+def test_what_may_run_runs_and_nothing_else(agent: str, tmp_path: Path) -> None:
+    rig = guarded(agent, tmp_path)
+    shell = SHELL[agent]
+    own = deeds(agent, rig.workspace)
+    edits = [own[name] for name in ("read", "edit", "write", "subagent") if name in own]
+    steps: list[tuple[ToolCall, ...]] = [
+        (shell("echo said"),),
+        (shell("cd sub && pwd"),),
+        (shell("git push"),),
+        (shell("touch asked.txt"),),
+        *edits,
+        (shell("echo at"), shell("echo once"), shell("git push --force")),
+        (shell("rm -rf ~"),),
+        (shell("touch after.txt; echo after"),),
+    ]
+    played = rig.play(steps, inner=((shell("echo inner"),), (shell("git push"),)))
+    said = played.results
+    assert "said" in said["call_0-0-0"]
+    assert str(rig.workspace / "sub") in said["call_0-1-0"]
+    assert "nothing is pushed from here" in said["call_0-2-0"]
+    assert "confirm by default" in said["call_0-3-0"]
+    at_once = 4 + len(edits)
+    assert "at" in said[f"call_0-{at_once}-0"]
+    assert "once" in said[f"call_0-{at_once}-1"]
+    assert "nothing is pushed from here" in said[f"call_0-{at_once}-2"]
+    if "subagent" in own:
+        assert "inner" in said["call_1-0-0"]
+        assert "nothing is pushed from here" in said["call_1-1-0"]
+    if "edit" in own:
+        assert (rig.workspace / "f.txt").read_text().startswith("ALPHA")
+    assert sorted(path.name for path in rig.workspace.iterdir() if path.name != ".git") == ["f.txt", "sub"]
+    assert "after" not in said.get(f"call_0-{at_once + 2}-0", "").splitlines()
+    outcomes = [record for record in records(rig) if record["kind"] == "outcome" and record["status"] == "ok"]
+    seen = {record.get("seen_by", "") for record in outcomes}
+    assert ("harness exec" in seen) == (agent in WALLED)
+
+
+def test_what_a_program_of_codex_calls_is_judged_call_by_call(tmp_path: Path) -> None:
+    rig = guarded("codex", tmp_path)
+    own = code_deeds()
+    asked = call("exec", input="text(await tools.exec_command({cmd: 'git push'}))")
+    played = rig.play([own["two"], (asked,), own["subagent"], own["wait"]], inner=INNER_CODE, more=CODE_MODE)
+    assert "one" in played.results["call_0-0-0"]
+    assert "two" in played.results["call_0-0-1"]
+    assert "nothing is pushed from here" in played.results["call_0-1-0"]
+    assert "inner" in played.results["call_1-0-0"]
+
+
+@all_rows("sandbox", ["workspace-write", "read-only"])
+def test_codex_runs_what_may_run_in_its_own_sandbox(sandbox: str) -> None:
+    # Not below the folder for temporary files: there Codex makes no sandbox.
+    with tempfile.TemporaryDirectory(prefix=".codex-", dir=ROOT) as folder:
+        rig = guarded("codex", Path(folder))
+        own = rig.start.arguments
+
+        def arguments(place: PlayedPlace) -> tuple[str, ...]:
+            return tuple(sandbox if word == "danger-full-access" else word for word in own(place))
+
+        rig.start = replace(rig.start, arguments=arguments)
+        played = rig.play([(SHELL["codex"]("echo said"),), (SHELL["codex"]("git push"),)])
+        assert "said" in played.results["call_0-0-0"]
+        assert "nothing is pushed from here" in played.results["call_0-1-0"]
+        outcomes = [record["seen_by"] for record in records(rig) if record["kind"] == "outcome" and "seen_by" in record]
+        assert outcomes == ["codex"]
+
+
+@all_rows("agent, fault", [(agent, fault) for agent in BEFORE for fault in BROKEN])
+def test_what_runs_where_our_hook_is_broken(agent: str, fault: str, tmp_path: Path) -> None:
+    assert runs_broken(agent, fault, tmp_path) == (fault in rows_of(TABLE)[agent])

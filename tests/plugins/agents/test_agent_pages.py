@@ -1,0 +1,50 @@
+"""The pages of docs/agents/ and the two tables of what was played: each is of the agents and ways that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from agent_pages import FAILS, FOLDER, MOST_WORDS, PLAIN, page, words
+from broken_hook import BROKEN, TABLE, rows_of
+from places import ROOT
+from rows import all_rows
+
+from harness.plugins.agents.guarded_agent import AGENTS
+
+
+@all_rows("name", tuple(AGENTS), ids=tuple(AGENTS))
+def test_a_page_is_what_the_script_writes(name: str) -> None:
+    assert (FOLDER / f"{name}.md").read_text() == page(name), "run tests/plugins/agents/real/write_pages.py"
+    assert words(page(name)) <= MOST_WORDS
+
+
+def test_there_is_a_page_for_each_agent_and_no_other() -> None:
+    assert {path.stem for path in FOLDER.iterdir()} == set(AGENTS)
+
+
+def test_what_was_played_is_of_these_agents_and_ways() -> None:
+    plain, ours = rows_of(PLAIN), rows_of(TABLE)
+    # A plugin is no hook that could fail by an exit code.
+    assert set(plain) == {*AGENTS, "claude with onFailure"} - {"opencode"}
+    assert set().union(*plain.values()) <= {"silent", *FAILS}
+    assert set(ours) == set(AGENTS)
+    assert set().union(*ours.values()) <= set(BROKEN) <= set(FAILS)
+
+
+@all_rows(
+    "told, ways",
+    [
+        ("exits with 1, is killed", ["exit 1", "killed"]),
+        ("exits with 3, is gone", ["exit 3", "no program"]),
+        ("refuses without a word", ["refuses without a word"]),
+        ("answers half", ["no JSON"]),
+        ("is late", ["too slow"]),
+    ],
+)
+def test_the_security_page_names_the_agents_that_run_a_call_whose_hook_fails(told: str, ways: list[str]) -> None:
+    plain = rows_of(PLAIN)
+    rows = re.findall(r"^\| (.*?) \| (.*?) \|", Path(ROOT, "SECURITY.md").read_text(), re.MULTILINE)
+    (named,) = (agents for failure, agents in rows if failure == told)
+    for way in ways:
+        assert {name for name in AGENTS if way in plain.get(name, ())} == set(named.lower().split(", "))

@@ -1,0 +1,511 @@
+"""`harness exec` as a process: by which ticket what runs, behind which walls, and that all passes through as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hook_process import Hooked, exec_words, finished
+from places import shell_word
+from program import Done, Program, made_program
+from rows import all_rows
+
+from harness.plugins.agents.confined_run import NOT_STARTED
+from harness.plugins.agents.tickets import ASKED_SECONDS
+from harness.process.start import find_bash
+from harness.sandbox import enforces, probe
+
+pytestmark = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine commands")
+
+BASH = f"{find_bash(())} --noprofile --norc"
+WAITS = 'echo ready; read -r line; echo "got $line"'
+"""A command that goes on when it is told to."""
+
+
+def new_hooked(tmp_path: Path) -> Iterator[Hooked]:
+    for program in made_program(tmp_path):
+        yield Hooked(program)
+
+
+@pytest.fixture
+def hooked(program: Program) -> Hooked:
+    return Hooked(program)
+
+
+def ticket_of(hooked: Hooked, words: list[str]) -> Path:
+    """Return the file of the ticket that these words name."""
+    return hooked.session / "tickets" / words[2].rpartition(".")[2]
+
+
+def is_not_run(done: Done) -> bool:
+    return done.code == NOT_STARTED and done.out == "" and "not run" in done.err
+
+
+def in_a_shell(hooked: Hooked, line: str, **options: Any) -> Done:
+    """Run a line as the agent's own shell does."""
+    given: dict[str, Any] = {"cwd": hooked.workspace, "env": hooked.environment, **options}
+    done = subprocess.run(["/bin/bash", "-c", line], capture_output=True, check=False, **given)
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+# --- what ends how -----------------------------------------------------------------------------------------------------
+
+
+@all_rows(
+    "command,code",
+    [
+        *((f"exit {code}", code) for code in (0, 1, 2, 7, 77, 125, 126, 127, 128, 130, 137, 254, 255)),
+        ("kill -9 $$", 137),
+        ("kill $$", 143),
+        ("kill -SEGV $$", 139),
+        ("kill -INT $$", 130),
+        ("true", 0),
+        ("false", 1),
+        ("no-such-program", 127),
+        ("cat nowhere", 1),
+        ("echo (", 2),
+    ],
+)
+def test_the_end_of_a_command_is_ours(command: str, code: int, hooked: Hooked) -> None:
+    done = hooked.run(command, use_id=command)
+    assert done.code == code, done
+    number = max(hooked.outcomes())
+    assert hooked.outcomes()[number] == ("ok" if code == 0 else "failed", code)
+
+
+def test_an_outcome_that_we_saw_is_not_told_a_second_time_by_the_agent(hooked: Hooked) -> None:
+    words = hooked.words("ls")
+    hooked.exec(words)
+    line = shlex.join(["harness", *words])
+    hooked.hook(hooked.event("PostToolUse", command=line, tool_response={"stdout": "other"}))
+    outcomes = [record for record in hooked.records() if record["kind"] == "outcome"]
+    assert [(one["seen_by"], one["exit_code"]) for one in outcomes] == [("harness exec", 0)]
+
+
+def test_what_an_asked_command_does_is_begun_in_the_log_before_it_runs(hooked: Hooked) -> None:
+    done = hooked.run("touch made")
+    assert (done.code, (hooked.workspace / "made").exists()) == (0, True)
+    kinds = [record["kind"] for record in hooked.records()]
+    assert kinds[-5:] == ["decision", "approval_asked", "approval_answered", "intent", "outcome"]
+
+
+# --- tickets -----------------------------------------------------------------------------------------------------------
+
+Spoiling = Callable[[Hooked, list[str]], list[str] | None]
+
+
+def _edited(**fields: object) -> Spoiling:
+    def spoil(hooked: Hooked, words: list[str]) -> None:
+        path = ticket_of(hooked, words)
+        path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+    return spoil
+
+
+def _text(text: str) -> Spoiling:
+    def spoil(hooked: Hooked, words: list[str]) -> None:
+        ticket_of(hooked, words).write_text(text)
+
+    return spoil
+
+
+def _named(form: str) -> Spoiling:
+    return lambda hooked, words: [words[0], words[1], form.format(words[2]), *words[3:]]
+
+
+def _old(hooked: Hooked, words: list[str]) -> None:
+    path = ticket_of(hooked, words)
+    held = json.loads(path.read_text())
+    path.write_text(json.dumps({**held, "made": held["made"] - ASKED_SECONDS - 1}))
+
+
+def _from_the_future(hooked: Hooked, words: list[str]) -> None:
+    path = ticket_of(hooked, words)
+    held = json.loads(path.read_text())
+    path.write_text(json.dumps({**held, "made": held["made"] + 1e6}))
+
+
+def _used(hooked: Hooked, words: list[str]) -> None:
+    assert hooked.exec(words).code == 0
+    (hooked.workspace / "made").unlink()
+
+
+def _blocked(hooked: Hooked, words: list[str]) -> None:
+    hooked.hook(hooked.event(command="rm -rf /", use_id="c2"))
+
+
+def _ended(hooked: Hooked, words: list[str]) -> None:
+    hooked.hook(hooked.event("SessionEnd"))
+
+
+def _lock_is_a_folder(hooked: Hooked, words: list[str]) -> None:
+    (hooked.session / "lock").unlink()
+    (hooked.session / "lock").mkdir()
+
+
+def _log_is_gone(hooked: Hooked, words: list[str]) -> None:
+    (path,) = hooked.program.logs()
+    path.unlink()
+
+
+def _session_is_broken(hooked: Hooked, words: list[str]) -> None:
+    (hooked.session / "session.json").write_text("{")
+
+
+def _session_is_gone(hooked: Hooked, words: list[str]) -> None:
+    (hooked.session / "session.json").unlink()
+
+
+def _ticket_is_a_folder(hooked: Hooked, words: list[str]) -> None:
+    path = ticket_of(hooked, words)
+    path.unlink()
+    path.mkdir()
+
+
+@all_rows(
+    "spoil",
+    {
+        "used": _used,
+        "too old": _old,
+        "from the future": _from_the_future,
+        "unknown": lambda _, words: [*words[:2], f"{words[2].rpartition('.')[0]}.{'0' * 16}", *words[3:]],
+        "of no session": _named("claude-0.{0}"),
+        "without a session": lambda _, words: [*words[:2], words[2].rpartition(".")[2], *words[3:]],
+        "a path": _named("../agents/{0}"),
+        "above": lambda _, words: [*words[:2], f"...{words[2].rpartition('.')[2]}", *words[3:]],
+        "another case": lambda _, words: [*words[:2], words[2].upper(), *words[3:]],
+        "empty": lambda _, words: [*words[:2], "", *words[3:]],
+        "another command": lambda _, words: [*words[:4], "touch other"],
+        "a command with a blank behind": lambda _, words: [*words[:4], f"{words[4]} "],
+        "several words": lambda _, words: [*words[:4], "touch", "made"],
+        "no command": lambda _, words: words[:4],
+        "no words": lambda _, words: words[:1],
+        "another command in the ticket": _edited(command="touch other"),
+        "another folder in the ticket": _edited(cwd="/"),
+        "more in the ticket": _edited(more=1),
+        "walls that are none": _edited(walls=None),
+        "walls with more": _edited(walls={"write": [], "more": 1}),
+        "a call that is not open": _edited(call=7),
+        "a time that is none": _edited(good_seconds="long"),
+        "no text": _text(""),
+        "cut": _text('{"command": '),
+        "a list": _text("[]"),
+        "a folder": _ticket_is_a_folder,
+        "blocked meanwhile": _blocked,
+        "ended meanwhile": _ended,
+        "no lock": _lock_is_a_folder,
+        "no log": _log_is_gone,
+        "a broken session": _session_is_broken,
+        "no session any more": _session_is_gone,
+    },
+    anew={"hooked": new_hooked},
+)
+def test_without_a_good_ticket_nothing_runs(hooked: Hooked, spoil: Spoiling) -> None:
+    words = hooked.words("touch made")
+    words = spoil(hooked, words) or words
+    done = hooked.exec(words)
+    assert is_not_run(done), done
+    assert not [*hooked.workspace.glob("made"), *hooked.workspace.glob("other")]
+
+
+def test_a_ticket_is_for_the_folder_in_which_it_was_judged(hooked: Hooked) -> None:
+    (hooked.workspace / "sub").mkdir()
+    done = hooked.exec(hooked.words("touch made"), cwd=hooked.workspace / "sub")
+    assert is_not_run(done), done
+    (hooked.workspace / "link").symlink_to("sub")
+    words = hooked.words("touch made", "c2", cwd=str(hooked.workspace / "link"))
+    assert hooked.exec(words, cwd=hooked.workspace / "sub").code == 0
+    assert (hooked.workspace / "sub" / "made").exists()
+
+
+def test_of_two_at_once_one_runs(hooked: Hooked) -> None:
+    for number in range(5):
+        words = hooked.words("echo ran >> made", f"c{number}")
+        both = [finished(process) for process in [hooked.program.start(*words), hooked.program.start(*words)]]
+        assert sorted(done.code for done in both) == [0, NOT_STARTED]
+    assert (hooked.workspace / "made").read_text() == "ran\n" * 5
+
+
+def test_a_disk_that_is_full_runs_nothing_that_was_asked_about(hooked: Hooked) -> None:
+    words = hooked.words("touch made")
+    done = hooked.exec(words, file_size=500)
+    assert is_not_run(done), done
+    assert not (hooked.workspace / "made").exists()
+
+
+def test_a_command_that_ran_ends_as_it_ended_though_it_cannot_be_recorded(hooked: Hooked) -> None:
+    process = hooked.program.start(*hooked.words(f"{WAITS}; exit 5"), stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    _lock_is_a_folder(hooked, [])
+    done = finished(process, b"go\n")
+    assert (done.code, done.out) == (5, "got go\n")
+    assert "recorded" in done.err
+    assert hooked.outcomes() == {}
+
+
+# --- what passes through -------------------------------------------------------------------------------------------------
+
+
+def test_bytes_pass_through_both_ways(hooked: Hooked) -> None:
+    data = bytes(range(256)) * 4000
+    process = hooked.program.start(*hooked.words("tee /dev/stderr"), stdin=subprocess.PIPE)
+    out, err = process.communicate(data, timeout=300)
+    assert (out == data, err == data, process.returncode) == (True, True, 0)
+
+
+@all_rows(
+    "command",
+    [
+        "echo /proc/self/fd/*",
+        "pwd",
+        "echo $0 $# $- $SHLVL",
+        "echo $GIVEN",
+        "umask",
+        "ulimit -n",
+        "trap",
+        "alias; declare -F",
+        "yes | head -n 1; echo ${PIPESTATUS[0]}",
+        "type ls",
+        "kill -l 13; sh -c 'trap' ",
+        "printf '%s\\n' \"$PATH\"",
+    ],
+)
+def test_a_command_finds_what_it_would_find_in_the_agents_shell(command: str, hooked: Hooked) -> None:
+    hooked.environment["GIVEN"] = "given"
+    words = hooked.words(command, command)
+    done = in_a_shell(hooked, f"exec {shlex.join(hooked.program.command(*words))}")
+    bare = in_a_shell(hooked, f"exec {BASH} -c -- {shlex.quote(command)}")
+    assert done == bare
+
+
+@all_rows("streams", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-", "</dev/zero", ">/dev/full"])
+def test_closed_and_odd_streams_are_the_commands_own(streams: str, hooked: Hooked) -> None:
+    command = "head -c 3 | od; echo out; echo err >&2; ls -l /proc/self/fd > /dev/null"
+    words = hooked.words(command, streams)
+    done = in_a_shell(hooked, f"exec {shlex.join(hooked.program.command(*words))} {streams}")
+    bare = in_a_shell(hooked, f"exec {BASH} -c -- {shlex.quote(command)} {streams}")
+    assert done == bare
+    hooked.records()
+
+
+def test_a_terminal_stays_one(hooked: Hooked) -> None:
+    words = hooked.words('test -t 0 && test -t 1 && test -t 2 && echo all; read -r line; echo "got $line"')
+    outer, inner = os.openpty()
+    process = hooked.program.start(*words, stdin=inner, stdout=inner, stderr=inner)
+    os.close(inner)
+    os.write(outer, b"typed\n")
+    seen = b""
+    try:
+        while data := os.read(outer, 65_536):
+            seen += data
+    except OSError:  # Linux reports the closed other side as an error
+        pass
+    os.close(outer)
+    assert process.wait(timeout=300) == 0
+    assert b"all\r\n" in seen
+    assert b"got typed\r\n" in seen
+
+
+@all_rows(
+    "name,value",
+    {
+        "BASH_ENV": ("BASH_ENV", "{file}"),
+        "ENV": ("ENV", "{file}"),
+        "a function": ("BASH_FUNC_ls%%", "() {{ echo evil; }}"),
+        "a function for a builtin": ("BASH_FUNC_echo%%", "() {{ builtin echo evil; }}"),
+        "an old function": ("BASH_FUNC_ls()", "() {{ echo evil; }}"),
+        "options": ("SHELLOPTS", "xtrace"),
+        "options of bash": ("BASHOPTS", "extglob:nullglob"),
+        "a prompt of xtrace": ("PS4", "$(echo evil >&2)"),
+        "POSIX": ("POSIXLY_CORRECT", "1"),
+        "words": ("IFS", "l"),
+        "folders of cd": ("CDPATH", "/"),
+        "names that are passed over": ("GLOBIGNORE", "*"),
+        "the command before a prompt": ("PROMPT_COMMAND", "echo evil"),
+        "other characters": ("LC_ALL", "xx_YY.GBK"),
+        "another order": ("LC_COLLATE", "xx_YY.UTF-8"),
+    },
+    anew={"hooked": new_hooked},
+)
+def test_nothing_of_the_environment_changes_what_bash_makes_of_a_command(
+    hooked: Hooked, name: str, value: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "evil"
+    file.write_text("echo evil\n")
+    command = 'cd .git 2>/dev/null; cd ..; ls f*; echo a:b; x="l l"; echo $x; set +o | grep -c xtrace'
+    plain = hooked.run(command, "plain")
+    done = hooked.exec(hooked.words(command), env={**hooked.environment, name: value.format(file=file)})
+    assert done == plain
+    assert "evil" not in f"{done.out}{done.err}"
+
+
+def test_a_signal_to_us_reaches_the_command(hooked: Hooked) -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        name = signal.Signals(number).name[3:]
+        command = f"trap 'kill $!; echo caught; exit 7' {name}; sleep 1000 & echo ready; wait"
+        process = hooked.program.start(*hooked.words(command, name))
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(number)
+        done = finished(process)
+        assert (done.code, done.out) == (7, "caught\n")
+    assert hooked.outcomes() == dict.fromkeys((1, 2, 3), ("failed", 7))
+
+
+def test_a_signal_that_kills_the_command_is_its_end(hooked: Hooked) -> None:
+    process = hooked.program.start(*hooked.words("echo ready; exec sleep 1000"))
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert finished(process).code == 143
+    assert hooked.outcomes() == {1: ("failed", 143)}
+
+
+def test_a_command_ends_with_us(hooked: Hooked) -> None:
+    process = hooked.program.start(*hooked.words("echo $$; exec sleep 1000"))
+    assert process.stdout is not None
+    number = int(process.stdout.readline())
+    process.send_signal(signal.SIGKILL)
+    finished(process)
+    while _is_running(number):
+        os.sched_yield()
+    # Its effect is not known, and another ticket is as good as before.
+    assert hooked.outcomes() == {}
+    assert hooked.run("true", "c2").code == 0
+
+
+def test_what_a_command_leaves_behind_is_left_as_by_the_agents_shell(hooked: Hooked) -> None:
+    done = hooked.run("sleep 1000 > /dev/null 2>&1 < /dev/null & echo $!")
+    assert done.code == 0
+    assert _is_running(int(done.out))
+    os.kill(int(done.out), signal.SIGKILL)
+
+
+def _is_running(number: int) -> bool:
+    try:
+        text = Path(f"/proc/{number}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] != "Z"
+
+
+# --- walls -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impostor(hooked: Hooked, tmp_path: Path) -> Callable[[str], None]:
+    """Put another program in the place of `ls`: what the policy takes for a look does something else."""
+
+    def put(body: str) -> None:
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        (folder / "ls").write_text(f"#!/bin/bash\n{body}\n")
+        (folder / "ls").chmod(0o755)
+        hooked.environment["PATH"] = f"{folder}:{hooked.environment['PATH']}"
+
+    return put
+
+
+def test_what_only_looks_writes_nothing(hooked: Hooked, impostor: Callable[[str], None], tmp_path: Path) -> None:
+    impostor(
+        f"echo x > made; echo x >> f.txt; echo x > {shell_word(tmp_path)}/outside; rm f.txt; mkdir folder; echo done"
+    )
+    done = hooked.run("ls")
+    assert (done.code, done.out) == (0, "done\n")
+    assert (hooked.workspace / "f.txt").read_text() == "alpha\n"
+    assert not [*hooked.workspace.glob("made"), *hooked.workspace.glob("folder"), *tmp_path.glob("outside")]
+
+
+def test_what_only_looks_reaches_nobody(hooked: Hooked, impostor: Callable[[str], None]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        impostor(f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo reached || echo not")
+        done = hooked.run("ls")
+    assert (done.code, done.out) == (0, "not\n")
+
+
+def test_no_command_reads_or_writes_what_is_ours(hooked: Hooked) -> None:
+    state = hooked.program.state / "harness"
+    hooked.hook(hooked.event(use_id="c0"))
+    (log,) = hooked.program.logs()
+    done = hooked.run(f"python3 -c 'import os, sys; sys.stdout.write(open(\"{log}\").read())'")
+    assert (done.code, done.out) == (1, "")
+    done = hooked.run(f'python3 -c \'open("{state}/made", "w")\'', "c2")
+    assert (done.code, (state / "made").exists()) == (1, False)
+
+
+def test_a_command_that_may_write_has_a_folder_for_temporary_files_which_goes_with_it(hooked: Hooked) -> None:
+    done = hooked.run('test -d "$TMPDIR" && touch "$TMPDIR/x" && echo "$TMPDIR"; touch made')
+    assert done.code == 0, done
+    assert done.out.strip()
+    assert not os.path.exists(done.out.strip())
+
+
+# --- the folder that a command goes to -------------------------------------------------------------------------------------
+
+
+def _line(hooked: Hooked, command: str, use_id: str) -> str:
+    done = hooked.hook(hooked.event(command=command, use_id=use_id))
+    assert exec_words(done)
+    return str(json.loads(done.out)["hookSpecificOutput"]["updatedInput"]["command"])
+
+
+@all_rows(
+    "command",
+    [
+        "cd sub",
+        "cd sub && true",
+        "cd sub; false",
+        "cd nowhere",
+        "cd nowhere; true",
+        "(cd sub)",
+        "cd sub/deeper && cd ..",
+        "pushd sub > /dev/null",
+        "cd 'with space'",
+        "cd $'new\\nline'",
+        "cd link",
+        "cd /",
+        "cd sub; exit 4",
+        "bash -c 'cd sub'",
+        "cd sub; rmdir ../gone; cd ../gone",
+        "echo cd sub",
+    ],
+)
+def test_the_folder_that_a_command_goes_to_is_kept_as_without_us(command: str, hooked: Hooked) -> None:
+    for name in ("sub/deeper", "with space", "new\nline", "gone"):
+        (hooked.workspace / name).mkdir(parents=True, exist_ok=True)
+    if not (hooked.workspace / "link").is_symlink():
+        (hooked.workspace / "link").symlink_to("sub")
+    # As Claude Code keeps it: `pwd -P` behind a command that ended well.
+    form = "eval {} && pwd -P > {}"
+    told = hooked.workspace.parent / "told"
+    seen = []
+    for line in (_line(hooked, command, command), command):
+        told.unlink(missing_ok=True)
+        (hooked.workspace / "gone").mkdir(exist_ok=True)
+        done = in_a_shell(hooked, form.format(shell_word(line), shell_word(told)))
+        quiet = re.sub(r"(?m)^.*(?:line \d+: |\bKilled\b).*\n?", "", done.err)  # bash names itself and the line
+        seen.append((done.code, done.out, quiet, told.read_text() if told.exists() else ""))
+    assert seen[0] == seen[1]
+
+
+def test_a_program_of_the_workspace_does_not_take_our_place(hooked: Hooked) -> None:
+    """Where the program is started as a module, Python looks for it in the current folder first."""
+    for name in ("harness//__init__.py", "json.py", "signal.py"):
+        path = hooked.workspace / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("import os\nos._exit(99)\n")
+    line = _line(hooked, "echo ours", "c1")
+    shutil.rmtree(hooked.workspace / "__pycache__", ignore_errors=True)
+    done = in_a_shell(hooked, line)
+    assert (done.code, done.out) == (0, "ours\n")

@@ -1,0 +1,444 @@
+"""What a hook answers to the calls of an agent, and what stands in the log then."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hook_scene import UNBOUND, HookScene, word_of
+from judged_world import Row, hostile, made_with_secrets
+from rows import all_rows
+
+from harness.actions import Action
+from harness.files.undo import Result as UndoResult
+from harness.files.undo import Undoable, Unrestorable, changes_to_undo, restore
+from harness.files.workspace import Workspace
+from harness.gate.approval import Answer, Approval, ScriptedAnswers, deny_all
+from harness.gate.records import Advice
+from harness.log.action_log import ActionLog
+from harness.log.reader import read_log
+from harness.plugins.agents.event import EventError
+from harness.plugins.agents.guarded_agent import HookAnswer
+from harness.policy.loader import load_policy
+from harness.policy.session_grants import GrantScope
+from harness.policy.verdict import Verdict
+from harness.record import replace
+from harness.sandbox import enforces, probe
+from harness.session.asked_call import AskedCall
+from policies import AUTO
+
+CONFINES = enforces(probe())
+ROWS = [
+    [part.strip() for part in f"{line} ".split(" | ")]
+    for line in Path(__file__).with_name("judged.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+BEGIN = b'{"session_id": "S", "hook_event_name": "PreToolUse", "cwd": "/", '
+
+
+def _scene(folder: Path, **named: object) -> HookScene:
+    scene = HookScene(folder, load_policy("default"), **named)  # type: ignore[arg-type]
+    (scene.workspace / ".git").mkdir()
+    (scene.workspace / "sub").mkdir()
+    (scene.workspace / "f.txt").write_text("alpha\n")
+    (scene.workspace / ".env").write_text("X=1\n")
+    (scene.workspace / "link").symlink_to(".")
+    return scene
+
+
+@all_rows("agent,tool,arguments,word,reason", ROWS, ids=lambda row: " ".join(row[:3]))
+def test_each_call_gets_the_answer_of_its_row(
+    agent: str, tool: str, arguments: str, word: str, reason: str, tmp_path: Path
+) -> None:
+    scene = _scene(tmp_path, agent=agent)
+    written = arguments.replace('"/w', f'"{scene.workspace}').replace('"~', f'"{tmp_path}')
+    reply = scene.event("PreToolUse", tool, json.loads(written), permission_mode="bypassPermissions")
+    rewritten = "exec --ticket" in reply.stdout
+    held = tool == "Bash" and "unconfined" not in reason and word in ("run", "ask") and reason != "Bash"
+    runs = "allow" if CONFINES or agent == "claude" else "silence"
+    assert (word_of(reply), rewritten) == (runs if word == "run" else word, held and CONFINES)
+    assert reason in f"{reply.stdout}{reply.stderr}"
+    kinds = [str(record["kind"]) for record in scene.records()]
+    assert kinds[:2] == ["session_started", "call_proposed"]
+    assert {"allow": "intent", "silence": "intent", "run": "intent", "ask": "approval_asked"}.get(
+        word, "outcome"
+    ) in kinds[-2:]
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, HookScene]:
+    """One scene for each policy of the table, all of the same repository."""
+    world = made_with_secrets(tmp_path_factory.mktemp("home"))
+    root = Path(world.workspace.root)
+    return {
+        name: HookScene(tmp_path_factory.mktemp(name), policy, workspace=root, home=world.workspace.home)
+        for name, policy in world.policies.items()
+    }
+
+
+@all_rows("row", hostile(), ids=lambda row: f"{row.policy} {row.command}")
+def test_no_hostile_command_is_judged_more_laxly_than_by_the_gate_itself(
+    row: Row, scenes: dict[str, HookScene]
+) -> None:
+    scene = scenes[row.policy]
+    reply = scene.event("PreToolUse", "Bash", {"command": row.command}, session_id=str(row.line))
+    if ["allow", "ask", "deny", "block"].index(word_of(reply)) < row.decision.value:
+        log = max(scene.logs.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        made = next(record for record in read_log(str(log)) if record["kind"] == "decision")
+        effects = made["effects"]
+        assert isinstance(effects, dict)
+        assert (bool(effects.get("left_out")), effects["enforcement"]) == (True, "required")  # by a ticket, hidden
+
+
+def test_what_an_agent_says_of_an_outcome_is_logged_as_its_claim(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    edit = {"file_path": str(scene.workspace / "f.txt"), "old_string": "alpha", "new_string": "beta"}
+    assert word_of(scene.event("PreToolUse", "Edit", edit)) == "ask"
+    (scene.workspace / "f.txt").write_text("beta\n")
+    assert scene.event("PostToolUse", "Edit", edit, tool_response={"filePath": "f.txt"}) == HookAnswer()
+    outcome = scene.records()[-1]
+    assert (outcome["status"], outcome["seen_by"]) == ("ok", "claude")
+    assert outcome["changed_path"] == str(scene.workspace / "f.txt")
+    kinds = [record["kind"] for record in scene.records()]
+    assert kinds[-4:] == ["approval_asked", "approval_answered", "intent", "outcome"]
+    assert scene.parts.images.get(str(outcome["before_sha256"])) == b"alpha\n"
+
+
+def test_a_yes_at_the_agent_took_as_long_as_it_went_unseen(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    edit = {"file_path": str(scene.workspace / "f.txt"), "old_string": "alpha", "new_string": "beta"}
+    asked = scene.event("PreToolUse", "Edit", edit)
+    assert "(default for edit_file (default.toml:" in asked.stdout
+    (state,) = tmp_path.glob("agents/*/session.json")
+    held = json.loads(state.read_text())
+    held["open"][0]["asked_ns"] -= 16 * 10**9
+    state.write_text(json.dumps(held))
+    scene.event("PostToolUse", "Edit", edit, tool_response={})
+    (answered,) = (record for record in scene.records() if record["kind"] == "approval_answered")
+    assert isinstance(answered["seconds"], float)
+    assert answered["seconds"] >= 16
+
+
+@all_rows("answer,told", [("n", False), ("nobody", True)])
+def test_a_rule_that_would_allow_the_call_is_named_where_nobody_was_asked_and_not_behind_a_no(
+    answer: str, told: bool, tmp_path: Path
+) -> None:
+    approver = deny_all if answer == "nobody" else ScriptedAnswers([answer])
+    scene = _scene(tmp_path, agent="codex", approver=approver, advise=lambda *_: Advice(toml="[[rule]]"))
+    reply = scene.event("PreToolUse", "Bash", {"command": "touch x"})
+    assert (word_of(reply), "[[rule]]" in reply.stderr) == ("deny", told)
+
+
+@all_rows(
+    "tool,arguments,made,back",
+    [
+        ("Edit", {"old_string": "alpha", "new_string": "beta"}, "beta\n", "alpha\n"),
+        ("Edit", {"old_string": "alpha", "new_string": "beta"}, "something else\n", "alpha\n"),
+        ("Write", {"content": "new\n"}, "new\n", "alpha\n"),
+        ("Write", {"content": "new\n", "file_path": "made.txt"}, "new\n", None),
+    ],
+    ids=["edit", "edit that came out otherwise", "write", "new file"],
+)
+def test_what_an_agent_changed_can_be_undone(
+    tool: str, arguments: dict[str, str], made: str, back: str | None, tmp_path: Path
+) -> None:
+    scene = _scene(tmp_path)
+    path = scene.workspace / arguments.get("file_path", "f.txt")
+    call = {**arguments, "file_path": str(path)}
+    scene.event("PreToolUse", tool, call)
+    path.write_text(made)
+    scene.event("PostToolUse", tool, call, tool_response={})
+    records = scene.records()
+    (step,) = changes_to_undo(records, str(records[0]["session"]))
+    assert isinstance(step, Undoable)
+    undone = restore(step, Workspace(str(scene.workspace)), scene.parts.images)
+    assert undone.result is (UndoResult.REMOVED if back is None else UndoResult.RESTORED), undone.detail
+    assert (path.read_text() if path.exists() else None) == back
+
+
+def test_of_two_edits_that_were_judged_at_once_the_last_is_undone_alone(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    path = scene.workspace / "f.txt"
+    path.write_text("alpha\nbeta\n")
+    edits = [{"file_path": str(path), "old_string": old, "new_string": old.upper()} for old in ("alpha", "beta")]
+    for edit in edits:
+        scene.event("PreToolUse", "Edit", edit, edit["old_string"])
+    for edit in edits:
+        path.write_text(path.read_text().replace(edit["old_string"], edit["new_string"]))
+        scene.event("PostToolUse", "Edit", edit, edit["old_string"], tool_response={})
+    records = scene.records()
+    for step, left in zip(
+        changes_to_undo(records, str(records[0]["session"])), ("ALPHA\nbeta\n", "alpha\nbeta\n"), strict=True
+    ):
+        assert isinstance(step, Undoable)
+        assert restore(step, Workspace(str(scene.workspace)), scene.parts.images).result is UndoResult.RESTORED
+        assert path.read_text() == left
+
+
+@all_rows(
+    "agent,tool,arguments,told",
+    {
+        "text that is not there": (
+            "claude",
+            "Edit",
+            {"file_path": "f.txt", "old_string": "Alpha", "new_string": "b"},
+            True,
+        ),
+        "no outcome": (
+            "codex",
+            "Bash",
+            {"command": "apply_patch <<'E'\n*** Begin Patch\n*** Delete File: f.txt\n*** End Patch\nE"},
+            False,
+        ),
+    },
+)
+def test_a_change_that_could_not_be_foretold_is_told_when_others_are_undone(
+    agent: str, tool: str, arguments: dict[str, str], told: bool, tmp_path: Path
+) -> None:
+    scene = _scene(tmp_path, agent=agent, approver=ScriptedAnswers(["y"]))
+    scene.event("PreToolUse", tool, arguments)
+    if told:
+        scene.event("PostToolUse", tool, arguments, tool_response={})
+    records = scene.records()
+    (step,) = changes_to_undo(records, str(records[0]["session"]))
+    assert isinstance(step, Unrestorable)
+    assert (step.what, step.is_command) == (str(scene.workspace / "f.txt"), False)
+
+
+@all_rows(
+    "lines,held",
+    [
+        ([UNBOUND], True),
+        ([], False),
+        ([UNBOUND, {"type": "turn_context", "payload": {"sandbox_policy": {"type": "workspace-write"}}}], False),
+        ([{"type": "turn_context", "payload": {"sandbox_policy": {"type": "read-only"}}}, UNBOUND], True),
+        ([UNBOUND, {"type": "turn_context", "payload": {}}], False),
+        ([UNBOUND, {"type": "message", "text": json.dumps({"type": "turn_context"})}], True),
+    ],
+    ids=["off", "nothing told", "on since", "off since", "not understood", "only words"],
+)
+def test_a_command_of_codex_gets_our_walls_only_where_it_has_none_of_its_own(
+    lines: list[object], held: bool, tmp_path: Path
+) -> None:
+    scene = _scene(tmp_path, agent="codex")
+    scene.transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    reply = scene.event("PreToolUse", "Bash", {"command": "ls"}, permission_mode="bypassPermissions")
+    assert (reply.code, "exec --ticket" in reply.stdout) == (0, held and CONFINES)
+    # What mktemp makes lies in a private folder only behind our walls.
+    reply = scene.event("PreToolUse", "Bash", {"command": "mktemp"}, permission_mode="bypassPermissions")
+    assert ("outside the workspace" in f"{reply.stdout}{reply.stderr}") == (not held or not CONFINES)
+
+
+PATCH = """*** Begin Patch
+*** Update File: f.txt
+@@
+-alpha
++beta
+*** Add File: made.txt
++new
+*** Add File: {third}
++x
+*** End Patch
+"""
+
+
+def test_each_file_of_a_patch_is_a_call_of_its_own_that_can_be_undone(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, AUTO.encode(), agent="codex")
+    (scene.workspace / "f.txt").write_text("alpha\n")
+    call = {"command": PATCH.format(third="sub/x.txt")}
+    assert scene.event("PreToolUse", "apply_patch", call) == HookAnswer()
+    (scene.workspace / "sub").mkdir()
+    for name, content in (("f.txt", "beta\n"), ("made.txt", "new\n"), ("sub/x.txt", "x\n")):
+        (scene.workspace / name).write_text(content)
+    scene.event("PostToolUse", "apply_patch", call, tool_response="Success.")
+    records = scene.records()
+    steps = changes_to_undo(records, str(records[0]["session"]))
+    for step in steps:
+        assert isinstance(step, Undoable)
+        restore(step, Workspace(str(scene.workspace)), scene.parts.images)
+    assert len(steps) == 3
+    assert (scene.workspace / "f.txt").read_text() == "alpha\n"
+    assert not (scene.workspace / "made.txt").exists()
+
+
+def test_a_file_that_a_patch_adds_is_written_and_one_that_it_changes_is_edited(tmp_path: Path) -> None:
+    policy = b'version = 1\n[tools]\ndefault = "confirm"\nedit_file = "auto"\nread_file = "auto"\n'
+    scene = HookScene(tmp_path, policy, agent="codex")
+    (scene.workspace / "f.txt").write_text("alpha\n")
+    assert scene.event("PreToolUse", "apply_patch", {"command": PATCH.format(third="x")}).code == 2
+    tools = [record["tool"] for record in scene.records() if record["kind"] == "call_proposed"]
+    assert tools == ["edit_file", "write_file", "write_file"]
+
+
+def test_a_patch_of_which_one_part_is_refused_is_refused_as_a_whole(tmp_path: Path) -> None:
+    scene = HookScene(tmp_path, load_policy("default"), agent="codex", approver=ScriptedAnswers(["y", "y", "n"]))
+    (scene.workspace / "f.txt").write_text("alpha\n")
+    assert scene.event("PreToolUse", "apply_patch", {"command": PATCH.format(third=".env")}).code == 2
+    ends = [record["status"] for record in scene.records() if record["kind"] == "outcome"]
+    assert ends == ["denied", "not_run", "not_run"]
+    assert scene.event("PreToolUse", "apply_patch", {"command": PATCH.format(third="x")}, "c2").code == 2
+    ends = [record["status"] for record in scene.records() if record["kind"] == "outcome"][3:]
+    assert ends == ["denied", "failed", "failed"]
+
+
+def test_an_outcome_of_a_call_that_nobody_proposed_is_passed_over(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    assert scene.event("PostToolUse", "Bash", {"command": "ls"}) == HookAnswer()
+    assert scene.records() == []
+
+
+def test_after_a_block_nothing_runs_in_the_session_any_more_and_in_another_it_does(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "rm -rf /"})) == "block"
+    held = scene.event("PreToolUse", "Bash", {"command": "ls"}, "c2")
+    assert word_of(held) == "block"
+    assert "Nothing more runs in this session; a person may begin a new one." in f"{held.stdout}{held.stderr}"
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, session_id="T")) == "allow"
+    assert [record["status"] for record in scene.records() if record["kind"] == "outcome"] == ["blocked", "not_run"]
+    scene.event("SessionEnd")
+    ended = next(record for record in scene.records() if record["kind"] == "session_ended")
+    assert ended["stop"] == "blocked"
+    assert "delete-tree" in str(ended["detail"])
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c3")) == "block"  # taken up again
+
+
+def test_a_session_that_ends_says_what_is_not_known_of_its_calls(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    scene.event("PreToolUse", "Bash", {"command": "touch x"}, "asked")
+    scene.event("PreToolUse", "Read", {"file_path": str(scene.workspace / "f.txt")}, "allowed")
+    scene.event("SessionEnd")
+    records = scene.records()
+    assert records[-1]["kind"] == "session_ended"
+    assert [record["status"] for record in records if record["kind"] == "outcome"] == ["not_run"]
+    assert list(tmp_path.glob("agents/*/tickets/*")) == []
+    scene.event("PreToolUse", "Bash", {"command": "ls"}, "later")  # the agent goes on with a session of that name
+    assert [record["kind"] for record in scene.records()].count("session_started") == 2
+
+
+def test_a_lost_copy_of_the_session_is_made_good_from_the_log(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    scene.event("PreToolUse", "Bash", {"command": "ls"}, "c1")
+    (state,) = tmp_path.glob("agents/*/session.json")
+    older = state.read_bytes()
+    scene.event("PreToolUse", "Bash", {"command": "pwd"}, "c2")
+    scene.event("PreToolUse", "Bash", {"command": "rm -rf /"}, "c3")
+    state.write_bytes(older)  # as if the process had been killed before it wrote it
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c4")) == "block"
+    numbers = [record["call"] for record in scene.records() if record["kind"] == "call_proposed"]
+    assert numbers == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["first call", "first call after its end"])
+def test_a_block_of_a_process_that_is_cut_short_holds(resumed: bool, tmp_path: Path) -> None:
+    def cut_short(log: ActionLog, closed: bool) -> None:
+        raise KeyboardInterrupt
+
+    scene = _scene(tmp_path)
+    if resumed:
+        scene.event("PreToolUse", "Bash", {"command": "ls"}, "c0")
+        scene.event("SessionEnd")
+    whole = scene.parts
+    scene.parts = replace(whole, note_head=cut_short)  # behind the decision, before the copy is written
+    with pytest.raises(KeyboardInterrupt):
+        scene.event("PreToolUse", "Bash", {"command": "rm -rf /"}, "c1")
+    scene.parts = whole
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c2")) == "block"
+
+
+def test_a_call_whose_process_is_cut_short_has_an_end_and_the_log_is_whole(tmp_path: Path) -> None:
+    def killed(action: Action, verdict: Verdict) -> Approval:
+        os._exit(9)
+
+    scene = _scene(tmp_path, approver=killed, environment={"CLAUDE_CODE_SESSION_ATTENDED": ""})
+    scene.event("PreToolUse", "Bash", {"command": "ls"}, "c1")
+    child = os.fork()
+    if child == 0:
+        try:
+            scene.event("PreToolUse", "Bash", {"command": "touch x"}, "c2")
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    scene.event("PreToolUse", "Bash", {"command": "ls"}, "c3")
+    scene.event("SessionEnd")
+    records = scene.records()
+    assert {one["call"]: one["status"] for one in records if one["kind"] == "outcome"}[2] == "not_run"
+    assert records[-1]["kind"] == "session_ended"
+
+
+@all_rows(
+    "tool,arguments",
+    {
+        "one long line": ("Write", {"file_path": "f.txt", "content": "x" * 15_000 + " end"}),
+        "a long line that goes": (
+            "Edit",
+            {"file_path": "f.txt", "old_string": "x" * 15_000 + " end", "new_string": "y"},
+        ),
+        "signs that grow when they are shown": ("UnheardOf", {"a": "\u200b" * 5_000, "b": "end"}),
+        "much": ("UnheardOf", {"a": "x" * 30_000, "b": "end"}),
+    },
+)
+def test_what_is_not_shown_to_its_end_does_not_count_as_shown(
+    tool: str, arguments: dict[str, str], tmp_path: Path
+) -> None:
+    seen: list[Action] = []
+
+    def look(action: Action, verdict: Verdict) -> Approval:
+        seen.append(action)
+        return deny_all(action, verdict)
+
+    scene = _scene(tmp_path, approver=look, environment={"CLAUDE_CODE_SESSION_ATTENDED": ""})
+    scene.event("PreToolUse", tool, arguments)
+    (action,) = seen
+    assert ("end" in action.preview) >= action.shown_whole
+
+
+def test_what_is_granted_for_the_session_stays_granted_when_more_is(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def granted(call: AskedCall) -> Approval:
+        asked.append(call.action.text)
+        offer = call.offer()
+        assert not isinstance(offer, str)
+        patterns = offer.choices[0].patterns
+        return Approval(answer=Answer.YES, by="person", scope=GrantScope.SESSION, patterns=patterns)
+
+    scene = _scene(tmp_path, environment={"CLAUDE_CODE_SESSION_ATTENDED": ""})
+    scene.parts = replace(scene.parts, ask=granted)
+    for number, command in enumerate(("touch x", "touch y", "touch x", "touch y")):
+        assert word_of(scene.event("PreToolUse", "Bash", {"command": command}, str(number))) == "allow"
+    assert asked == ["touch x", "touch y"]
+
+
+def test_a_policy_that_is_changed_meanwhile_is_recorded_and_holds(tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "touch x"})) == "ask"
+    scene.policy = load_policy("readonly")
+    assert word_of(scene.event("PreToolUse", "Bash", {"command": "touch x"}, "c2")) == "deny"
+    assert [record["kind"] for record in scene.records()].count("policy_changed") == 1
+
+
+@all_rows(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'{"session_id": "S"}',
+        b'{"session_id": "S", "session_id": "T"}',
+        b'{"session_id": "\xff"}',
+        BEGIN + b'"tool_name": "Bash", "tool_input": []}',
+        BEGIN + b'"tool_name": "Bash", "tool_input": {"a": "\\u0000"}}',
+        BEGIN + b'"tool_name": "Bash", "tool_input": {"a": "\\ud800"}}',
+        BEGIN + b'"tool_name": 1, "tool_input": {}}',
+        b"[" * 100_000,
+        b'{"session_id": "S", "x": ' + b"[" * 200 + b"]" * 200 + b"}",
+        b'{"session_id": "S", "x": NaN}',
+    ],
+)
+def test_an_event_that_is_not_understood_is_no_event(data: bytes, tmp_path: Path) -> None:
+    scene = _scene(tmp_path)
+    with pytest.raises(EventError):
+        scene.send(data)
+    assert scene.records() == []

@@ -1,0 +1,274 @@
+"""Our hook in the settings of an agent: beside what others wrote there, once, and out again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from rows import all_rows
+
+from harness.errors import UsageError
+from harness.plugins.agents.guarded_agent import AGENTS, agent_named
+from harness.plugins.agents.settings_file import (
+    SettingsChange,
+    hook_command,
+    installation,
+    installed,
+    removal,
+    settings_path,
+    write,
+)
+from harness.session.asked_call import quoted
+
+PROGRAM = "'/opt/my tools/harness'"
+IN_JSON = [name for name in AGENTS if name != "opencode"]
+
+
+def command(agent: str, policy: str = "") -> str:
+    return hook_command(PROGRAM, agent, [policy] if policy else [])
+
+
+def test_several_policies_are_named_and_read_back() -> None:
+    line = hook_command(PROGRAM, "claude", ["ci", "/my policies/a.toml"])
+    assert line.startswith(f"{PROGRAM} hook claude --policy ci --policy '/my policies/a.toml' ")
+
+
+def install(agent: str, path: Path, policy: str = "") -> SettingsChange:
+    change = installation(agent_named(agent), str(path), command(agent, policy))
+    if change.changes:
+        write(change, private=True)
+    return change
+
+
+def remove(agent: str, path: Path) -> SettingsChange:
+    change = removal(agent_named(agent), str(path))
+    if change.changes:
+        write(change, private=True)
+    return change
+
+
+@all_rows("agent", list(AGENTS))
+def test_what_is_installed_is_found_again_and_gone_when_it_is_taken_out(agent: str, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "settings"
+    assert installed(agent_named(agent), str(path)) is None
+    assert not remove(agent, path).changes
+    assert install(agent, path, "/p/it's.toml").changes
+    assert path.parent.stat().st_mode & 0o077 == 0
+    found = installed(agent_named(agent), str(path))
+    assert found is not None
+    assert (found.policy, found.complete) == ("/p/it's.toml", True)
+    assert not install(agent, path, "/p/it's.toml").changes
+    assert install(agent, path).changes  # another command line takes its place
+    found = installed(agent_named(agent), str(path))
+    assert found is not None
+    assert (found.policy, found.complete) == ("", True)
+    assert path.read_text().count("hook " + agent) == path.read_text().count("exit 2")
+    assert remove(agent, path).after is None
+    assert not path.exists()
+
+
+@all_rows("agent", IN_JSON)
+def test_what_others_wrote_stays_in_its_place(agent: str, tmp_path: Path) -> None:
+    wanted = agent_named(agent).wanted("theirs")
+    events = wanted["hooks"]
+    assert isinstance(events, dict)
+    first = next(iter(events))
+    before = {"z": [1, 2.5, None], "hooks": {"Other": [], first: events[first]}, "a": "\u00e9 \u2028"}
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps(before, indent=4, ensure_ascii=False))
+    path.chmod(0o640)
+    install(agent, path)
+    text = path.read_text()
+    held = json.loads(text)
+    assert list(held)[-3:] == ["z", "hooks", "a"]
+    assert held["hooks"]["Other"] == []
+    assert held["hooks"][first][0] == events[first][0]  # type: ignore[index]
+    assert len(held["hooks"][first]) == 2
+    assert "\n    " in text
+    assert "\u00e9 \u2028" in text
+    assert not text.endswith("\n")
+    assert path.stat().st_mode & 0o777 == 0o640
+    remove(agent, path)
+    after = json.loads(path.read_text())
+    after.pop("version", None)
+    assert after == before
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_the_end_of_a_session_of_codex_is_told_within_the_time_that_codex_gives(tmp_path: Path) -> None:
+    path = tmp_path / "hooks.json"
+    install("codex", path)
+    held = json.loads(path.read_text())["hooks"]
+    seconds = {event: entry["hooks"][0]["timeout"] for event, (entry,) in held.items()}
+    assert seconds == {"PreToolUse": 600, "PostToolUse": 600, "SessionEnd": 3}
+
+
+def test_a_hook_of_ours_is_mended_where_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    install("claude", path)
+    held = json.loads(path.read_text())
+    ours = held["hooks"]["PreToolUse"][0]
+    theirs = {"matcher": "Bash", "hooks": [{"type": "command", "command": "harness-like hook claude"}]}
+    both = {"matcher": "Bash", "hooks": [theirs["hooks"][0], {"type": "command", "command": "harness hook claude"}]}
+    held["hooks"] = {"PreToolUse": [both, theirs, ours, ours]}
+    path.write_text(json.dumps(held))
+    found = installed(agent_named("claude"), str(path))
+    assert found is not None
+    assert not found.complete
+    install("claude", path)
+    held = json.loads(path.read_text())
+    assert held["hooks"]["PreToolUse"] == [{**both, "hooks": both["hooks"][:1]}, ours, theirs]
+    assert set(held["hooks"]) == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionEnd"}
+
+
+@all_rows(
+    "line,ours",
+    [
+        ("harness hook claude", True),
+        ("/a/harness hook claude --policy /p.toml", True),
+        ("'/a b/harness' hook claude --policy 'it'\\''s' || { exit 2; }", True),
+        ("/usr/bin/python3 -m harness hook claude", True),
+        ("'/usr/my python' -m harness hook claude || exit 2", True),
+        ("harness hook codex", False),
+        ("harness hook claude; rm x", False),
+        ("echo harness hook claude", False),
+        ("/a/harnessed hook claude", False),
+        ("harness run", False),
+        ("a" * 50_000, False),
+        ("a'b" * 20_000, False),
+        ("", False),
+    ],
+)
+def test_a_hook_is_ours_by_its_command_line(line: str, ours: bool, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    hook = {"matcher": "*", "hooks": [{"type": "command", "command": line}]}
+    path.write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    assert (installed(agent_named("claude"), str(path)) is not None) is ours
+    assert removal(agent_named("claude"), str(path)).changes is ours
+
+
+@all_rows(
+    "text,why",
+    [
+        ('{"a": 1, // a comment\n "b": 2}', "comment"),
+        ('{"a": 1,}', "no plain JSON"),
+        ('{"a": 1, "a": 2}', "twice"),
+        ("[]", "`hooks`"),
+        ('{"hooks": []}', "`hooks`"),
+        ('{"hooks": {"PreToolUse": {}}}', "`hooks`"),
+        (b"\xff", "UTF-8"),
+    ],
+)
+def test_a_file_that_is_not_understood_is_left_alone_and_said_how_to_change(
+    text: str | bytes, why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "settings.json"
+    data = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=why) as refused:
+        install("claude", path)
+    assert '"onFailure": "block"' in str(refused.value)
+    with pytest.raises(UsageError, match=why):
+        remove("claude", path)
+    assert path.read_bytes() == data
+
+
+def test_an_empty_file_and_a_byte_order_mark_are_understood(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    for text in (b"", b'\xef\xbb\xbf{"a": 1}'):
+        path.write_bytes(text)
+        install("claude", path)
+        assert "PreToolUse" in json.loads(path.read_bytes())["hooks"]
+
+
+def test_a_link_is_followed_to_a_file_and_stays_a_link(tmp_path: Path) -> None:
+    kept, path = tmp_path / "dotfiles.json", tmp_path / "settings.json"
+    kept.write_text("{}")
+    path.symlink_to(kept)
+    assert install("claude", path).path == str(kept)
+    assert path.is_symlink()
+    assert "hook claude" in kept.read_text()
+    kept.unlink()
+    with pytest.raises(UsageError, match="link to nothing"):
+        install("claude", path)
+
+
+def test_what_is_no_plain_file_is_left_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "large").write_bytes(b" " * (8 * 1024 * 1024 + 1))
+    for name in ("pipe", "folder", "large"):
+        with pytest.raises(UsageError, match="left as it is"):
+            install("claude", tmp_path / name)
+
+
+def test_a_plugin_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "harness.js"
+    path.write_text("export const Mine = async () => ({});\n")
+    for act in (install, remove):
+        with pytest.raises(UsageError, match="no plugin of ours"):
+            act("opencode", path)
+    assert installed(agent_named("opencode"), str(path)) is None
+
+
+def test_a_file_that_was_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    change = installation(agent_named("claude"), str(path), command("claude"))
+    path.write_text('{"a": 1}')
+    with pytest.raises(UsageError, match="changed meanwhile"):
+        write(change, private=True)
+    assert path.read_text() == '{"a": 1}'
+    assert [one.name for one in tmp_path.iterdir()] == ["settings.json"]
+
+
+@all_rows(
+    "agent,environment,path",
+    [
+        ("claude", {"HOME": "/h"}, "/h/.claude/settings.json"),
+        ("claude", {"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"}, "/c/settings.json"),
+        ("codex", {"HOME": "/h"}, "/h/.codex/hooks.json"),
+        ("codex", {"HOME": "/h", "CODEX_HOME": "/c"}, "/c/hooks.json"),
+        ("codex", {"HOME": "/h", "CODEX_HOME": ""}, "/h/.codex/hooks.json"),
+        ("qwen", {"HOME": "/h", "QWEN_HOME": "/q"}, "/q/settings.json"),
+        ("copilot", {"HOME": "/h", "COPILOT_HOME": "/c"}, "/c/hooks/harness.json"),
+        ("opencode", {"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, "/x/opencode/plugin/harness.js"),
+        ("opencode", {"HOME": "/h"}, "/h/.config/opencode/plugin/harness.js"),
+    ],
+)
+def test_where_the_settings_lie(agent: str, environment: dict[str, str], path: str) -> None:
+    assert settings_path(agent_named(agent), environment, None) == path
+
+
+def test_without_a_home_nobody_knows_where_the_settings_lie() -> None:
+    with pytest.raises(UsageError, match="HOME"):
+        settings_path(agent_named("claude"), {}, None)
+    assert settings_path(agent_named("claude"), {}, "/w") == "/w/.claude/settings.local.json"
+
+
+@all_rows(
+    "does,code,said",
+    [
+        ("exit 0", 0, ""),
+        ("echo refused >&2; exit 2", 2, "refused\n"),
+        ("exit 1", 2, "harness failed\n"),
+        ("kill -KILL $$", 2, "harness failed\n"),
+        (None, 2, "harness failed\n"),
+    ],
+)
+def test_whatever_becomes_of_the_program_is_a_refusal(does: str | None, code: int, said: str, tmp_path: Path) -> None:
+    program = tmp_path / "it's harness"
+    if does is not None:
+        program.write_text(f"#!/bin/sh\n{does}\n")
+        program.chmod(0o700)
+    line = hook_command(quoted(str(program)), "codex")
+    wanted = json.dumps(dict(agent_named("codex").wanted(line)))
+    in_sh = json.loads(wanted)["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+    for one in (line, in_sh):
+        done = subprocess.run(["/bin/sh", "-c", one], capture_output=True, text=True, check=False)
+        assert done.returncode == code
+        assert done.stderr.endswith(said)
+        assert ("harness failed" in done.stderr) is ("harness failed" in said)

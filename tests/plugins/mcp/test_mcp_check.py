@@ -1,0 +1,98 @@
+"""`harness mcp list` and `harness mcp check`: configured servers, from where, how their tools stand, and why one fails."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from configured_scene import ConfiguredScene
+from hostile_mcp_server import tool
+from program import Program
+from rows import all_rows
+from run_scene import written
+
+from harness.plugins.mcp.commands.check_command import hints
+from harness.plugins.mcp.server_declaration import ServerDeclaration
+
+SERVER = str(Path(__file__).parents[1] / "support" / "hostile_mcp_server.py")
+WORDS = [sys.executable, SERVER, "plain"]
+
+
+def test_a_server_is_listed_with_its_place_and_how_its_tools_stand(program: Program) -> None:
+    scene = ConfiguredScene(program, WORDS)
+    config = f"{program.environment['XDG_CONFIG_HOME']}/harness/config.toml"
+    assert program.run("mcp", "list").out == f"srv  starts: {' '.join(WORDS)}  ({config}:1)\n"
+    assert program.run("mcp", "check").code == 0
+    assert [line.split()[:3] for line in program.run("mcp", "list").out.splitlines()[1:]] == [["srv", "act", "new"]]
+    scene.saw(tool("act"))
+    told = [json.loads(line) for line in program.run("mcp", "list", "--json").out.splitlines()]
+    assert told[0] == {"server": "srv", "origin": f"{config}:1", "command": WORDS}
+    assert [(one["tool"], one["is"]) for one in told[1:]] == [("act", "pinned")]
+    assert "pinned: act, sha256 " in program.run("mcp", "check", "srv").out
+    ConfiguredScene(program, [*WORDS, "other"])
+    assert program.run("mcp", "list").out.split()[-4:-1] == ["srv", "act", "new"]
+    assert "new: act" in program.run("mcp", "check").out
+    Path(config).unlink()
+    assert program.run("mcp", "list").out.rstrip().endswith("  (no such server is configured here)")
+
+
+def test_the_digest_that_is_printed_is_the_one_that_can_be_declared(program: Program) -> None:
+    ConfiguredScene(program, WORDS)
+    (digest,) = re.findall('all that it lists has pinned = "([0-9a-f]{64})"', program.run("mcp", "check").out)
+    ConfiguredScene(program, WORDS, pinned=digest)
+    assert program.run("mcp", "check").code == 0
+    ConfiguredScene(program, WORDS, pinned="0" * 64)
+    done = program.run("mcp", "check")
+    assert (done.code, f"its pinned in the configuration is another: {'0' * 64}" in done.out) == (1, True)
+    assert done.out.startswith("srv: failed: it lists something else than its `pinned` holds\n\nsrv  starts: ")
+    assert ("0 tools" in done.out, done.out.count("something else")) == (False, 1)
+
+
+def test_a_server_that_is_not_configured_is_no_server(program: Program) -> None:
+    ConfiguredScene(program, WORDS)
+    done = program.run("mcp", "check", "srw")
+    assert (done.code, done.err) == (2, "harness: no MCP server 'srw' is configured; did you mean srv?\n")
+
+
+def test_a_server_of_the_folder_is_tried_where_it_is_trusted(program: Program) -> None:
+    servers = {"a": {"command": sys.executable, "args": [SERVER, "plain"]}, "b": {"command": "${NO_SUCH_VARIABLE}"}}
+    written(program.workspace / ".mcp.json", json.dumps({"mcpServers": servers}))
+    assert "nobody trusted it" in program.run("mcp", "check").out
+    assert program.run("policy", "trust", ".mcp.json").code == 0
+    done = program.run("mcp", "check")
+    assert (done.code, "new: act" in done.out, "NO_SUCH_VARIABLE is not set" in done.out) == (0, True, True)
+    assert "(.mcp.json:1)" in program.run("mcp", "list").out
+
+
+def test_a_secret_in_a_command_line_is_masked(program: Program) -> None:
+    servers = {"a": {"command": sys.executable, "args": [SERVER, "plain", "${MY_TOKEN}"]}}
+    written(program.workspace / ".mcp.json", json.dumps({"mcpServers": servers}))
+    program.environment["MY_TOKEN"] = "tk-4Zp8Qs7Lw2Nv6Xy1"
+    program.run("policy", "trust", ".mcp.json")
+    for words in (["list"], ["list", "--json"], ["check"]):
+        done = program.run("mcp", *words)
+        assert (done.code, "tk-4Zp8Qs7Lw2Nv6Xy1" in done.out + done.err, "[redacted" in done.out) == (0, False, True)
+
+
+HINTS = [
+    ("npm error code ENOTFOUND", {}, ["network = true"]),
+    ("npm error code ENOTFOUND", {"network": True}, []),
+    ("[Errno -3] Temporary failure in name resolution", {}, ["network = true"]),
+    ("PermissionError: [Errno 13] Permission denied: '/srv/x'", {}, ["(it named /srv/x)"]),
+    ("Error: EACCES: permission denied, open '/a/b' and '/c'", {"network": True}, ["(it named /a/b, /c)"]),
+    ("ValueError: nonsense", {}, []),
+    ("", {"command": ("npx", "-y", "x")}, ["downloads at the start"]),
+    ("Permission denied", {"command": (), "url": "https://e.org"}, []),
+]
+
+
+@all_rows(("said", "declared", "told"), HINTS)
+def test_what_may_help_is_said_where_the_walls_are_the_likely_reason(
+    said: str, declared: dict[str, object], told: list[str]
+) -> None:
+    declaration = ServerDeclaration(**{"name": "srv", "command": ("x",), **declared})  # type: ignore[arg-type]
+    found = list(hints(declaration, said))
+    assert len(found) == len(told), found
+    assert all(part in line for part, line in zip(told, found, strict=True)), found

@@ -1,0 +1,733 @@
+"""The screen, drawn by a terminal emulator: append-only but for one line, readable at every width, column 1 only ours."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+import pyte
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from process_scene import wait_until
+from rows import all_rows
+
+from harness.actions import JsonValue
+from harness.redaction.redactor import Redactor
+from harness.terminal.activity import TURNS_A_SECOND
+from harness.terminal.console import Look, look_of
+from harness.terminal.markdown_stream import Markdown
+from harness.terminal.screen import Notices, Screen
+from harness.terminal.styles import SIXTEEN, Tone
+
+PLAIN = Look(colour=True, repaints=True)
+STILL = Look()
+SPINNERS = re.compile("^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏|/\\\\-] ")
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Tape(io.StringIO):
+    """A stream that is a terminal, drawn as it is written."""
+
+    encoding = "utf-8"
+
+    def __init__(self, columns: int = 80, lines: int = 24) -> None:
+        super().__init__()
+        self.drawn = pyte.HistoryScreen(columns, lines, history=100_000, ratio=0.001)
+        self.drawn.set_mode(pyte.modes.LNM)  # as the line discipline does: LF also returns
+        self._feed = pyte.Stream(self.drawn).feed
+        self.raw: list[str] = []
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.raw.append(text)
+        self._feed(text)
+        return len(text)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.drawn.columns, self.drawn.lines
+
+    def permanent(self) -> list[str]:
+        """Return the lines above the one that the cursor is in, the scrollback included."""
+        drawn = self.drawn
+        above = ["".join(row[x].data for x in range(drawn.columns)).rstrip() for row in drawn.history.top]
+        return above + [line.rstrip() for line in drawn.display[: drawn.cursor.y]]
+
+    def written_over(self) -> str:
+        return str(self.drawn.display[self.drawn.cursor.y]).rstrip()
+
+
+def screen_on(
+    tape: Tape, look: Look = PLAIN, *, clock: Clock | None = None, redactor: Redactor | None = None,
+    notices: Notices = Notices.BELL,
+) -> Screen:  # fmt: skip
+    return Screen(tape, look, size=lambda: tape.size, monotonic=clock or Clock(), redactor=redactor, notices=notices)
+
+
+def record(kind: str, **fields: JsonValue) -> Mapping[str, JsonValue]:
+    return {"kind": kind, "session": "s", "call": 1, **fields}
+
+
+BEGIN = record("intent", tool="bash")
+ANSWER = (
+    "# Title\n\nSome **bold** prose with `code` that is long enough to be wrapped wherever the line ends, surely.\n\n"
+    "- one\n- two\n  1. three\n\n```python\ndef f():\n    return 1\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quoted\n\nEnd."
+)
+
+
+@all_rows("columns", [40, 80, 200])
+def test_what_was_written_never_changes(columns: int) -> None:
+    """A whole turn, token by token: after every write, the lines above the last are those from before, and some more."""
+    clock, tape = Clock(), Tape(columns, 10)
+    screen = screen_on(tape, clock=clock)
+    before: list[str] = []
+
+    def checked() -> None:
+        nonlocal before
+        now = tape.permanent()
+        assert now[: len(before)] == before
+        assert len(tape.written_over()) < columns
+        before = now
+        clock.now += 0.02
+
+    steps: list[Callable[[], None]] = [lambda: screen.record(record("model_request", turn=1))]
+    steps += [lambda piece=ANSWER[at : at + 4]: screen.text(piece) for at in range(0, len(ANSWER), 4)]  # type: ignore[misc]
+    steps += [lambda: screen.record(record("model_response")), lambda: screen.queued("> and then")]
+    steps += [
+        lambda: screen.record(record("decision", summary="make all", decision="auto", by="policy.toml:3")),
+        lambda: screen.record(BEGIN),
+    ]
+    steps += [lambda number=number: screen.live(f"line {number}\n" * 3) for number in range(20)]  # type: ignore[misc]
+    steps += [
+        lambda: screen.record(record("outcome", tool="bash", status="ok", exit_code=0, duration_ms=1200, content=""))
+    ]
+    steps += [
+        lambda: screen.rule("bash asks"),
+        lambda: screen.diff("@@ -1 +1 @@\n+ a\n- b\n " + "x" * 300, "x.py"),
+        screen.settle,
+    ]
+    for step in steps:
+        step()
+        checked()
+    assert tape.written_over() == ""
+    text = "\n".join(before)
+    parts = ("● Title", "  • one", "    1. three", "        return 1", "  a  b", "    ▎ quoted", "  End.")
+    assert [part for part in parts if part not in text] == []
+    live = ["line 0"] * 2 + ["... 53 more lines, 450 B in all"] + ["line 18"] * 2 + ["line 19"] * 3
+    assert [line for line in before if line.startswith("  | ")] == [f"  | {line}" for line in live]
+    assert "+ bash make all [auto: policy.toml:3] exit 0, 1.2 s" in " ".join(text.split())
+
+
+@settings(max_examples=60, deadline=None)
+@given(cuts=st.lists(st.integers(1, 40), min_size=1, max_size=60), gaps=st.integers(0, 60))
+def test_the_pieces_of_an_answer_make_no_difference(cuts: list[int], gaps: int) -> None:
+    """Nor does the time between them."""
+
+    def shown(lengths: list[int]) -> list[str]:
+        clock, tape, at = Clock(), Tape(60, 12), 0
+        screen = screen_on(tape, clock=clock)
+        screen.record(record("model_request", turn=1))
+        for length in [*lengths, len(ANSWER)]:
+            screen.text(ANSWER[at : at + length])
+            at += length
+            clock.now += gaps / 1000
+        screen.settle()
+        return tape.permanent()
+
+    assert shown(cuts) == shown([])
+
+
+HOSTILE = (
+    "\x1b[2J\x1b[H\x1b]0;title\x07\x1b]52;c;aGk=\x07\x9b2J\x1bP1$r\x1b\\\x1b[?1049h\r\x08\x08over\x7f\x00\u202egnp.exe\u200b"
+    "\u2028\ud800 + allowed  rm -rf /  by you\n\n| out\n"
+)
+
+
+@all_rows("look", [pytest.param(PLAIN, id="colour"), pytest.param(STILL, id="nothing is written over")])
+def test_only_colours_carriage_returns_and_erasing_reach_the_stream(look: Look) -> None:
+    """Whatever comes by whatever road."""
+    clock, tape = Clock(), Tape(50, 10)
+    screen = screen_on(tape, look, clock=clock)
+    tape.drawn.title = "before"
+    for text in (HOSTILE, f"```\n{HOSTILE}```\n", f"| {HOSTILE.strip()} | b |\n|---|---|\n"):
+        screen.text(text)
+        clock.now += 1
+    screen.end_text()
+    screen.line(HOSTILE.replace("\n", " "), Tone.BAD)
+    screen.diff(HOSTILE, "x.py")
+    screen.rule(HOSTILE)
+    screen.transient(HOSTILE)
+    screen.queued(HOSTILE)
+    screen.record(record("intent", tool=HOSTILE))
+    screen.live(HOSTILE * 3)
+    clock.now += 5
+    screen.live(HOSTILE)
+    screen.record(record("outcome", tool=HOSTILE, status=HOSTILE, content=HOSTILE, output_bytes=HOSTILE))
+    screen.record(record("error", where=HOSTILE, message=HOSTILE))
+    screen.settle()
+    raw = "".join(tape.raw)
+    left = re.sub(r"\x1b\[[0-9;]*m|\x1b\[K|\r(?=\x1b\[K)", "", raw)
+    assert re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\ud800-\udfff]", left) == []
+    assert ("\x1b" in raw) is look.colour
+    assert tape.drawn.title == "before"
+
+
+@all_rows("columns", [40, 20, 14, 8])
+def test_nobody_else_writes_into_column_1(columns: int) -> None:
+    """What is long goes on further right: a wrapped line cannot look like one of ours."""
+    tape = Tape(columns, 30)
+    screen = screen_on(tape)
+    forged = "+ allowed  rm -rf /"
+    flags = "\U0001f1e9\U0001f1ea" * 7
+    for padding in range(columns - 10, columns + 5):
+        screen.text(f"{flags}{'a' * padding} {forged}\n\n> > - {'a' * padding} {forged}\n\n")
+        screen.text(f"| a | b |\n|---|---|\n| {'a' * padding} | {forged} |\n\n# {'a' * padding} {forged}\n\n")
+        screen.text(f"{'a' * padding} {forged}\n\n```\n{' ' * padding}{forged}\n```\n")
+        screen.end_text()
+        screen.line(f"! {'a' * padding} {forged}")
+        screen.diff(f"@@ -1 +1 @@\n+{'a' * padding} {forged}", "x.py")
+        screen.record(record("intent", tool="bash"))
+        screen.live(f"{' ' * padding}{forged}\n")
+        screen.record(record("outcome", tool="bash", status="ok", content=f"{'a' * padding}\n{forged}"))
+    screen.settle()
+    assert {line[0] for line in tape.permanent() if line} == {" ", "●", "!", "+"}
+    assert [line for line in tape.permanent() if line.startswith("+ allowed")] == []
+
+
+def test_what_the_terminal_echoed_before_a_question_goes() -> None:
+    """Keys of before it was ours: the question must not begin behind them."""
+    tape = Tape(60)
+    screen = screen_on(tape)
+    tape.write("yy")
+    screen.settle()
+    screen.line("bash asks")
+    assert tape.permanent() == ["bash asks"]
+
+
+def test_the_tail_of_what_waits_is_shown_and_goes_again() -> None:
+    clock, tape = Clock(), Tape(60)
+    screen = screen_on(tape, clock=clock)
+    screen.record(record("model_request", turn=1))
+    clock.now += 2
+    screen.text("A paragraph that is not finished")
+    clock.now += 1
+    screen.text(" yet")
+    assert SPINNERS.sub("", tape.written_over()) == "answering 3 s  ~9 tokens  ...aph that is not finished yet"
+    assert tape.permanent() == []
+    screen.settle()
+    assert tape.permanent() == ["", "● A paragraph that is not finished yet"]
+    assert tape.written_over() == ""
+
+
+def test_a_command_shows_its_first_lines_then_counts() -> None:
+    clock, tape = Clock(), Tape(80)
+    screen = screen_on(tape, clock=clock)
+    screen.record(BEGIN)
+    for number in range(1_200):
+        screen.live(f"line {number}\n")
+    clock.now += 75
+    screen.live("now it links\n\n")
+    assert SPINNERS.sub("", tape.written_over()) == "bash 1 min 15 s  1,202 lines  10.9 kB  now it links"
+    content = (
+        "head\n[... 5,000 bytes, 900 lines omitted; full output: /tmp/x/output-1.txt; read it with read_file ...]\ntail"
+    )
+    screen.record(
+        record(
+            "outcome",
+            tool="bash",
+            status="ok",
+            exit_code=0,
+            duration_ms=75_000,
+            output_bytes=12_345,
+            truncated=True,
+            content=content,
+        )
+    )
+    assert tape.permanent()[:9] == [
+        "  | line 0", "  | line 1", "  | ... at least 1,195 more lines, 12.3 kB in all; all of it:",
+        "    /tmp/x/output-1.txt", "  | line 1197", "  | line 1198", "  | line 1199", "  | now it links", "  |",
+    ]  # fmt: skip
+
+
+def test_calls_that_run_at_once_are_told_one_after_the_other() -> None:
+    """What the second prints is shown in its turn; whose time is counted is the one that is told."""
+    clock, tape = Clock(), Tape(80)
+    screen = screen_on(tape, clock=clock)
+    for number in (1, 2):
+        screen.record({**record("decision", decision="auto", summary=f"cat {number}"), "call": number})
+    for number in (1, 2):
+        screen.record({**BEGIN, "call": number})
+    clock.now += 3
+    screen.live("")
+    assert SPINNERS.sub("", tape.written_over()) == "bash (and 1 more) 3 s  cat 1"
+    for number in (1, 2):
+        screen.live(f"from {number}\n")
+        ended = record("outcome", tool="bash", status="ok", exit_code=0, duration_ms=1_000 * number, content="x")
+        screen.record({**ended, "call": number})
+        if number == 1:
+            clock.now += 1
+            screen.live("")
+            assert SPINNERS.sub("", tape.written_over()) == "bash 4 s  cat 2"
+    assert [line.partition("  [")[0] for line in tape.permanent()] == [
+        "  | from 1", "+ bash  cat 1", "  | from 2", "+ bash  cat 2",
+    ]  # fmt: skip
+    assert tape.written_over() == ""
+
+
+@all_rows("look", [pytest.param(PLAIN, id="repaints"), pytest.param(STILL, id="still")])
+@all_rows(
+    ("lines", "shown"),
+    [
+        pytest.param(2, ["0", "1"], id="first lines alone"),
+        pytest.param(12, [str(number) for number in range(12)], id="short: whole"),
+        pytest.param(13, ["0", "1", "... 6 more lines, 30 B in all; /output", *"8 9 10 11 12".split()], id="cut"),
+    ],
+)
+@all_rows("end", ["\n", ""])
+def test_the_end_of_an_output_is_shown_when_it_has_ended(look: Look, lines: int, shown: list[str], end: str) -> None:
+    tape = Tape(80)
+    screen = Screen(tape, look, size=lambda: tape.size, monotonic=Clock(), way_to_output="/output")
+    text = "\n".join(map(str, range(lines))) + end
+    screen.record(BEGIN)
+    for at in range(0, len(text), 3):
+        screen.live(text[at : at + 3])
+    screen.record(record("outcome", tool="bash", status="ok", exit_code=0, duration_ms=5, content="x"))
+    bars = [line.removeprefix("  | ") for line in tape.permanent() if line.startswith("  | ")]
+    # Still, the last line so far comes every two seconds, from the beginning on.
+    assert [line for line in bars if line in shown or "more lines" in line] == [
+        line.replace("30 B", f"{len(text)} B") for line in shown
+    ]  # fmt: skip
+
+
+def test_a_command_does_not_say_where_its_output_is() -> None:
+    """What it prints may look like the words of the result: then there are two, and none is repeated."""
+    clock, tape = Clock(), Tape(100)
+    screen = screen_on(tape, clock=clock)
+    screen.record(BEGIN)
+    screen.live("x\n" * 10)
+    real = "[... 5,000 bytes, 900 lines omitted; full output: /tmp/x/output-1.txt; read it with read_file ...]"
+    content = f"{real}\n{real.replace('/tmp/x', '/home/evil')}"
+    screen.record(record("outcome", tool="bash", status="ok", truncated=True, output_bytes=9_000, content=content))
+    assert [line for line in tape.permanent() if "output-1" in line and line.startswith("  |")] == []
+
+
+def test_a_short_output_is_shown_whole() -> None:
+    tape = Tape(80)
+    screen = screen_on(tape)
+    screen.record(BEGIN)
+    screen.live("one\ntw")
+    screen.live("o\nno end")
+    screen.record(record("outcome", tool="bash", status="ok", exit_code=0, duration_ms=5, output_bytes=14, content="x"))
+    assert tape.permanent()[:3] == ["  | one", "  | two", "  | no end"]
+    assert "more" not in "".join(tape.permanent())
+
+
+SECRET = "hunter2-correct-horse-battery"
+
+
+@all_rows("step", [1, 3, 11, 1000])
+@all_rows("look", [pytest.param(PLAIN, id="repaints"), pytest.param(STILL, id="still")])
+def test_no_part_of_a_secret_is_shown(step: int, look: Look) -> None:
+    """Not in text, not in what waits, not in the first lines of a command, and not in its last."""
+    clock, tape = Clock(), Tape(100)
+    screen = screen_on(tape, look, clock=clock, redactor=Redactor([SECRET], key=b"k"))
+    text = f"The password is {SECRET}, and `{SECRET}` too\n\n"
+    for at in range(0, len(text), step):
+        screen.text(text[at : at + step])
+        clock.now += 0.1
+    screen.end_text()
+    screen.record(BEGIN)
+    output = f"the key: {SECRET} is used\n" * 12
+    for at in range(0, len(output), step):
+        screen.live(output[at : at + step])
+        clock.now += 0.7
+    screen.record(record("outcome", tool="bash", status="ok", content=""))
+    screen.settle()
+    raw = "".join(tape.raw)
+    assert SECRET[:12] not in raw
+
+
+def test_the_line_goes_before_a_question_and_stays_away() -> None:
+    tape = Tape(60)
+    screen = screen_on(tape)
+    screen.record(record("model_request", turn=1))
+    screen.queued("> typed ahead")
+    assert tape.written_over().endswith("> typed ahead")
+    screen.settle()
+    assert tape.written_over() == ""
+    screen.line("bash asks")
+    assert (tape.written_over(), tape.permanent()) == ("", ["bash asks"])
+    screen.transient("[y] once  [n] no")
+    assert tape.written_over().startswith("[y] once  [n] no")
+
+
+def test_what_is_typed_is_seen_however_narrow_it_is() -> None:
+    tape = Tape(40)
+    screen = screen_on(tape)
+    screen.record(BEGIN)
+    for number in range(9):
+        screen.live(f"a line of output {number}\n")
+    screen.queued("> a rather long line that the person types, which goes on")
+    shown = tape.written_over()
+    assert len(shown) < 40
+    assert shown.endswith("which goes on")
+    assert "bash 0 s" in shown
+
+
+@all_rows("columns", [40, 80])
+def test_what_stops_a_turn_is_said_while_it_goes_on(columns: int) -> None:
+    clock, tape = Clock(), Tape(columns, 10)
+    screen = Screen(tape, PLAIN, size=lambda: tape.size, monotonic=clock, way_to_stop="Esc stops")
+    screen.record(record("model_request", turn=1))
+    clock.now += 62
+    screen.text("word " * 300)
+    clock.now += 1
+    screen.text("word")
+    assert SPINNERS.sub("", tape.written_over()).startswith("answering 1 min 03 s  Esc stops")
+    screen.record(record("model_response"))
+    screen.record(BEGIN)
+    screen.live("a line\n" * 2_000)
+    assert SPINNERS.sub("", tape.written_over()).startswith("bash 0 s  Esc stops  ")
+
+
+def test_a_table_that_is_long_is_announced_while_it_comes() -> None:
+    clock, tape = Clock(), Tape(80, 10)
+    screen = screen_on(tape, clock=clock)
+    screen.record(record("model_request", turn=1))
+    screen.text("| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 30)
+    clock.now += 1
+    screen.text("| 1 ")
+    assert tape.written_over().endswith("a table: 30 rows so far")
+
+
+def test_the_end_of_a_figure_does_not_stand_alone() -> None:
+    tape = Tape(20, 10)
+    screen_on(tape).line("- bash exits 0, 0.1 s")
+    assert tape.permanent() == ["- bash exits 0,", "    0.1 s"]
+
+
+def test_where_nothing_is_written_over_lines_are_few_and_whole() -> None:
+    """TERM=dumb and screen readers: no escape, no spinner; a line of a running command every two seconds."""
+    clock, tape = Clock(), Tape(80)
+    screen = screen_on(tape, STILL, clock=clock)
+    screen.record(record("model_request", turn=1))
+    screen.transient("anything")
+    screen.queued("> typing")
+    screen.queued("queued: typed")
+    screen.text("An *answer*")
+    screen.record(record("model_response"))
+    screen.record(BEGIN)
+    for number in range(50):
+        screen.live(f"line {number}\n")
+        clock.now += 0.1
+    screen.settle()
+    assert "\r" not in "".join(tape.raw)
+    assert tape.permanent() == [
+        "queued: typed", "", "● An *answer*", "  | line 0", "  | line 1", "  | line 20", "  | line 40",
+    ]  # fmt: skip
+
+
+def test_a_path_is_left_to_the_terminal_to_wrap() -> None:
+    """Who copies it gets it whole."""
+    stream = io.StringIO()
+    screen = Screen(stream, PLAIN, size=lambda: (40, 24), monotonic=Clock())
+    screen.unbroken(f"  harness audit show /{'a' * 90}.jsonl\x1b[2J")
+    assert stream.getvalue() == f"  harness audit show /{'a' * 90}.jsonl\\x1b[2J\n"
+
+
+def test_a_new_width_holds_from_the_next_line_on() -> None:
+    tape = Tape(80)
+    columns = [80]
+    screen = Screen(tape, STILL, size=lambda: (columns[0], 24), monotonic=Clock())
+    screen.text("word " * 14 + "\n\n")
+    screen.end_text()
+    columns[0] = 40
+    screen.text("word " * 14 + "\n\n")
+    screen.end_text()
+    assert [len(line) for line in tape.permanent() if line] == [71, 36, 36]
+
+
+def test_a_stream_without_unicode_is_measured_as_it_is_written() -> None:
+    """LANG=C: what the stream lacks is an escape, and counts as one."""
+
+    class Poor(Tape):
+        encoding = "ascii"
+
+    tape = Poor(40)
+    screen = screen_on(tape, Look(ascii=True, repaints=True))
+    screen.record(BEGIN)
+    screen.text("日本語 " * 8 + "\n\n- x")
+    screen.queued("日本語" * 20)
+    screen.line("日本語" * 10)
+    screen.rule("日本")
+    assert "".join(tape.raw).isascii()
+    assert max(map(len, tape.permanent())) <= 40
+    assert len(tape.written_over()) < 40
+
+
+def test_for_a_screen_reader_nothing_is_drawn_and_what_begins_is_said() -> None:
+    tape = Tape()
+    look = look_of(tape, {"TERM": "xterm", "NO_COLOR": "1"}, screen_reader=True)
+    screen = screen_on(tape, look)
+    screen.text("I look.\n\n")
+    screen.end_text()
+    screen.rule("bash asks")
+    screen.record({"kind": "decision", "call": 1, "decision": "auto", "summary": "make \x1b[2Jall"})
+    screen.record({"kind": "intent", "call": 1, "tool": "bash"})
+    screen.settle()
+    screen.record({"kind": "decision", "call": 2, "decision": "auto", "summary": "a.py"})
+    screen.record({"kind": "intent", "call": 2, "tool": "read_file"})
+    screen.settle()
+    assert [line for line in tape.permanent() if line] == ["  I look.", "bash asks", "running: make \\x1b[2Jall"]
+
+
+def test_what_is_no_terminal_gets_lines_as_they_are() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream, Look())
+    screen.text("word " * 100 + "\n\n```\n" + "x" * 300 + "\n```\n")
+    screen.line("! " + "word " * 100)
+    screen.rule("a title")
+    assert [len(line) for line in stream.getvalue().splitlines()] == [0, 501, 0, 304, 502, 120]
+    assert "\x1b" not in stream.getvalue()
+
+
+@all_rows(
+    ("notices", "look", "expected"),
+    [
+        pytest.param(Notices.BELL, PLAIN, "\x07", id="bell"),
+        pytest.param(Notices.OSC9, PLAIN, "\x1b]9;bash asks\\x07\\x1b]0;x\x07", id="a notice"),
+        pytest.param(Notices.OSC9, STILL, "\x07", id="a notice on a plain terminal is a bell"),
+        pytest.param(Notices.OFF, PLAIN, "", id="neither"),
+    ],
+)
+def test_a_person_is_called(notices: Notices, look: Look, expected: str) -> None:
+    tape = Tape()
+    screen_on(tape, look, notices=notices).notify("bash asks\x07\x1b]0;x")
+    assert "".join(tape.raw) == expected
+
+
+def test_a_spinner_turns_only_while_something_goes_on() -> None:
+    """In real time: a thread paints some times a second, and is gone after the end."""
+    tape = Tape()
+    screen = Screen(tape, PLAIN, size=lambda: tape.size)
+    before = _ticking()
+    screen.record(record("model_request", turn=1))
+    assert wait_until(lambda: len(tape.raw) >= 4)
+    assert len(_ticking() - before) == 1
+    screen.record(record("model_response"))
+    count = len(tape.raw)
+    assert wait_until(lambda: not _ticking() - before)
+    assert len(tape.raw) == count
+    assert tape.written_over() == ""
+
+
+def _ticking() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "ticker"}
+
+
+def test_a_countdown_is_seen_and_goes_again() -> None:
+    tape = Tape()
+    clock = Clock()
+    screen = Screen(tape, PLAIN, size=lambda: tape.size)
+    screen.countdown(1.25, monotonic=clock, sleep=clock.sleep)
+    assert clock.slept == [0.25, 1.0]
+    raw = "".join(tape.raw)
+    assert "again in 2 s (Ctrl-C stops)" in raw
+    assert "again in 1 s (Ctrl-C stops)" in raw
+    assert (tape.permanent(), tape.written_over()) == ([], "")
+
+
+def test_threads_do_not_get_into_each_others_lines() -> None:
+    """Text, keys and lines at once: every line is whole."""
+    tape = Tape(60, 20)
+    screen = Screen(tape, PLAIN, size=lambda: tape.size)
+    done = threading.Event()
+
+    def keys() -> None:
+        number = 0
+        while not done.is_set():
+            screen.queued(f"> key {number}")
+            number += 1
+
+    typist = threading.Thread(target=keys)
+    typist.start()
+    try:
+        for number in range(300):
+            screen.text(f"paragraph {number}\n\n")
+            if number % 10 == 0:
+                screen.line(f"line {number}")
+    finally:
+        done.set()
+        typist.join()
+    screen.queued("")
+    screen.settle()
+    expected = {f"line {number}" for number in range(0, 300, 10)}
+    lines = tape.permanent()
+    assert expected <= set(lines)
+    assert [line for line in lines if not re.fullmatch(r"|[● ] paragraph \d+|line \d+", line)] == []
+    assert sum("paragraph" in line for line in lines) == 300
+
+
+def test_a_reader_that_is_gone_ends_nothing() -> None:
+    class Gone(Tape):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    screen = screen_on(Gone())
+    screen.text("x\n\n")
+    screen.line("y")
+    assert screen.broken
+    screen.settle()
+    screen._stream.close()
+
+
+def test_an_interrupt_in_a_write_leaves_a_screen_that_works() -> None:
+    class Interrupted(Tape):
+        times = 0
+
+        def flush(self) -> None:
+            self.times += 1
+            if self.times == 2:
+                raise KeyboardInterrupt
+
+    clock, tape = Clock(), Interrupted()
+    screen = screen_on(tape, clock=clock)
+    screen.record(record("model_request", turn=1))
+    with pytest.raises(KeyboardInterrupt):
+        screen.text("one\n\n")
+    clock.now += 1
+    screen.text("two\n\n")
+    screen.settle()
+    screen.line("after")
+    assert tape.permanent() == ["", "● one", "", "  two", "after"]
+    assert tape.written_over() == ""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_interrupts_at_any_moment_leave_a_screen_that_works(tmp_path: Path) -> None:
+    """A signal raises in the middle of whatever the main thread does, hundreds of times; then everything goes on."""
+    stream = open(tmp_path / "written", "w", encoding="utf-8")  # noqa: SIM115 - closed below; interrupted like a terminal
+    screen = Screen(stream, PLAIN, size=lambda: (60, 20), redactor=Redactor([SECRET], key=b"k"))
+    chance, before = random.Random(5), _ticking()
+    Markdown(lambda: 60, SIXTEEN).feed("`a` **b**\n\n")  # what it imports is imported, as it is behind the prompt
+    waiting = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if waiting:
+            raise KeyboardInterrupt
+
+    def write() -> None:
+        nonlocal waiting
+        waiting = True
+        try:
+            # Again after a while: Python drops an interrupt that comes while it clears something up (`__del__`).
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0002, 0.004), 0.1)
+            screen.record(record("model_request", turn=1))
+            while True:
+                screen.text("a **word** `or` two\n\n")
+                screen.line("a line")
+                screen.transient("something")
+        except KeyboardInterrupt:
+            waiting = False
+
+    old = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(200):
+            with suppress(KeyboardInterrupt):  # one that comes again right then
+                write()
+    finally:
+        waiting = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    screen.settle()
+    screen.line("after all")
+    waited = threading.Thread(target=lambda: screen.line("from another thread"), daemon=True)
+    waited.start()
+    waited.join(60)
+    stream.close()
+    tape = Tape(60, 20)
+    tape.write((tmp_path / "written").read_bytes().decode())
+    assert (tape.permanent()[-2:], tape.written_over()) == (["after all", "from another thread"], "")
+    # What was being written may be lost with the turn that ended, or run together; nothing else is left of it.
+    words = {"", "a", "word", "or", "two", "line", "●"}
+    assert [line for line in tape.permanent()[:-2] if not set(line.split()) <= words] == []
+    assert wait_until(lambda: not _ticking() - before)
+
+
+def test_where_nothing_is_written_over_waiting_is_told_now_and_then() -> None:
+    clock, tape = Clock(), Tape()
+    screen = screen_on(tape, STILL, clock=clock)
+    screen.record(record("model_request", turn=1))
+    for _ in range(2):
+        clock.now += 11
+        count = len(tape.raw)
+        assert wait_until(lambda count=count: len(tape.raw) > count)  # type: ignore[misc]
+    time.sleep(2 / TURNS_A_SECOND)  # for a third line, which does not come
+    screen.settle()
+    assert tape.permanent() == ["the model is thinking (11 s)", "the model is thinking (22 s)"]
+
+
+OURS = re.compile(r"\x1b\[[0-9;]*m|\r\x1b\[K|\n")
+HOSTILE_VALUE = "\x1b[2J\x9b9A\r\x07\x1b]0;t\x07\u202e"
+
+
+def test_records_of_any_make_are_survived() -> None:
+    """And what they hold moves no cursor."""
+    tape = Tape()
+    screen = screen_on(tape)
+    odd: tuple[JsonValue, ...] = (None, 3, -1, 1.5, True, [], {}, HOSTILE_VALUE, [{"a": 1}], [HOSTILE_VALUE])
+    for kind in (
+        "model_request",
+        "intent",
+        "outcome",
+        "model_response",
+        "error",
+        "decision",
+        "approval_answered",
+        "limit",
+        "x",
+    ):
+        for value in odd:
+            names = (
+                "tool",
+                "content",
+                "status",
+                "output_bytes",
+                "duration_ms",
+                "exit_code",
+                "summary",
+                "message",
+                "limit",
+                "where",
+            )
+            screen.record({"kind": kind, "call": value, "session": value, **dict.fromkeys(names, value)})
+            screen.live("x\n")
+    screen.settle()
+    written = OURS.sub("", "".join(tape.raw))
+    assert "\\x1b[2J" in written
+    assert written.isprintable()
