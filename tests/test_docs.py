@@ -516,7 +516,10 @@ def test_every_command_of_the_prompt_is_in_its_table() -> None:
 def test_every_variable_that_the_command_line_reads_is_documented() -> None:
     of_settings = {declared.variable for declared in SETTINGS.values()} - {""}
     read_there = {*of_settings, "OPENAI_BASE_URL", "OPENAI_API_KEY"}
-    for path in (ROOT / "harness/app").rglob("*.py"):
+    front = (
+        path for room in ("app", "session", "terminal", "plugins") for path in (ROOT / "harness" / room).rglob("*.py")
+    )
+    for path in front:
         read_there |= set(re.findall(r"environ(?:ment)?\.get\(\s*\"([A-Z_]+)\"", path.read_text()))
         read_there |= set(
             re.findall(r"(?:folder\(|_opened\(environment, |^VARIABLE = )\"([A-Z_]+)\"", path.read_text(), re.MULTILINE)

@@ -11,5 +11,5 @@ Then what goes with them:
     compaction.py      a long conversation made shorter by a summary
     observers.py       whoever watches a run
 
-Not here: what decides on a call (gate/, policy/), how a provider is spoken to (models/), the terminal (cli/).
+Not here: what decides on a call (gate/, policy/), how a provider is spoken to (models/), the terminal (terminal/).
 """

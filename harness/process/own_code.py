@@ -40,7 +40,7 @@ class OwnCode:
 
     def __init__(self) -> None:
         """Read the places that modules are imported from."""
-        self._package = os.path.dirname(os.path.abspath(__file__))
+        self._package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         entries = dict.fromkeys(os.path.abspath(entry) for entry in sys.path if entry)
         if not any(is_within(self._package, entry) for entry in entries):
             entries[self._package] = None
@@ -272,7 +272,7 @@ def _files(entry: str, places: dict[str, str]) -> Iterator[str]:
     if os.path.isfile(entry):
         yield entry
         return
-    package = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     policies = os.path.join(os.path.dirname(package), "policies")
     installed = entry in (os.path.dirname(os.__file__), package) or entry.endswith(("-packages", "lib-dynload"))
     waiting = [entry]

@@ -86,7 +86,7 @@ def test_a_test_that_rewrites_the_program_is_not_run_by_it(
     url = program.serve(replies(bash("python3 -m unittest -q test_mini"), bash("rm x"), say("Done.")))
     done = run(program, installed, url, "--policy", "ci")
     assert not ran.exists(), ran.read_text()
-    is_changed = "OPENAI_API_KEY' in" in (installed.package / "audit" / "stats.py").read_text()
+    is_changed = "OPENAI_API_KEY' in" in (installed.package / "plugins" / "insight" / "stats.py").read_text()
     assert done.returncode == (Exit.INTERNAL if is_changed else Exit.REFUSED), done.stderr
     assert ("since a call of this session could first write there" in done.stderr) is is_changed
     errors = [record for record in program.records() if record["kind"] == "error"]
@@ -164,7 +164,7 @@ def test_a_module_is_loaded_as_it_was_noted(
     program: Program, source: Path, tmp_path: Path, code: str, end: str
 ) -> None:
     installed, ran = installed_in(program.workspace, source), tmp_path / "ran"
-    attack = ATTACK.format(module=str(installed.package / "audit" / "stats.py"), mark=mark(ran)) + code
+    attack = ATTACK.format(module=str(installed.package / "plugins" / "insight" / "stats.py"), mark=mark(ran)) + code
     done = subprocess.run(
         [str(installed.python), "-I", "-c", AS_PROGRAM + LATER, str(program.workspace), attack],
         capture_output=True, text=True, check=False, timeout=120,

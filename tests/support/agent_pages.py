@@ -18,7 +18,7 @@ from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, agent
 from harness.session.waiting import WAITS_SECONDS
 
 FOLDER = Path(ROOT, "docs", "agents")
-PLAIN = Path(ROOT, "tests", "agents", "what_runs.txt")
+PLAIN = Path(ROOT, "tests", "plugins", "agents", "real", "what_runs.txt")
 MOST_WORDS = 250
 FAILS: Mapping[str, tuple[str, str]] = {
     "exit 1": ("exit 1", ""),

@@ -22,7 +22,7 @@ from harness.plugins.agents.commands.played_model import PlayedModel, PlayedScen
 
 FOLDER = os.environ.get("HARNESS_AGENTS", "")
 """Where `tests/plugins/agents/real/install_agents.py` put the agents."""
-SCRIPTS = Path(ROOT, "tests", "agents")
+SCRIPTS = Path(ROOT, "tests", "plugins", "agents", "real")
 PROMPT = "Play the scene."
 INNER_PROMPT = "Play the inner scene."
 SECONDS = 300

@@ -11,7 +11,7 @@ from agent_calls import SHELL
 from agent_rig import AgentRig
 from places import ROOT
 
-TABLE = Path(ROOT, "tests", "agents", "what_runs_behind_ours.txt")
+TABLE = Path(ROOT, "tests", "plugins", "agents", "real", "what_runs_behind_ours.txt")
 POLICY = """\
 version = 1
 name = "agents"

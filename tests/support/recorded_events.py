@@ -65,7 +65,7 @@ class Sameness:
             (f"a{workspace}", "a/w"),
             (f"b{workspace}", "b/w"),
             (sys.executable, "/usr/bin/python"),
-            (str(Path(ROOT, "tests", "agents")), "/opt"),
+            (str(Path(ROOT, "tests", "plugins", "agents", "real")), "/opt"),
         ]
         self._seen: dict[str, dict[str, str]] = {}
 

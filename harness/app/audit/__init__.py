@@ -1,8 +1,8 @@
-"""`harness audit`: questions to action logs, their reports and exports, and what is done with whole logs.
+"""`harness audit`: what is in action logs, and what is done with whole logs.
 
 Each verb is one module, with `add_flags` and `command`, and one row of VERBS. Read `logs` first: which logs are meant, and what
-must be said of them before any answer. `questions` has the six short questions, whose answers `harness.audit` makes and
-`question_lines` puts into words. Nothing here needs a model or the network; only `prune`, `recover` and `sign` change anything.
+must be said of them before any answer. Nothing here needs a model or the network; only `prune`, `recover` and `sign` change
+anything.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from harness.app.audit.logs import Filled
 
 VERBS: Mapping[str, str] = {
-    "list": "list",
-    "show": "show",
-    "verify": "verify",
-    "approvals": "questions",
-    "denied": "questions",
-    "unknown": "questions",
-    "files": "questions",
-    "reads": "questions",
-    "outside": "questions",
-    "stats": "stats",
-    "diff": "diff",
-    "redecide": "redecide",
-    "report": "report",
-    "export": "export",
-    "sign": "sign",
-    "prune": "prune",
-    "recover": "recover",
+    "list": "harness.app.audit.list",
+    "show": "harness.app.audit.show",
+    "verify": "harness.app.audit.verify",
+    "approvals": "harness.plugins.insight.commands.questions",
+    "denied": "harness.plugins.insight.commands.questions",
+    "unknown": "harness.plugins.insight.commands.questions",
+    "files": "harness.plugins.insight.commands.questions",
+    "reads": "harness.plugins.insight.commands.questions",
+    "outside": "harness.plugins.insight.commands.questions",
+    "stats": "harness.plugins.insight.commands.stats",
+    "diff": "harness.plugins.insight.commands.diff",
+    "redecide": "harness.plugins.insight.commands.redecide",
+    "report": "harness.plugins.insight.commands.report",
+    "export": "harness.plugins.insight.commands.export",
+    "sign": "harness.app.audit.sign",
+    "prune": "harness.app.audit.prune",
+    "recover": "harness.app.audit.recover",
 }
-"""What comes after `harness audit`, and the module here that does it, which is imported when it is asked for."""
+"""What comes after `harness audit`, and the module that does it, which is imported when it is asked for."""
 
 
 class _Verb(Protocol):
@@ -57,4 +57,4 @@ def audit_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _module(verb: str) -> _Verb:
-    return cast("_Verb", import_module(f"{__name__}.{VERBS[verb]}"))
+    return cast("_Verb", import_module(VERBS[verb]))

@@ -7,7 +7,6 @@ Before another program's server, read these first:
     server_tools.py the gate's tool for what a server offers: the Action, and its judged bytes sent
 
 Then what goes with them:
-    json_rpc.py         a line and what it is; why one is refused
     server_calls.py     a call on its way, and the turn to be judged
     sides.py            where each side is written to, and its open requests
     tool_catalog.py     which tools the server lists, and which of them a person has seen
@@ -25,5 +24,5 @@ Of the servers of a configuration:
     server_walls.py        what one may write and reach, and its start; started_server.py: its end
     client/                what imports the SDK, and runs in a thread of its own
 
-Not here: who is asked, where logs and pins lie (cli/), what a rule decides (policy/).
+Not here: who is asked, where logs and pins lie (session/), what a rule decides (policy/).
 """

@@ -1,4 +1,4 @@
-"""What `read_file` returns of a PDF: its text by page, read by a child process behind walls (pdf_child.py).
+"""The text of a PDF file by page, read by a child process behind walls (pdf_child.py).
 
 The library (pypdf) comes with the extra `pdf`; without it the result says so. A picture of a page is not made.
 """

@@ -1,4 +1,4 @@
-"""What `read_file` returns of a picture: a line of text, and the picture where the model takes pictures."""
+"""A picture for the model: a line of text, and the picture itself where the model takes pictures."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from client_scene import SDK_SERVER
 from hostile_mcp_server import tool
-from places import ROOT
+from places import ROOT, SUPPORT
 from program import Program, made_program
 from rows import all_rows
 from run_scene import left_in, written
@@ -21,7 +21,7 @@ from harness.plugins.mcp.pins import PinFile
 from harness.plugins.mcp.tool_description import ToolDescription, described
 from policies import CONFIRM
 
-HOSTILE = str(Path(__file__).parents[2] / "support" / "hostile_mcp_server.py")
+HOSTILE = str(Path(SUPPORT, "hostile_mcp_server.py"))
 TOUCH = Reply(calls=(call("bash", command="touch made"),))
 DONE = say("All done.")
 SERVERS = 'version = 1\n[tools]\ndefault = "confirm"\n"mcp__srv__*" = "auto"\n'

@@ -9,12 +9,13 @@ from typing import Any
 
 from configured_scene import ConfiguredScene
 from hostile_mcp_server import tool
+from places import SUPPORT
 from program import Program, made_program
 from rows import all_rows
 from run_scene import left_in, written
 from sandbox_scene import needs_walls
 
-SERVER = str(Path(__file__).parents[1] / "support" / "hostile_mcp_server.py")
+SERVER = str(Path(SUPPORT, "hostile_mcp_server.py"))
 
 
 def scene_of(program: Program, mode: str, **declared: Any) -> ConfiguredScene:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from configured_scene import ConfiguredScene
 from hostile_mcp_server import tool
+from places import SUPPORT
 from program import Program
 from rows import all_rows
 from run_scene import written
@@ -16,7 +17,7 @@ from run_scene import written
 from harness.plugins.mcp.commands.check_command import hints
 from harness.plugins.mcp.server_declaration import ServerDeclaration
 
-SERVER = str(Path(__file__).parents[1] / "support" / "hostile_mcp_server.py")
+SERVER = str(Path(SUPPORT, "hostile_mcp_server.py"))
 WORDS = [sys.executable, SERVER, "plain"]
 
 

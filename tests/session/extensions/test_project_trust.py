@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from places import SUPPORT
 from program import Program
 from repl_scene import prompts
 from rows import all_rows
@@ -26,7 +27,7 @@ from harness.session.extensions.extensions_here import extensions_here
 from harness.session.extensions.project_trust import TrustedFiles, ask_trust_of_files, trusted_files
 from harness.session.state import State
 
-HOSTILE = str(Path(__file__).parents[2] / "support" / "hostile_mcp_server.py")
+HOSTILE = str(Path(SUPPORT, "hostile_mcp_server.py"))
 
 SERVERS = {"mcpServers": {"files": {"command": "npx", "args": ["-y", "a server"], "env": {"TOKEN": "${GH_TOKEN}"}}}}
 SERVER_LINE = "  MCP server files starts: npx -y 'a server' (it gets your variables GH_TOKEN)"

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))
 
 from agent_rig import BEFORE
 from broken_hook import BROKEN, runs_broken, write_table
