@@ -160,8 +160,6 @@ LIGHT = Palette(
 UNKNOWN = Palette(tones=_TONES, inks=_DARK_INKS, fills=_DARK_FILLS)
 """Where nobody says what the ground is: the terminal's own colours, and on fills of our own the letters' as well."""
 
-THEMES = ("auto", "dark", "light", "none")
-"""What `terminal.theme` may be; none is the same as NO_COLOR."""
 _MANY_COLOURS = ("256", "direct", "kitty", "alacritty", "ghostty", "foot", "wezterm")
 
 

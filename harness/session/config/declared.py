@@ -11,10 +11,12 @@ from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
 from harness.models.presets import PRESETS, Api
 from harness.record import Record, field_names
 from harness.regex import regex
-from harness.terminal.styles import THEMES
 from harness.text.fields import Check, check_of
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
+
+THEMES = ("auto", "dark", "light", "none")
+"""Values of `terminal.theme`; none is the same as NO_COLOR."""
 
 
 class Declared(Record):

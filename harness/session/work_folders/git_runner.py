@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.errors import UsageError
-from harness.plugins.fleet.lifeline import is_of_a_batch
 from harness.process.environment import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables
+from harness.process.lifeline import is_of_a_batch
 from harness.record import Record
 from harness.text.visible import visible_line
 

@@ -18,7 +18,7 @@ from harness.plugins.fleet.batch.outcome import Progress, TaskEnd, TaskOutcome, 
 from harness.plugins.fleet.batch.task import Task, of_task, settings_of
 from harness.plugins.fleet.batch.task_folder import Finished, HeldElsewhere, TaskFolder, finished_task, holder, is_held
 from harness.plugins.fleet.batch.task_run import HELD
-from harness.plugins.fleet.lifeline import VARIABLE, Lifeline
+from harness.process.lifeline import VARIABLE, Lifeline
 from harness.session.exits import Exit
 from harness.session.signals import Stopping
 from harness.text.amounts import counted

@@ -19,7 +19,7 @@ from harness.plugins.fleet.batch.task_folder import (
     changed_patch,
     finished_task,
 )
-from harness.plugins.fleet.lifeline import is_of_a_batch, watch_lifeline
+from harness.process.lifeline import is_of_a_batch, watch_lifeline
 from harness.session.exits import Exit, is_soft
 from harness.session.own_folders import output_path, workspace_folders
 from harness.session.state import State

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import TypeAlias
 
-    from harness.plugins.fleet.lifeline import Lifeline
     from harness.plugins.fleet.queue.queue import Queue
+    from harness.process.lifeline import Lifeline
 
     Key: TypeAlias = tuple[str, str]
 

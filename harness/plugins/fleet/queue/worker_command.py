@@ -15,12 +15,12 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
-from harness.plugins.fleet.lifeline import Lifeline
 from harness.plugins.fleet.queue.open_queue import open_queue
 from harness.plugins.fleet.queue.queue import QueueAwayError
 from harness.plugins.fleet.queue.version import version_of
 from harness.plugins.fleet.queue.worker import BEATS, LEASE_SECONDS, Worker, bring_in
 from harness.process.hardening import undumpable
+from harness.process.lifeline import Lifeline
 from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
 from harness.session.signals import Stopping
