@@ -516,16 +516,15 @@ def test_every_command_of_the_prompt_is_in_its_table() -> None:
 def test_every_variable_that_the_command_line_reads_is_documented() -> None:
     of_settings = {declared.variable for declared in SETTINGS.values()} - {""}
     read_there = {*of_settings, "OPENAI_BASE_URL", "OPENAI_API_KEY"}
-    front = (
-        path for room in ("app", "session", "terminal", "plugins") for path in (ROOT / "harness" / room).rglob("*.py")
-    )
-    for path in front:
+    rooms = ("process", "session", "terminal", "app", "plugins")
+    for path in (path for room in rooms for path in (ROOT / "harness" / room).rglob("*.py")):
         read_there |= set(re.findall(r"environ(?:ment)?\.get\(\s*\"([A-Z_]+)\"", path.read_text()))
         read_there |= set(
             re.findall(r"(?:folder\(|_opened\(environment, |^VARIABLE = )\"([A-Z_]+)\"", path.read_text(), re.MULTILINE)
         )
     documented = code(section("docs/getting-started.md", "Environment variables"))
-    assert read_there - {"HOME", "PATH", "TERM"} == {name for name in documented if name.isupper()}
+    of_others = {"HOME", "PATH", "TERM", "CLAUDE_CODE_SESSION_ATTENDED"}
+    assert read_there - of_others == {name for name in documented if name.isupper()}
 
 
 def test_the_two_commands_of_the_readme_stand_there_to_be_copied() -> None:
