@@ -1,5 +1,5 @@
 """The features: each folder is one, with its engine, its commands and its words.
 
-No module outside imports one of these folders, but for the table of what ships. They do not import one another, but for the
-list in tests/test_imports.py.
+The rooms outside do not import these folders, and the folders do not import one another, but for the two lists in
+tests/test_imports.py.
 """

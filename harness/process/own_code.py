@@ -40,7 +40,7 @@ class OwnCode:
 
     def __init__(self) -> None:
         """Read the places that modules are imported from."""
-        self._package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        self._package = _package()
         entries = dict.fromkeys(os.path.abspath(entry) for entry in sys.path if entry)
         if not any(is_within(self._package, entry) for entry in entries):
             entries[self._package] = None
@@ -263,6 +263,11 @@ def _keep_mapped(place: str) -> None:
         library.mprotect(address, size, PROT_READ | executable)
 
 
+def _package() -> str:
+    """Return the folder of the program's own package."""
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
 def _files(entry: str, places: dict[str, str]) -> Iterator[str]:
     """Yield the files of a place to note. Other places within it are left out.
 
@@ -272,7 +277,7 @@ def _files(entry: str, places: dict[str, str]) -> Iterator[str]:
     if os.path.isfile(entry):
         yield entry
         return
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    package = _package()
     policies = os.path.join(os.path.dirname(package), "policies")
     installed = entry in (os.path.dirname(os.__file__), package) or entry.endswith(("-packages", "lib-dynload"))
     waiting = [entry]

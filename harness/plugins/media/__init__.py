@@ -5,5 +5,5 @@ Read these first:
     pdf_pages.py   pages of a PDF file as text; pdf_child.py reads them in a process behind walls
     web_fetch.py   the tool `web_fetch`; web_request.py fetches, html_child.py makes text of a page
 
-What comes from outside is parsed in a process of its own, which writes nothing and reaches no network.
+PDF files and web pages are parsed in a process of their own, behind walls. Of pictures no pixel is decoded.
 """

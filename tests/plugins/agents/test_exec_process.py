@@ -501,7 +501,7 @@ def test_the_folder_that_a_command_goes_to_is_kept_as_without_us(command: str, h
 
 def test_a_program_of_the_workspace_does_not_take_our_place(hooked: Hooked) -> None:
     """Where the program is started as a module, Python looks for it in the current folder first."""
-    for name in ("harness//__init__.py", "json.py", "signal.py"):
+    for name in ("harness/__init__.py", "json.py", "signal.py"):
         path = hooked.workspace / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("import os\nos._exit(99)\n")

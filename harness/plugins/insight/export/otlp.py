@@ -117,7 +117,8 @@ class _Batches:
                     "resourceSpans": [
                         {
                             "resource": {"attributes": self._resource},
-                            "scopeSpans": [{"scope": {"name": "harness.plugins.insight.export.otlp"}, "spans": []}],
+                            # The name that readers of exports know, and not a module.
+                            "scopeSpans": [{"scope": {"name": "harness.audit.export.otlp"}, "spans": []}],
                         }
                     ]
                 }
