@@ -415,7 +415,7 @@ def test_names_are_completed_while_one_types(repository: Path) -> None:
         line.send(ENTER)
         line.wait_until(lambda: "model-1" in line.display()[line.cursor[0] + 1], "the room for the menu is still there")
         line.reads(" please" + ENTER, "look at @src/parse.py please")
-        line.send("/mo")
+        line.stands("/mo", "> /mo")
         line.wait_for("show or switch")
         line.stands(TAB, "> /model")
         line.reads(ENTER, "/model")

@@ -399,7 +399,7 @@ def test_a_dumb_terminal_gets_lines_without_escapes(tmp_path: Path) -> None:
         assert b"\x1b" not in line.raw
 
 
-# The menu, and the keys on one screen
+# The menu, and the keys on one screen: a line that stands is drawn, so no menu of the line before is seen any more
 
 
 def test_shift_tab_is_told_at_once_and_leaves_the_line_as_it_is(line: PlayedLine) -> None:
@@ -411,7 +411,7 @@ def test_shift_tab_is_told_at_once_and_leaves_the_line_as_it_is(line: PlayedLine
 
 
 def test_the_menu_opens_with_a_slash_and_enter_finishes_before_it_runs(line: PlayedLine) -> None:
-    line.send("/")
+    line.stands("/", "> /")
     line.wait_for("show or switch")
     line.wait_for("Up, Down choose; Esc closes")
     line.stands("\x1b[B\x1b[B", "> /history")
@@ -420,13 +420,13 @@ def test_the_menu_opens_with_a_slash_and_enter_finishes_before_it_runs(line: Pla
     line.wait_for("show or switch")
     line.stands(ENTER, "> /model")
     line.reads(ENTER, "/model")
-    line.send("/")
+    line.stands("/", "> /")
     line.wait_for("show or switch")
     line.reads(ENTER, "/")  # nothing was begun that could be finished
 
 
 def test_esc_closes_the_menu_and_leaves_the_line_as_it_was_typed(line: PlayedLine) -> None:
-    line.send("/h")
+    line.stands("/h", "> /h")
     line.wait_for("what there is")
     line.stands(TAB, "> /help")
     line.stands(ESC, "> /h")
@@ -445,7 +445,7 @@ def test_what_follows_a_command_is_chosen_in_the_same_menu(tmp_path: Path) -> No
         line.wait_gone("configured")
         line.stands(ENTER, "> /model large-1")
         line.reads(ENTER, "/model large-1")
-        line.send("/model ")
+        line.stands("/model ", "> /model ")
         line.wait_for("configured")
         line.reads(ENTER, "/model ")  # nothing is chosen by Enter alone
         line.send(paste("/model sma\n"))
