@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from harness.actions import JsonValue
 from harness.messages import RunResult
 from harness.record import Record
 
@@ -35,6 +36,11 @@ class HelperChanges(Record):
     """Where the whole patch is kept; empty where nothing was changed."""
     notes: tuple[str, ...] = ()
     """What else there is to know: what no patch holds."""
+
+    @property
+    def extra(self) -> dict[str, JsonValue]:
+        """The facts that the log keeps: the place of the patch."""
+        return {"patch_file": self.patch_file} if self.patch_file else {}
 
 
 class DelegatedResult(Record):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from harness.host_connection import HostConnection
 from harness.record import Record
+
+if TYPE_CHECKING:
+    from harness.actions import JsonValue  # it imports this module
 
 
 class Role(Enum):
@@ -115,14 +119,10 @@ class ToolResult(Record):
     after_sha256: str | None = None
     error_code: str = ""
     """What kind of thing went wrong with a file, where a tool says so; see errors.ErrorCode."""
-    connections: tuple[HostConnection, ...] = ()
-    """What came of its connections, where it may reach some hosts only; the first of many."""
-    connection_count: int = 0
-    """How many it asked for."""
+    extra: Mapping[str, JsonValue] = {}
+    """Further facts that only the tool's feature knows. The outcome in the log holds them, and the feature draws them."""
     pictures: tuple[Picture, ...] = ()
     """What the model sees besides `content`."""
-    patch_file: str = ""
-    """Where the changes are kept that a helper made in its copy."""
 
 
 class Usage(Record):

@@ -9,9 +9,9 @@ from harness.actions import Action, Facet, JsonValue, describe_facet
 from harness.digest import digest_of
 from harness.gate.approval import Answer, Approval
 from harness.gate.judged_json import effect_fields, facet_fields
-from harness.host_connection import HostConnection
 from harness.log.action_log import ActionLog
 from harness.log.attachments import picture_fields
+from harness.log.schema import extra_fields
 from harness.messages import ToolCall, ToolResult
 from harness.record import Record, field_names
 from harness.text.visible import visible_line
@@ -319,34 +319,16 @@ class CallRecords:
                 "exit_code": result.exit_code,
                 **({"terminal": True} if result.terminal else {}),
             }
-        if result.connection_count:
-            fields |= {
-                "connections": [_connection(each) for each in result.connections],
-                "connection_count": result.connection_count,
-            }
         if result.changed_path is not None:
             fields |= {
                 "changed_path": result.changed_path,
                 "before_sha256": result.before_sha256,
                 "after_sha256": result.after_sha256,
             }
-        if result.patch_file:
-            fields["patch_file"] = result.patch_file
+        fields |= extra_fields(result.extra)
         if result.pictures:
             fields["pictures"] = [picture_fields(one) for one in result.pictures]
         self._log.append("outcome", fields, sync=ran)
-
-
-def _connection(each: HostConnection) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {
-        "host": each.host,
-        "port": each.port,
-        "allowed": not each.why_not,
-        "times": each.times,
-    }
-    told |= {"sent": each.sent, "received": each.received}
-    told |= {"address": each.address} if each.address else {}
-    return told | ({"why_not": each.why_not} if each.why_not else {})
 
 
 def sha256_of(text: str) -> str:

@@ -8,8 +8,8 @@ from typing import Protocol, Self, runtime_checkable
 
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ChangedCodeError, ToolError, WorkspaceError
-from harness.host_connection import HostConnection
 from harness.limits import Limits
+from harness.log.schema import extra_problem
 from harness.messages import Picture, ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
@@ -48,13 +48,10 @@ class ToolOutput(Record):
     before_sha256: str | None = None
     after_sha256: str | None = None
     error_code: str = ""
-    connections: tuple[HostConnection, ...] = ()
-    """See ToolResult."""
-    connection_count: int = 0
+    extra: Mapping[str, JsonValue] = {}
+    """Further facts as JSON; see ToolResult."""
     pictures: tuple[Picture, ...] = ()
     """Their bytes are kept already."""
-    patch_file: str = ""
-    """See ToolResult."""
 
 
 class Tool(Protocol):
@@ -261,7 +258,7 @@ class Attempt:
             raise TypeError("its pictures are none")
         if output.status not in _TOOLS_MAY_SAY:
             raise TypeError(f"it returned the status {output.status}")
-        self._output = output
+        self._output = replace(output, extra=_checked(output.extra)) if output.extra else output
 
     def not_begun(self, why: str) -> None:
         """Take that the body was not entered. The intent is on disk, so that the log wants an end."""
@@ -318,13 +315,36 @@ class Attempt:
             after_sha256=output.after_sha256,
             error_code=output.error_code,
             terminal=output.terminal,
-            connections=tuple(
-                replace(each, host=redact(each.host), why_not=redact(each.why_not)) for each in output.connections
-            ),
-            connection_count=output.connection_count,
+            extra={name: _redacted(value, redact) for name, value in output.extra.items()},
             pictures=output.pictures,
-            patch_file=output.patch_file,
         )
+
+
+def _checked(extra: object) -> dict[str, JsonValue]:
+    """Return a copy of a tool's extra facts. Raises TypeError if the log could not record them."""
+    import json  # only the few tools that have such facts need it
+
+    try:
+        facts: JsonValue = json.loads(json.dumps(extra, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"its extra facts are not JSON: {error}") from None
+    if not isinstance(facts, dict):
+        raise TypeError("its extra facts are not a JSON object")
+    if problem := extra_problem(facts):
+        raise TypeError(f"its extra facts: {problem}")
+    return facts
+
+
+def _redacted(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
+    match value:
+        case str():
+            return redact(value)
+        case list():
+            return [_redacted(item, redact) for item in value]
+        case dict():
+            return {name: _redacted(item, redact) for name, item in value.items()}
+        case _:
+            return value
 
 
 def said_by(error: BaseException) -> str:

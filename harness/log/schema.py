@@ -29,6 +29,13 @@ _COMMON: Mapping[str, str] = {
     "masked?": "object of count",
 }
 
+_KNOWN_EXTRA: Mapping[str, str] = {
+    "connections?": "list of connection",
+    "connection_count?": "count",
+    "patch_file?": "text",
+}
+"""Extra facts of results that are fields of the outcome itself, since logs had them before there was `extra`."""
+
 RECORDS: Mapping[str, Mapping[str, str]] = {
     "session_started": {
         "harness": "text",
@@ -181,11 +188,10 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "exit_code?": "whole|null",
         "terminal?": "flag",
         "error_code?": "text",
-        "connections?": "list of connection",
-        "connection_count?": "count",
         "seen_by?": "text",
         "pictures?": "list of picture",
-        "patch_file?": "text",
+        **_KNOWN_EXTRA,
+        "extra?": "object of json",
         "changed_path?": "text",
         "before_sha256?": "digest|null",
         "after_sha256?": "digest|null",
@@ -362,6 +368,18 @@ def problem(record: Mapping[str, JsonValue]) -> str:
         _fields[kind] = Fields({**_COMMON, **RECORDS[kind]}, _PARTS, is_open=kind in OPEN_KINDS)
     found = _fields[kind].problem(record)
     return f"does not fit its kind: {found}" if found else ""
+
+
+def extra_fields(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the extra facts of a result as fields of its outcome."""
+    fields = {name: value for name, value in extra.items() if f"{name}?" in _KNOWN_EXTRA}
+    rest = {name: value for name, value in extra.items() if name not in fields}
+    return fields | ({"extra": rest} if rest else {})
+
+
+def extra_problem(extra: Mapping[str, JsonValue]) -> str:
+    """Return a description of the first extra fact that an outcome could not hold, or an empty string."""
+    return Fields(_KNOWN_EXTRA, _PARTS, is_open=True).problem(extra)
 
 
 _SCHEMAS: Mapping[str, Mapping[str, JsonValue]] = {

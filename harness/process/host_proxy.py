@@ -12,7 +12,7 @@ import time
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Mapping
 
-from harness.host_connection import HostConnection
+from harness.actions import JsonValue
 from harness.process.proxy_request import END, MAX_HEAD_BYTES, read_request
 from harness.record import Record, replace
 
@@ -38,6 +38,36 @@ class Route(Record):
     addresses: tuple[str, ...] = ()
     """Tried one after the other; without one, `problem` says why."""
     problem: str = ""
+
+
+class HostConnection(Record):
+    """The connections of a command to one place."""
+
+    host: str
+    """The name that the program gave; empty if its request was not understood."""
+    port: int
+    address: str = ""
+    """Empty if no address was tried."""
+    why_not: str = ""
+    """Empty if the connection was allowed."""
+    times: int = 1
+    sent: int = 0
+    """Bytes from the program."""
+    received: int = 0
+    """Bytes to the program."""
+
+    def fields(self) -> dict[str, JsonValue]:
+        """Return the connections as a record of the log holds them."""
+        fields: dict[str, JsonValue] = {
+            "host": self.host,
+            "port": self.port,
+            "allowed": not self.why_not,
+            "times": self.times,
+            "sent": self.sent,
+            "received": self.received,
+        }
+        fields |= {"address": self.address} if self.address else {}
+        return fields | ({"why_not": self.why_not} if self.why_not else {})
 
 
 Finds = Callable[[str], Route]

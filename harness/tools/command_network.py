@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from harness.host_connection import HostConnection
+from harness.actions import JsonValue
 from harness.policy.hosts import LOOPBACK, host_patterns, is_listed
-from harness.process.host_proxy import HostProxy
+from harness.process.host_proxy import HostConnection, HostProxy
 from harness.sandbox.own_network import DOOR, OwnNetwork, why_none
 from harness.text.visible import visible_line
 from harness.tools.host_routes import Looks, look_up, route_to
@@ -61,6 +61,13 @@ class CommandNetwork:
     def total(self) -> int:
         """How many connections were asked for."""
         return 0 if self._proxy is None else self._proxy.total
+
+    @property
+    def fields(self) -> dict[str, JsonValue]:
+        """The connections, the first of many, and their number, as the outcome of the command holds them."""
+        if not self.total:
+            return {}
+        return {"connections": [each.fields() for each in self.connections], "connection_count": self.total}
 
     def notes(self, *, failed: bool) -> list[str]:
         """Return what to tell of a command that is over: what was refused, and where it had a way that it did not take."""

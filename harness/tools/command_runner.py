@@ -269,8 +269,7 @@ def _with_network(output: ToolOutput, effects: Effects, network: CommandNetwork 
     return replace(
         output,
         content=f"{body}{newline}" + "\n".join((*notes, last_line)),
-        connections=() if network is None else network.connections,
-        connection_count=0 if network is None else network.total,
+        extra={} if network is None else network.fields,
     )
 
 

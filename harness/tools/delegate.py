@@ -132,7 +132,7 @@ class DelegateTool:
             case _:
                 status = ResultStatus.FAILED
         content, cut = _told(result)
-        return ToolOutput(content=content, status=status, truncated=cut, patch_file=result.changes.patch_file)
+        return ToolOutput(content=content, status=status, truncated=cut, extra=result.changes.extra)
 
 
 def _told(result: DelegatedResult) -> tuple[str, bool]:

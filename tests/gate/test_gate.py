@@ -23,7 +23,6 @@ from harness.gate.pending_call import CallEnd, PendingCall
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, refusal_text, rule_on
 from harness.gate.tool import ToolOutput
-from harness.host_connection import HostConnection
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
@@ -666,22 +665,61 @@ def test_a_written_file_is_recorded_with_its_digests(desk: MakeDesk) -> None:
     assert (last["changed_path"], last["before_sha256"], last["after_sha256"]) == ("/w/a", None, "f" * 64)
 
 
-def test_connections_are_recorded_with_what_came_of_them(desk: MakeDesk) -> None:
-    here = desk()
-    made = (
-        HostConnection(host="a.org", port=443, address="192.0.2.7", times=2, sent=10, received=20),
-        HostConnection(host="b.org", port=443, why_not="b.org:443 is not among the hosts it may reach"),
-    )
-    here.call(action("free"), ToolOutput(content="", connections=made, connection_count=3))
-    last = here.records()[-1]
-    assert last["connection_count"] == 3
-    assert last["connections"] == [
+CONNECTIONS: dict[str, JsonValue] = {
+    "connections": [
         {"host": "a.org", "port": 443, "allowed": True, "times": 2, "sent": 10, "received": 20, "address": "192.0.2.7"},
-        {
-            "host": "b.org", "port": 443, "allowed": False, "times": 1, "sent": 0, "received": 0,
-            "why_not": "b.org:443 is not among the hosts it may reach",
-        },
-    ]  # fmt: skip
+        {"host": "b.org", "port": 443, "allowed": False, "times": 1, "sent": 0, "received": 0, "why_not": "not listed"},
+    ],
+    "connection_count": 3,
+}  # fmt: skip
+
+
+@all_rows(
+    ("extra", "fields"),
+    [
+        (CONNECTIONS, CONNECTIONS),
+        ({"patch_file": "/o/a.patch"}, {"patch_file": "/o/a.patch"}),
+        ({"n": [{"a": 1, "b": None}], "patch_file": "/o"}, {"patch_file": "/o", "extra": {"n": [{"a": 1, "b": None}]}}),
+        ({}, {}),
+    ],
+    anew={"desk": new_desk},
+)
+def test_extra_facts_are_recorded_in_the_outcome(
+    desk: MakeDesk, extra: Mapping[str, JsonValue], fields: dict[str, JsonValue]
+) -> None:
+    here = desk()
+    here.call(action("free"), ToolOutput(content="", extra=extra))
+    last = here.records()[-1]
+    extra_names = ("connections", "connection_count", "patch_file", "extra")
+    assert {name: last[name] for name in extra_names if name in last} == fields
+    here.log.append("session_ended", {"stop": "completed", "detail": ""})
+    assert proved(str(here.path)).head == here.log.head
+
+
+def test_secrets_in_extra_facts_are_masked_at_any_depth(desk: MakeDesk) -> None:
+    here, secret = desk(), f"ghp_{'a1B2' * 9}"
+    result = here.call(action("free"), ToolOutput(content="", extra={"a": [{"b": f"is {secret}"}]})).result
+    assert secret not in str(result.extra)
+    assert secret not in here.path.read_text()
+    assert "'b': 'is " in str(result.extra)
+
+
+@all_rows(
+    ("extra", "problem"),
+    [
+        ({"rows": {1}}, "its extra facts are not JSON: Object of type set is not JSON serializable"),
+        ({"rate": float("nan")}, "its extra facts are not JSON: Out of range float values are not JSON compliant"),
+        ([1], "its extra facts are not a JSON object"),
+        ({"patch_file": 3}, "its extra facts: patch_file: must be a string, not a number"),
+        ({"connections": [{}]}, "its extra facts: connections: number 1: lacks the field host"),
+    ],
+    anew={"desk": new_desk},
+)
+def test_extra_facts_that_no_log_could_hold_are_a_crash_of_the_tool(desk: MakeDesk, extra: Any, problem: str) -> None:
+    here = desk()
+    result = here.call(action("free"), ToolOutput(content="", extra=extra)).result
+    assert result.status is ResultStatus.CRASHED
+    assert problem in result.content
     here.log.append("session_ended", {"stop": "completed", "detail": ""})
     assert proved(str(here.path)).head == here.log.head
 
