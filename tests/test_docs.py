@@ -336,7 +336,7 @@ def test_the_refusals_that_the_policy_reference_shows_are_real(tmp_path: Path) -
         assert isinstance(ruling, Refusal)
         return ruling.text
 
-    text = section(POLICIES, "How a refusal reads")
+    text = section(POLICIES, "The text of a refusal")
     shown_there = [line.strip() for line in text.splitlines() if line.startswith("    Denied")]
     assert shown_there == [refusal("cat .env"), refusal("cat /etc/passwd")]
 

@@ -1,0 +1,23 @@
+# The commands of a day. `just` lists them; each also works when it is typed by hand.
+
+default:
+    @just --list
+
+# Create .venv and install the package with its tools.
+setup:
+    python3 -m venv .venv
+    .venv/bin/pip install --quiet -e '.[dev]'
+
+# Run tests, e.g. `just test tests/policy -x`.
+test *arguments="-n auto":
+    .venv/bin/python -m pytest {{arguments}}
+
+# Run the linter, the formatter and the type checker.
+check:
+    .venv/bin/ruff check .
+    .venv/bin/ruff format .
+    .venv/bin/mypy
+
+# Run everything that must pass before a change is merged.
+all:
+    .ci/run
