@@ -54,7 +54,6 @@ ROOMS = {
 BETWEEN_PLUGINS: dict[tuple[str, str], str] = {}
 """Imports of one plugin by another, by the two rooms, each with its reason."""
 TO_TURN = {
-    ("app.commands.conversation", "plugins.insight"),
     ("app.flags", "plugins.agents"),
     ("app.flags", "plugins.fleet"),
     ("app.flags", "plugins.reports"),
@@ -65,11 +64,9 @@ TO_TURN = {
     ("app.main", "plugins.mcp"),
     ("app.policy.declared_tools", "plugins.mcp"),
     ("app.policy.policy_command", "plugins.insight"),
-    ("app.policy.replay", "plugins.insight"),
     ("app.run.run_command", "plugins.fleet"),
     ("app.run.run_end", "plugins.reports"),
     ("plugins.acp.prompt_blocks", "plugins.media"),
-    ("plugins.agents.commands.each_call", "plugins.insight"),
     ("plugins.fleet.batch.batch_command", "plugins.reports"),
     ("plugins.insight.commands.export", "plugins.reports"),
     ("plugins.mcp.commands.serve_command", "plugins.agents"),
@@ -78,7 +75,6 @@ TO_TURN = {
     ("session.extensions.extensions_here", "plugins.mcp"),
     ("session.extensions.project_trust", "plugins.mcp"),
     ("session.own_folders", "terminal"),
-    ("session.parts", "plugins.insight"),
     ("session.parts", "plugins.mcp"),
     ("session.parts", "plugins.media"),
     ("session.parts", "terminal"),

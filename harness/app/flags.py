@@ -340,11 +340,12 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
             parser.add_argument("cases", metavar="CASES", help="the file of cases")
         case "replay":
+            from harness.app.audit.logs import log_flags
+
             parser.description = "Judge the calls of action logs again, and list what would change; nothing is run."
+            log_flags(parser, filled)
             policy_flag(parser, "the new policy, or a shipped one", required=True)
             parser.add_argument("--fail-on", choices=("laxer", "any"), help="exit 1 if there are such changes")
-            parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
-            parser.add_argument("logs", nargs="+", metavar="LOG")
         case "suggest":
             parser.description = "Propose rules that would have spared your repeated approvals; no policy is written."
             from harness.app.audit.logs import log_flags

@@ -4,6 +4,7 @@ Read these first:
     parts.py            puts a session together: policy, tools, log, approver, model
     state.py            the folders of the program; own_folders.py keeps them out of reach of commands
     policies.py         the policies in force; trust.py asks about those of a workspace
+    advice.py           the rules that would let a refused call run; rule_subjects.py: what a rule may be about
     session_log.py      opens and closes the action log
     config/             the settings of a person
     extensions/         tools, servers, hooks and approvers that a configuration adds

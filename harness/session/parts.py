@@ -422,7 +422,7 @@ def _advise_to_leave_plan(policy: Policy, action: Action, verdict: Verdict) -> A
 
 def advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
     """Return what would let a refused call run."""
-    from harness.plugins.insight.suggestions.advice import advice_on  # with the first refusal
+    from harness.session.advice import advice_on  # with the first refusal
 
     return advice_on(policy, action, verdict)
 

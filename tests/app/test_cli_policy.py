@@ -953,7 +953,7 @@ def test_several_logs_are_counted_together(program: Program, demo: str) -> None:
 
 
 @all_rows(
-    "words", [("none.jsonl", "--policy", "ci"), ("LOG",), ("LOG", "--policy", "none.toml"), ("/", "--policy", "ci")]
+    "words", [("none.jsonl", "--policy", "ci"), ("LOG",), ("LOG", "--policy", "none.toml"), (".", "--policy", "ci")]
 )
 def test_a_replay_needs_a_log_and_a_policy(program: Program, demo: str, words: tuple[str, ...]) -> None:
     done = program.run("policy", "replay", *(demo if word == "LOG" else word for word in words))

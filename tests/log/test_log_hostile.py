@@ -241,7 +241,6 @@ def questions(log: str, left: str, right: str, report: str) -> dict[str, tuple[s
         "outside": (log,),
         "stats": (log,),
         "diff": (left, right),
-        "redecide": (log, "--policy", "ci"),
         "report": (log, "-o", report),
         "export --to csv": (log, "--to", "csv"),
         "export --to csv --content": (log, "--to", "csv", "--content"),
@@ -342,7 +341,7 @@ def test_no_question_prints_what_a_terminal_obeys(program: Program, tmp_path: Pa
     told = all_answers(program, log, first, second, str(report))
     check_answers(told)
     assert told["verify"][0] == 4
-    for question in ("list", "show", "verify", "approvals", "denied", "stats", "files", "diff", "redecide"):
+    for question in ("list", "show", "verify", "approvals", "denied", "stats", "files", "diff"):
         assert len(told[question][1]) > 100, question
     check_csv(told["export --to csv --content"][1])
     check_html(report.read_text(encoding="utf-8"))

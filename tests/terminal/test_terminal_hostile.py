@@ -251,7 +251,8 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("policy", "test"): [
         ["policy", "test", "--policy", POLICY, CASES], ["policy", "test", "--policy", POLICY, CASES, "--json"],
     ],
-    ("policy", "replay"): [["policy", "replay", "--policy", "default", LOG], ["policy", "replay", "--policy", POLICY, LOG]],
+    ("policy", "replay"): [["policy", "replay", "--policy", "default", LOG], ["policy", "replay", "--policy", POLICY, LOG],
+        ["policy", "replay", "--policy", "readonly", LOG]],
     ("policy", "suggest"): [["policy", "suggest", LOG], ["policy", "suggest", "--all"]],
     ("policy", "fatigue"): [["policy", "fatigue", LOG], ["policy", "fatigue", LOG, "--json", "--policy", POLICY]],
     ("policy", "trust"): [
@@ -273,7 +274,6 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("audit", "outside"): [["audit", "outside", LOG]],
     ("audit", "stats"): [["audit", "stats", LOG], ["audit", "stats", "--all", "--json"]],
     ("audit", "diff"): [["audit", "diff", LOG, LOG], ["audit", "diff", LOG, ANY[:200]]],
-    ("audit", "redecide"): [["audit", "redecide", "--policy", POLICY, LOG], ["audit", "redecide", "--policy", "readonly", LOG]],
     ("audit", "report"): [["audit", "report", "-o", NEW, LOG, "--title", ANY]],
     ("audit", "export"): [["audit", "export", "--to", "jsonl", "--content", LOG], ["audit", "export", "--to", "csv", LOG]],
     ("audit", "sign"): [["audit", "sign", "--key", KEY, LOG], ["audit", "sign", "--key", ANY[:200], LOG]],

@@ -27,7 +27,6 @@ VERBS: Mapping[str, str] = {
     "outside": "harness.plugins.insight.commands.questions",
     "stats": "harness.plugins.insight.commands.stats",
     "diff": "harness.plugins.insight.commands.diff",
-    "redecide": "harness.plugins.insight.commands.redecide",
     "report": "harness.plugins.insight.commands.report",
     "export": "harness.plugins.insight.commands.export",
     "sign": "harness.app.audit.sign",

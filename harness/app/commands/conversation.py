@@ -177,7 +177,7 @@ class Conversation:
         """Return the rule that would answer a question from now on, and where it belongs, or why there is none."""
         if self.plans:
             return "/plan off leaves it"
-        from harness.plugins.insight.suggestions.advice import advice_on
+        from harness.session.advice import advice_on
         from harness.session.policies import home_of_rules
 
         found = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from harness.actions import Action, JsonValue, written_paths
 from harness.app.audit.answer_writer import AnswerWriter
+from harness.app.audit.logs import BROKEN, chosen_logs
 from harness.app.policy.judged_call import CallReader
+from harness.app.policy.logged_use import is_told_whole, logged_facets, logged_use
 from harness.errors import LogError, PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.log.findings import Findings, Soundness, judge_log
@@ -20,7 +22,6 @@ from harness.log.heads_file import HeadsFile
 from harness.log.order import CUT_SHORT, LogRecord
 from harness.log.reader import read_log
 from harness.paths import short_place
-from harness.plugins.insight.commands.logged_use import is_told_whole, logged_facets, logged_use
 from harness.policy.built_in import is_entry_point
 from harness.policy.loader import DECISION_WORDS, combine, parse_policy, tightening_only
 from harness.policy.policy import Policy
@@ -233,7 +234,7 @@ class Replay:
         known = self._findings.get(log)
         standing = known or judge_log(log, self._heads)
         records = standing.found.records
-        if standing.found.torn and known is None:
+        if standing.found.torn and (known is None or standing.soundness is Soundness.BROKEN):
             self.notes.append(f"{log}: the last line is torn; judged again up to there")
         left_out = self._whole_only and standing.unfit
         if standing.soundness is not Soundness.BROKEN and not left_out:
@@ -400,8 +401,6 @@ def _layer(file: Mapping[str, JsonValue], extra_tools: list[str]) -> Policy | st
 
 CHANGED = 1
 """Exit code where `--fail-on` names a change that was found."""
-BROKEN = 1
-"""Exit code where a log is not what was written."""
 
 
 def under_policy(
@@ -421,22 +420,26 @@ def under_policy(
 
 
 def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Judge the calls of every log again, list what would change, and return the exit code.
+    """Judge the calls of the logs again, list the changes, and return the exit code.
 
-    Of a log that is broken nobody can say that it holds no such change: with `--fail-on`, the code is BROKEN.
+    A broken or missing log proves nothing about its calls: with `--fail-on`, the exit code is then BROKEN.
 
-    Raises UsageError or PolicyError.
+    Raises HarnessError.
     """
-    replay = under_policy(arguments.policy, environment, arguments.logs)
+    chosen = chosen_logs(arguments, environment)
     try:
+        chosen.verify_all()
+        replay = under_policy(arguments.policy, environment, chosen.paths, chosen.findings)
         with AnswerWriter(environment, as_json=arguments.json) as output:
-            code = list_changes(replay, arguments.logs, "", output, fail_on=arguments.fail_on)
+            code = _list_changes(replay, chosen.paths, chosen.session, output, fail_on=arguments.fail_on)
     except LogError as error:
-        raise UsageError(str(error)) from None  # its logs are named one by one, like a policy
-    return BROKEN if replay.broken and arguments.fail_on else code
+        if not arguments.logs:
+            raise
+        raise UsageError(str(error)) from None  # a log that is named must be usable, like a policy
+    return BROKEN if chosen.code and arguments.fail_on else code
 
 
-def list_changes(replay: Replay, logs: Sequence[str], only: str, output: AnswerWriter, *, fail_on: str | None) -> int:
+def _list_changes(replay: Replay, logs: Sequence[str], only: str, output: AnswerWriter, *, fail_on: str | None) -> int:
     """Write what would change, as it is found, and how many calls there were; return the exit code."""
     count = dict.fromkeys(("calls", "changes", "laxer", "stricter", "unknown", "undecided"), 0)
     told = 0

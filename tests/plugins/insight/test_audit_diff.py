@@ -1,4 +1,4 @@
-"""`harness audit diff`, `audit redecide`: two sessions of the real agent side by side, and their calls under another policy."""
+"""`harness audit diff`: two sessions of the real agent side by side; `policy replay` of one of them."""
 
 from __future__ import annotations
 
@@ -208,30 +208,34 @@ def test_ten_thousand_calls_each_are_aligned_at_once() -> None:
         assert sum(a is not None for a, _ in aligned(left, right)) == 10_000
 
 
-# --- redecide ---
+# --- policy replay ---
 
 
-def test_redecide_is_replay_with_the_ways_of_naming_logs(sides: Sides) -> None:
+def test_replay_takes_the_logs_that_audit_takes(sides: Sides) -> None:
     sides.run(CALLS, CALLS[:1])
     program = sides.program
     policy = Path(program.home / "own.toml")
     logs = [str(log) for log in sides.logs]
     for new in (str(policy), "ci", "readonly"):
-        ours = program.run("audit", "redecide", *logs, "--policy", new, "--json")
-        theirs = program.run("policy", "replay", *logs, "--policy", new, "--json")
-        assert (ours.code, ours.out) == (0, theirs.out)
-    assert program.run("audit", "redecide", *logs, "--policy", "ci", "--fail-on", "any").code == 1
-    assert program.run("audit", "redecide", *logs, "--policy", str(policy), "--fail-on", "any").code == 0
+        each = [program.run("policy", "replay", log, "--policy", new, "--json").out.splitlines() for log in logs]
+        of_folder = program.run("policy", "replay", str(Path(logs[0]).parent), "--policy", new, "--json")
+        *listed, summary = of_folder.out.splitlines()
+        assert (of_folder.code, sorted(listed)) == (0, sorted(line for lines in each for line in lines[:-1]))
+        counts = [json.loads(lines[-1])["summary"]["calls"] for lines in each]
+        assert json.loads(summary)["summary"]["calls"] == sum(counts)
+    assert program.run("policy", "replay", *logs, "--policy", "ci", "--fail-on", "any").code == 1
+    assert program.run("policy", "replay", *logs, "--policy", str(policy), "--fail-on", "any").code == 0
 
 
-def test_redecide_of_one_session_of_a_log_and_of_a_broken_one(sides: Sides) -> None:
+def test_replay_of_one_session_of_a_log_and_of_a_broken_one(sides: Sides) -> None:
     program = sides.program
     log = sides.logs[0]
     names = [session(log, program.workspace, own_policy(program.home), CALLS[:count]) for count in (1, 3)]
-    words = ("audit", "redecide", str(log), "--policy", "ci", "--session")
+    words = ("policy", "replay", str(log), "--policy", "ci", "--session")
     counts = [program.run(*words, name).out.splitlines()[-1].split(",")[0] for name in names]
     assert counts == ["1 call", "3 calls"]
     log.write_text(log.read_text().replace("frob a", "frob z"))
-    done = program.run("audit", "redecide", str(log), "--policy", "ci")
-    assert (done.code, "broken at line" in done.err) == (1, True)
-    assert program.run("audit", "redecide", "none.jsonl", "--policy", "ci").code == 2
+    for fail_on, code in ((), 0), (("--fail-on", "laxer"), 1):
+        done = program.run("policy", "replay", str(log), "--policy", "readonly", *fail_on)
+        assert (done.code, "broken at line" in done.err) == (code, True)
+    assert program.run("policy", "replay", "none.jsonl", "--policy", "ci").code == 2

@@ -21,8 +21,8 @@ from harness.errors import PolicyError
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.verify import verify
-from harness.plugins.insight.suggestions.subjects import rule_id, rule_text
 from harness.policy.loader import load_policy, parse_policy
+from harness.session.rule_subjects import rule_id, rule_text
 
 if TYPE_CHECKING:
     from program import Done, Program
@@ -100,7 +100,7 @@ class Ran:
 
     def decisions(self, policy: Path) -> dict[int, str]:
         """Return how the calls of the log, by number, would be decided under another policy, where otherwise than then."""
-        done = self.program.run("audit", "redecide", str(self.log), "--policy", str(policy), "--json")
+        done = self.program.run("policy", "replay", str(self.log), "--policy", str(policy), "--json")
         rows = [json.loads(line) for line in done.out.splitlines()]
         return {row["call"]: row["new"] for row in rows if "call" in row}
 
@@ -565,17 +565,14 @@ def test_a_log_that_is_not_what_was_written_speaks_for_nothing(ran: Ran, how: st
     done = ran.suggest(code=1)
     assert "nothing in it counts" in done.err
     assert ("[[rule]]" in done.out, "Left out wholly: it is broken" in done.out) == (False, True)
-    redecided = ran.program.run("audit", "redecide", str(ran.log), "--policy", "readonly")
-    assert (redecided.code, "roken at line" in redecided.err or "BROKEN" in redecided.err) == (1, True)
     replayed = ran.program.run("policy", "replay", str(ran.log), "--policy", "readonly", "--fail-on", "laxer")
-    assert replayed.code == 1
+    assert (replayed.code, "roken at line" in replayed.err or "BROKEN" in replayed.err) == (1, True)
 
 
 def test_a_log_that_cannot_be_read_is_no_usage(ran: Ran) -> None:
-    """Of `policy replay`, whose logs are operands of their own, it is."""
+    """But `policy replay` takes a log that is named as it takes a policy."""
     os.mkfifo(ran.log)
-    for words, code in (("policy", "suggest"), 8), (("audit", "redecide", "--policy", "readonly"), 8):
-        assert ran.program.run(*words, str(ran.log)).code == code
+    assert ran.program.run("policy", "suggest", str(ran.log)).code == 8
     assert ran.program.run("policy", "replay", str(ran.log), "--policy", "readonly").code == 2
 
 
@@ -630,7 +627,7 @@ def test_without_a_head_it_is_said_that_a_refusal_could_be_missing(ran: Ran) -> 
 
 
 @all_rows("workspace", ["", ".", "a\0b", "/a\0b", "/\ud800", "/" + "x" * 100_000, "~"])
-@all_rows("words", [("policy", "suggest"), ("audit", "redecide", "--policy", "readonly")])
+@all_rows("words", [("policy", "suggest"), ("policy", "replay", "--policy", "readonly")])
 def test_a_workspace_that_is_no_path_stops_nothing(ran: Ran, words: tuple[str, ...], workspace: str) -> None:
     ran.session(*twice(bash("wc a.py")))
     started_with(ran.log, workspace=workspace)

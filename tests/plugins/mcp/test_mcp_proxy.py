@@ -260,7 +260,7 @@ def test_a_new_tool_is_listed_and_its_first_call_is_a_question_whatever_the_poli
         assert scene.end() == 0
         assert [status for _, status in scene.outcomes()] == ["denied", "ok"]
         (log,) = program.logs()
-        again = program.run("audit", "redecide", "--policy", scene.policy, str(log))
+        again = program.run("policy", "replay", "--policy", scene.policy, str(log))
         assert (again.code, "0 changes" in again.out) == (0, True), "it is asked about when it is judged again, too"
         (decision, _) = (one for one in program.records() if one["kind"] == "decision")
         assert (decision["decision"], decision["by"]) == ("confirm", "built-in unseen-tool")

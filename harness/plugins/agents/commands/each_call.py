@@ -206,7 +206,7 @@ def hook_parts(
 
 
 def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
-    from harness.plugins.insight.suggestions.advice import advice_on  # with a refusal alone
+    from harness.session.advice import advice_on  # with a refusal alone
 
     return advice_on(policy, action, verdict)
 

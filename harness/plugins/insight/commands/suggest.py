@@ -66,7 +66,7 @@ def _lines(found: Suggestions, state: State, least: int) -> Iterator[str]:
         yield f"# To use them: append what you want to a policy of yours ({visible_line(state.user_policy, 500)}, which takes"
         yield "# the place of the shipped one: begin with a copy of that; or a file for --policy). A rule about files holds in"
         yield "# every workspace that the policy holds in. Then: harness policy check FILE, and"
-        yield "# harness audit redecide --policy FILE, which lists every logged call that it would decide otherwise."
+        yield "# harness policy replay --policy FILE, which lists every logged call that it would decide otherwise."
 
 
 def _proposal_lines(proposal: RuleProposal) -> Iterator[str]:

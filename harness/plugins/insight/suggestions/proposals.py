@@ -21,13 +21,13 @@ from harness.plugins.insight.suggestions.candidates import (
     touched_files,
     why_no_evidence,
 )
-from harness.plugins.insight.suggestions.subjects import Value, is_plain, is_text, rule_id, rule_text, shown
 from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
 from harness.policy.matchers import ArgvPattern
 from harness.policy.rules import Decision, Rule
 from harness.policy.verdict import evaluate
 from harness.record import Record, replace
+from harness.session.rule_subjects import Value, is_plain, is_text, rule_id, rule_text, shown
 from harness.tool_kinds import Does, tool_kind
 
 MOST_EXAMPLES = 4

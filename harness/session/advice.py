@@ -15,7 +15,12 @@ from typing import TypeAlias
 from harness.actions import Act, Action, Command, Opaque, PathAccess, Place, ToolArgument, ToolUse, describe_facet
 from harness.errors import PolicyError
 from harness.gate.records import Advice
-from harness.plugins.insight.suggestions.subjects import (
+from harness.policy.loader import parse_policy
+from harness.policy.policy import Policy
+from harness.policy.rules import Decision, Layer, Rule
+from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
+from harness.record import replace
+from harness.session.rule_subjects import (
     Value,
     command_problem,
     file_problem,
@@ -25,11 +30,6 @@ from harness.plugins.insight.suggestions.subjects import (
     rule_text,
     shown,
 )
-from harness.policy.loader import parse_policy
-from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Layer, Rule
-from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
-from harness.record import replace
 from harness.text.visible import visible_line
 
 MOST_RULES = 10

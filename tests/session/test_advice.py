@@ -13,12 +13,12 @@ from harness.app.policy.judged_call import call_from_outside
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall
-from harness.plugins.insight.suggestions.advice import MOST_RULES, advice_on
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
 from harness.record import replace
+from harness.session.advice import MOST_RULES, advice_on
 from harness.tools import builtin_tools
 
 POLICY = b"""
