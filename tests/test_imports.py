@@ -21,7 +21,8 @@ import harness
 # A room may import the rooms above it that its row names. docs/architecture.md draws them.
 HEART = "nouns text programs shell redaction policy log gate checks loop"
 HANDS = "process sandbox files tools models"
-FRONT = "audit session terminal app"
+CONTRACT = "plugin shipped"
+FRONT = f"{CONTRACT} audit session terminal app"
 ROOMS = {
     "nouns": "",
     "text": "nouns",
@@ -38,10 +39,12 @@ ROOMS = {
     "tools": "nouns text shell policy gate process sandbox files",
     "models": "nouns text redaction process",
     "loop": "nouns text policy redaction log gate",
+    "plugin": "nouns",
+    "shipped": "nouns plugin",
     "audit": "nouns text programs policy redaction log gate files tools",
-    "session": f"{HEART} {HANDS} audit",
-    "terminal": f"{HEART} {HANDS} audit session",
-    "app": f"{HEART} {HANDS} audit session terminal",
+    "session": f"{HEART} {HANDS} {CONTRACT} audit",
+    "terminal": f"{HEART} {HANDS} {CONTRACT} audit session",
+    "app": f"{HEART} {HANDS} {CONTRACT} audit session terminal",
     "plugins.acp": f"{HEART} {HANDS} {FRONT}",
     "plugins.agents": f"{HEART} {HANDS} {FRONT}",
     "plugins.doctor": f"{HEART} {HANDS} {FRONT}",
@@ -225,7 +228,7 @@ def test_each_folder_is_a_room_with_a_row() -> None:
         room_of(module) for module in PATHS if module.count(".") > 1 and not module.startswith("harness.plugins.")
     }
     plugins = {room_of(module) for module in PATHS if module.startswith("harness.plugins.")}
-    assert folders | plugins | {"nouns"} == set(ROOMS)
+    assert folders | plugins | {"nouns", *CONTRACT.split()} == set(ROOMS)
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

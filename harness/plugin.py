@@ -1,0 +1,149 @@
+"""The contract between the core and a plugin: the records by which a feature tells what it adds.
+
+A plugin is a module with the constant PLUGIN. The plugins that ship are named in harness/shipped.py, and each of them is a
+folder of harness/plugins. Reading a plugin must be cheap: its module imports this one and the shared flags, and names the
+functions that do the work with `later`.
+
+Everything that a plugin adds goes through the gate: its tools are judged, confined, logged and shown like the tools that
+ship. A plugin can add, and it can tighten. It can replace nothing and loosen nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from harness.record import Record
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from harness.gate.tool import Tool
+    from harness.loop.offered_tools import OutsideTools
+    from harness.tool_kinds import ToolKind
+
+Environment: TypeAlias = Mapping[str, str]
+"""The environment variables of the process, by name."""
+
+
+class Later(Record):
+    """A function that is imported when it is called."""
+
+    module: str
+    name: str
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Import the function, call it and return its result."""
+        return self.function()(*arguments, **named)
+
+    def function(self) -> Callable[..., Any]:
+        """Import the function and return it."""
+        function: Callable[..., Any] = getattr(import_module(self.module), self.name)
+        return function
+
+
+def later(module: str, name: str) -> Later:
+    """Return the function `name` of `module` without importing it yet."""
+    return Later(module=module, name=name)
+
+
+def no_flags(parser: ArgumentParser) -> None:
+    """Add no flags: the command takes none."""
+
+
+class CliCommand(Record):
+    """One command of the command line."""
+
+    name: str
+    """All its words: `undo`, or `audit show`."""
+    help: str
+    """What the command does, in one sentence. It is the description in `--help` and the line in lists of commands."""
+    add_flags: Callable[[ArgumentParser], None] = no_flags
+    """Adds the flags; may set `usage` and `epilog` of the parser."""
+    run: Callable[[Namespace, Environment], int]
+    """Runs the command and returns the exit code. Raises HarnessError for an expected failure."""
+    is_light: bool = False
+    """Whether the command takes milliseconds and leaves nothing to close. Such a process skips the orderly end."""
+    holds_session: bool = False
+    """Whether the command begins a session, which decides itself when garbage is collected (SessionParts.collect)."""
+
+
+class ToolPlace(Protocol):
+    """What a session gives to the plugin that makes a tool."""
+
+    @property
+    def environment(self) -> Environment:
+        """The environment variables of the session."""
+        ...
+
+    @property
+    def stops(self) -> Callable[[], int]:
+        """Returns how often the user asked to stop since the call began."""
+        ...
+
+
+class ToolOffer(Record):
+    """A tool that a session offers to the model where the policy or the configuration names it."""
+
+    kind: ToolKind
+    """The tool's name, and what its calls do."""
+    make: Callable[[ToolPlace], Tool]
+    """Makes the tool of one session."""
+
+
+class ReportForm(Record):
+    """A form of report on unattended runs: `--report FORM:FILE`."""
+
+    name: str
+    """The FORM: `junit`."""
+    write: Callable[..., Iterator[str]]
+    """Yields the text of the report. Called with the runs (harness.app.run.reported.ReportedRun) and `with_answer`, which
+    says whether the model's answers belong into it. Raises LogError."""
+
+
+class SettingsSection(Record):
+    """A table of the configuration file that belongs to a plugin."""
+
+    key: str
+    """The header of the table without the name of the entry: `mcp.servers` for `[mcp.servers.NAME]`."""
+    read: Callable[[str, Mapping[str, object]], Any]
+    """Makes a record from the name and the fields of one entry. Raises ValueError with the problem."""
+
+
+class ActivePart(Protocol):
+    """A part of one session while the session lasts."""
+
+    def begin(self) -> None:
+        """Start in the background, unless it has started. Returns at once."""
+        ...
+
+    def news(self) -> OutsideTools | None:
+        """Return the tools of the part, where they changed since the last call; else None."""
+        ...
+
+    def close(self) -> None:
+        """End everything that the part started."""
+        ...
+
+
+class SessionPart(Record):
+    """A part of a session that a plugin adds, such as servers that run beside it."""
+
+    section: str
+    """Key of the settings section whose entries the part runs. A session without such an entry does not load the part."""
+    secrets: Callable[[Sequence[Any], Environment], Sequence[str]]
+    """Returns the secrets in the entries, which are masked in everything that the session writes."""
+    make: Callable[..., ActivePart]
+    """Makes the part of one session from the session's parts and its approver. Starts nothing."""
+
+
+class Plugin(Record):
+    """Everything that one plugin adds."""
+
+    name: str
+    commands: tuple[CliCommand, ...] = ()
+    tools: tuple[ToolOffer, ...] = ()
+    reports: tuple[ReportForm, ...] = ()
+    settings: tuple[SettingsSection, ...] = ()
+    parts: tuple[SessionPart, ...] = ()
