@@ -6,8 +6,9 @@ A `Program` (program.py) lists options as a manual page does, each with the role
 
     "tidy": Program(options="-w|--width=TEXT -c|--config=READ -o|--output=WRITE --version:info", operands="READ...")
 
-What a table cannot say is said by a function: `refine` gets what the tables said, `read` the words alone. A model vouches:
-what it does not name is not covered, and a person is asked. Read program.py first, then options.py and any file of models.
+What a table cannot say is said by a function: `refine` gets what the tables said, `read` the words alone, `loses` names what
+is destroyed (losses.py). A model vouches: what it does not name is not covered, and a person is asked. Read program.py first,
+then options.py and any file of models.
 
 To add a program, add one entry to `PROGRAMS` in the file of its kind (what several models say alike is in shared.py), its
 name to that file's line in catalog.py, and lines on what it does to `tests/programs/<file>.txt`. Names that rules and the shell

@@ -96,17 +96,20 @@ FILES = {
 }
 
 _file_of: dict[str, str] = {}
-_models: dict[str, Program | None] = {}
+_models: dict[str, Program] = {}
 
 
 def model_of(name: str) -> Program | None:
     """Return the model of the program `name` (without a folder), or None if there is none."""
-    if name not in _models:
+    model = _models.get(name)
+    if model is None:
         if not _file_of:
             _file_of.update((program, file) for file, programs in FILES.items() for program in programs.split())
         file = _file_of.get(name)
-        _models[name] = None if file is None else import_module(f"harness.programs.{file}").PROGRAMS[name]
-    return _models[name]
+        if file is None:
+            return None
+        model = _models[name] = import_module(f"harness.programs.{file}").PROGRAMS[name]
+    return model
 
 
 def names() -> Iterator[str]:

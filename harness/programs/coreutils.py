@@ -6,15 +6,17 @@ target is a folder, since a model does not look.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.actions import Access, Act
+from harness.programs.losses import always, moves_from_nothing
 from harness.programs.options import read_command, stricter
 from harness.programs.program import (
     READER,
     READER_OF_INPUT,
     TEMPORARY_FOLDER,
     Found,
+    LooseWords,
     Parsed,
     PathUse,
     Program,
@@ -47,6 +49,20 @@ def _deep(parsed: Parsed, use: Use) -> Use:
 def _removed(parsed: Parsed, use: Use) -> Use:
     """What is removed is the name."""
     return _deep(parsed, replace(use, paths=tuple(replace(path, entry=True) for path in use.paths)))
+
+
+_LONGEST_NAME = 60
+"""Maximum number of characters of a name that is shown."""
+
+
+def _removes_many(words: LooseWords) -> Iterator[str]:
+    operands = words.operands
+    if words.has("-r"):
+        alone = len(operands) == 1 and len(operands[0]) <= _LONGEST_NAME
+        what = f"{operands[0]} with all that is in it" if alone else "folders with all that is in them"
+        yield f"rm -r deletes {what}"
+    if len(operands) > 1 or any(set("*?[") & set(word) for word in operands):
+        yield "rm deletes several files"
 
 
 def _shred(parsed: Parsed, use: Use) -> Use:
@@ -279,8 +295,15 @@ PROGRAMS = {
         "--remove-destination --sparse=TEXT -s|--symbolic-link -x|--one-file-system --context[=TEXT]",
         operands="TEXT...",
         refine=_copy,
+        loses=moves_from_nothing,
     ),
-    "mv": Program(act=Act.WRITES, options=_INFO + _COPIES + "--context --no-copy", operands="TEXT...", refine=_move),
+    "mv": Program(
+        act=Act.WRITES,
+        options=_INFO + _COPIES + "--context --no-copy",
+        operands="TEXT...",
+        refine=_move,
+        loses=moves_from_nothing,
+    ),
     "install": Program(
         act=Act.WRITES,
         options=_INFO + "-c -C|--compare -d|--directory -D -g|--group=TEXT -m|--mode=TEXT -o|--owner=TEXT "
@@ -288,6 +311,7 @@ PROGRAMS = {
         "--context[=TEXT] -s|--strip:gap --strip-program=CODE",
         operands="TEXT...",
         refine=_install,
+        loses=moves_from_nothing,
     ),
     "ln": Program(
         act=Act.WRITES,
@@ -303,6 +327,7 @@ PROGRAMS = {
         "-d|--dir -v|--verbose",
         operands="WRITE...",
         refine=_removed,
+        loses=_removes_many,
     ),
     "unlink": Program(options=_INFO, operands="WRITE", refine=_removed),
     "link": Program(options=_INFO, operands="EITHER WRITE"),
@@ -361,9 +386,11 @@ PROGRAMS = {
         operands="TEXT",
         refine=_mktemp,
     ),
-    "dd": Program(read=_dd),
+    "dd": Program(read=_dd, loses=always("dd overwrites what it writes to, byte for byte")),
     "truncate": Program(
-        options=_INFO + "-c|--no-create -o|--io-blocks -r|--reference=READ -s|--size=TEXT", operands="WRITE..."
+        options=_INFO + "-c|--no-create -o|--io-blocks -r|--reference=READ -s|--size=TEXT",
+        operands="WRITE...",
+        loses=always("truncate cuts files to a size"),
     ),
     "tee": Program(
         options=_INFO + "-a|--append -i|--ignore-interrupts -p --output-error[=TEXT]", operands="WRITE...", refine=_tee
@@ -375,6 +402,7 @@ PROGRAMS = {
         "-x|--exact -z|--zero",
         operands="WRITE...",
         refine=_shred,
+        loses=always("shred overwrites files beyond recovery"),
     ),
     "mkfifo": Program(options=_INFO + "-m|--mode=TEXT", operands="WRITE..."),
     "mknod": Program(act=Act.CHANGES, options=_INFO + "-m|--mode=TEXT", operands="WRITE TEXT..."),

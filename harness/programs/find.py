@@ -6,12 +6,14 @@ Facts: find(1) of GNU findutils 4.9, POSIX.1-2024, and find(1) of FreeBSD where 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import Access, Act
 from harness.programs.catalog import names_for
+from harness.programs.losses import removes_each
 from harness.programs.options import stricter
-from harness.programs.program import FileNames, Found, Inner, PathUse, Program, Unknown, Use, handed_over
+from harness.programs.program import FileNames, Found, Inner, LooseWords, PathUse, Program, Unknown, Use, handed_over
+from harness.programs.runners import FIND_RUNS
 from harness.regex import regex
 
 _ALONE = frozenset(
@@ -33,7 +35,6 @@ _TEXT = frozenset(
 )
 _READ = frozenset(("-newer", "-anewer", "-cnewer", "-samefile"))
 _WRITE = frozenset(("-fprint", "-fprint0", "-fls", "-fprintf"))
-_RUN = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _OR = frozenset(("-o", "-or"))
 _BRANCHES = _OR | {",", "("}
 _PLAIN = regex(r"[A-Za-z0-9_.+-]*\*?[A-Za-z0-9_.+-]*")
@@ -52,7 +53,7 @@ def _read(argv: Sequence[str]) -> Use:
     return _Find(argv).use()
 
 
-_PRINTS_OTHERWISE = frozenset(("-printf", "-ls", "-delete", *_WRITE, *_RUN))
+_PRINTS_OTHERWISE = frozenset(("-printf", "-ls", "-delete", *_WRITE, *FIND_RUNS))
 
 
 def names_found(argv: Sequence[str]) -> FileNames | None:
@@ -179,7 +180,7 @@ class _Find:
             return self._path(word, Access.READ)
         if word in _WRITE:
             return self._path(word, Access.WRITE) or (self._text(word) if word == "-fprintf" else "")
-        if word in _RUN:
+        if word in FIND_RUNS:
             return self._run(word)
         if word == "-follow":
             self.follows = True
@@ -329,4 +330,10 @@ def _parent(path: str) -> str:
     return before or ("/" if slash or path.startswith("/") else ".")
 
 
-PROGRAMS: Mapping[str, Program] = {"find": Program(read=_read, facts="few-variables")}
+def _loses(words: LooseWords) -> Iterator[str]:
+    if "-delete" in words.words:
+        yield "find -delete deletes all that it finds"
+    yield from removes_each(FIND_RUNS, words.words, "find")
+
+
+PROGRAMS: Mapping[str, Program] = {"find": Program(read=_read, facts="few-variables", loses=_loses)}

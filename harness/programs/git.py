@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from harness.actions import Access, Act
 from harness.programs import git_operands
+from harness.programs.git_losses import LOSES
 from harness.programs.options import parse_words, read_command
 from harness.programs.program import Found, PathUse, Program, Refine, Style, Unknown, Use, gap, joined
 from harness.record import replace
@@ -504,7 +505,17 @@ _BEFORE = """
 """
 _FOLDER = "-C=FOLDER"
 
-_GIT = Program(git=True, options=_BEFORE, subcommands=LOOKING | _CHANGING)
+_MODELLED = LOOKING | _CHANGING
+_UNREAD = Program(read=lambda argv: gap(f"{' '.join(argv[0].split()[:2])} has no model"))
+"""A subcommand of which only is known what it loses."""
+_GIT = Program(
+    git=True,
+    options=_BEFORE,
+    subcommands={
+        name: replace(_MODELLED.get(name, _UNREAD), loses=LOSES.get(name))
+        for name in (*_MODELLED, *LOSES.keys() - _MODELLED)
+    },
+)
 
 
 def _read(argv: Sequence[str]) -> Use:

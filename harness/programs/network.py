@@ -7,11 +7,11 @@ addresses.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from harness.actions import Access, Act
 from harness.programs.options import stricter
-from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap, joined
+from harness.programs.program import Found, LooseWords, Parsed, Program, Style, Unknown, Use, gap, joined
 from harness.programs.shared import CommandPaths, NotCoveredError
 from harness.record import replace
 from harness.regex import regex
@@ -303,6 +303,11 @@ def _rsync_copies(parsed: Parsed, use: Use) -> Use:
     return use if use.gap else replace(use, network=remote)
 
 
+def _rsync_loses(words: LooseWords) -> Iterator[str]:
+    if any(option.startswith(("--del", "--remove-source-files")) for option in words.options):
+        yield "rsync deletes files"
+
+
 # rsync(1), 3.2. Filters may name files of filters, links may lead outside, and some folders are seen from the target:
 # left out, or CODE.
 _RSYNC_OPTIONS = """
@@ -377,5 +382,5 @@ PROGRAMS: Mapping[str, Program] = {
         operands="TEXT...",
         refine=_scp_copies,
     ),
-    "rsync": Program(options=_RSYNC_OPTIONS, operands="TEXT...", refine=_rsync_copies),
+    "rsync": Program(options=_RSYNC_OPTIONS, operands="TEXT...", refine=_rsync_copies, loses=_rsync_loses),
 }

@@ -124,6 +124,11 @@ class Entry(Record):
     """Whether the value may only be joined on, and may be left out: `--color[=WHEN]`."""
     marks: frozenset[str]
 
+    @property
+    def takes_next(self) -> bool:
+        """Return whether its value may be the next word."""
+        return self.role is not None and not self.joined_only
+
 
 @cache
 def option_table(options: str) -> Mapping[str, Entry]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import Act
+from harness.programs.losses import always
 from harness.programs.options import stricter
-from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap, reads
+from harness.programs.program import Found, LooseWords, Parsed, Program, Style, Unknown, Use, gap, reads
 from harness.record import replace
 from harness.regex import regex
 
@@ -99,6 +100,13 @@ def _crontab(parsed: Parsed, use: Use) -> Use:
     return reads(use, "/var/spool/cron") if lists else replace(use, act=stricter(use.act, Act.CHANGES))
 
 
+def _crontab_loses(words: LooseWords) -> Iterator[str]:
+    if words.has("-r"):
+        yield "crontab -r removes the whole table"
+    elif not words.has("-l", "-e", "-V", "-T", "-h"):
+        yield "crontab replaces the whole table"
+
+
 def _tput(parsed: Parsed, use: Use) -> Use:
     """The capabilities of a terminal may name a program, which `init` and `reset` run (terminfo(5), iprog)."""
     known = "cols lines colors sgr0 bold setaf setab rev smul rmul cr el clear op".split()
@@ -184,14 +192,14 @@ PROGRAMS: Mapping[str, Program] = {
     "locale": replace(
         _LOOKS, options="-a|--all-locales -m|--charmaps -c|--category-name -k|--keyword-name", operands="TEXT..."
     ),
-    "crontab": Program(options="-l -u=TEXT -r:changes -i -e:gap", refine=_crontab),
+    "crontab": Program(options="-l -u=TEXT -r:changes -i -e:gap", refine=_crontab, loses=_crontab_loses),
     **dict.fromkeys(
-        (
-            "kill pkill killall useradd userdel usermod groupadd groupdel groupmod adduser deluser passwd chpasswd chage "
-            "gpasswd"
-        ).split(),
+        ("kill pkill killall useradd usermod groupadd groupmod adduser passwd chpasswd chage gpasswd").split(),
         _CHANGES,
     ),
+    "userdel": replace(_CHANGES, loses=always("userdel removes a user")),
+    "deluser": replace(_CHANGES, loses=always("deluser removes a user")),
+    "groupdel": replace(_CHANGES, loses=always("groupdel removes a group")),
     "clear": replace(_LOOKS, options="-x"),
     "tput": Program(options="", operands="TEXT...", refine=_tput),
 }

@@ -6,7 +6,7 @@ Nothing here parses a command line (options.py does) or knows a program (their o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Self, TypeAlias
 
@@ -297,8 +297,27 @@ class Parsed(Record):
         return tuple(given.value for given in self.options if given.name in names and given.value is not None)
 
 
+class LooseWords(Record):
+    """The words of a command behind its program, read for the worst that they may say (losses.py)."""
+
+    words: tuple[str, ...]
+    options: tuple[str, ...]
+    """By the first spelling of its table entry; as it is written where the table does not name it."""
+    operands: tuple[str, ...]
+    behind: tuple[str, ...] = ()
+    """Those of the operands that stand behind `--`."""
+
+    def has(self, *names: str) -> bool:
+        """Return whether one of these options occurs, or an abbreviation that may stand for one."""
+        return any(
+            option in names or (option.startswith("--") and any(name.startswith(option) for name in names))
+            for option in self.options
+        )
+
+
 Refine: TypeAlias = Callable[[Parsed, Use], Use]
 Read: TypeAlias = Callable[[Sequence[str]], Use]
+Loses: TypeAlias = Callable[[LooseWords], Iterable[str]]
 
 
 READER = "files only-reads few-variables"
@@ -343,6 +362,8 @@ class Program(Record):
     """Called with what the tables said; returns that, or something stricter, or with more paths."""
     read: Read | None = None
     """Takes the place of the tables: called with the whole argv."""
+    loses: Loses | None = None
+    """Names, a sentence each, what a command deletes or overwrites for good. Also asked of words that have a gap."""
     facts: str = ""
     """What else is known of the program, in words:
 

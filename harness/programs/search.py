@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.actions import Access, Act
+from harness.programs.losses import removes_each
 from harness.programs.options import read_command, stricter
 from harness.programs.program import READER_OF_INPUT, Parsed, PathUse, Program, Unknown, Use, gap
 from harness.record import replace
@@ -193,6 +194,7 @@ _FD = Program(
     """,
     operands="TEXT READ...",
     refine=lambda parsed, use: _here(use, tree=False) if len(parsed.operands) < 2 else use,
+    loses=lambda words: removes_each(("-x", "-X", "--exec", "--exec-batch"), words.words, "fd"),
 )
 
 _TREE_VALUES = frozenset("LPIHTo")

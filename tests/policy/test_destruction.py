@@ -50,6 +50,7 @@ def reasons(root: Path, command: str) -> tuple[str, ...]:
         "rm --r src", "git clean -fdx -enode_modules", "git clean -fden", "git clean -f -e -n", "git clean -f --exclude -n",
         "git clean -fd --exclude=n", "git restore -sSTABLE a.c", "git restore -s -S a.c", "git restore --st --w .",
         "git push o --d x", "git stash -q drop", "git worktree -v remove x", "git --attr-source HEAD push --force o m",
+        "git clean --excl -n",
         # git
         "git checkout Makefile", "git checkout src/", "git checkout ./", "git checkout --pathspec-from-file=x",
         "git checkout-index -f -a", "git read-tree -u --reset HEAD", "git branch -C a b", "git mv -f a b",
@@ -92,6 +93,8 @@ def test_what_destroys(tmp_path: Path, command: str) -> None:
         "cat > x.sh <<EOF\nrm -rf build\nEOF", "patch -p1 <<EOF\n+rm -rf x\nEOF", "git apply <<EOF\n+drop table x\nEOF",
         "echo 'rm -rf x' | grep rm", "echo a | tee x", "ls >> a", "echo a > b", "make 2>&1", "cat a > b", "curl -X POST x",
         "aws ec2 describe-instances", "rails db:migrate", "hg update",
+        # Values, as the tables of the models know them
+        "git push -ofd origin main", "git push -o +x origin main", "git checkout --track origin/v1.x",
     ],
 )  # fmt: skip
 def test_what_does_not_destroy(tmp_path: Path, command: str) -> None:
