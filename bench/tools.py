@@ -18,11 +18,11 @@ from functools import partial
 
 from bench import HERE, row
 from harness.actions import Action, Effects, Enforcement
+from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.gate.tool import Tool, ToolOutput
 from harness.messages import ToolCall
 from harness.policy.loader import load_policy
-from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
 from harness.process.capture import Capture
 from harness.process.command import run_group

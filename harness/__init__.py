@@ -4,7 +4,8 @@ The road of a call is `Agent.run` (loop/agent.py), `Gate.call` (gate/gate.py), `
 and its `__init__` says what is inside; docs/architecture.md draws them.
 
 The modules beside this one are the nouns that every room uses. Read messages.py and actions.py first: what passes between
-model, loop and tools, and what is judged. tool_kinds.py has what a tool is, model.py what the loop asks of a provider,
+model, loop and tools, and what is judged. decisions.py and grant_pattern.py have the words of policies, logs and questions,
+tool_kinds.py has what a tool is, model.py what the loop asks of a provider,
 history.py the conversation, limits.py the bounds of a run, interrupt.py a person's wish to stop, errors.py the exceptions.
 record.py, paths.py, safe_files.py and removal.py are tools of the house: values, paths as text, small files, and how a folder
 goes. No noun imports a room.
@@ -22,13 +23,15 @@ is_program = False
 import what an agent wrote."""
 
 if TYPE_CHECKING:
+    from harness.decisions import Decision
     from harness.errors import HarnessError, ModelError, PolicyError, ToolError, UsageError
     from harness.files.workspace import Workspace
-    from harness.gate.approval import Answer, Approval, Approver, ScriptedAnswers, deny_all
+    from harness.gate.approval import Approval, Approver, ScriptedAnswers, deny_all
     from harness.gate.registry import ToolRegistry
     from harness.gate.tool import Tool, ToolOutput
     from harness.limits import Limits
     from harness.log.action_log import ActionLog
+    from harness.log.vocabulary import Answer
     from harness.loop.agent import Agent
     from harness.loop.observers import Observer, Observers
     from harness.loop.run import Session
@@ -37,14 +40,14 @@ if TYPE_CHECKING:
     from harness.models.endpoint import Endpoint
     from harness.policy.loader import combine, load_policy
     from harness.policy.policy import Policy
-    from harness.policy.rules import Decision
     from harness.policy.verdict import Verdict, evaluate
     from harness.tools import builtin_tools
 
 _HOMES = {
     "harness.log.action_log": ("ActionLog",),
     "harness.loop.agent": ("Agent",),
-    "harness.gate.approval": ("Answer", "Approval", "Approver", "ScriptedAnswers", "deny_all"),
+    "harness.log.vocabulary": ("Answer",),
+    "harness.gate.approval": ("Approval", "Approver", "ScriptedAnswers", "deny_all"),
     "harness.errors": ("HarnessError", "ModelError", "PolicyError", "ToolError", "UsageError"),
     "harness.limits": ("Limits",),
     "harness.messages": ("Message", "Role", "RunResult", "StopReason", "ToolCall"),
@@ -54,7 +57,7 @@ _HOMES = {
     "harness.policy.verdict": ("Verdict", "evaluate"),
     "harness.policy.loader": ("combine", "load_policy"),
     "harness.model": ("Prices", "ToolSpec"),
-    "harness.policy.rules": ("Decision",),
+    "harness.decisions": ("Decision",),
     "harness.loop.run": ("Session",),
     "harness.gate.registry": ("ToolRegistry",),
     "harness.gate.tool": ("Tool", "ToolOutput"),

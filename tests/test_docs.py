@@ -22,6 +22,7 @@ from harness.app.commands.slash_command import slash_commands
 from harness.app.flags import ACTIONS, parser_for
 from harness.app.main import COMMANDS
 from harness.app.policy.judged_call import action_for
+from harness.decisions import Decision
 from harness.errors import PolicyError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, deny_all
@@ -35,7 +36,6 @@ from harness.models.scripted import Reply, call, replies, say
 from harness.policy import built_in
 from harness.policy import loader as policy_file
 from harness.policy.loader import SHIPPED, load_policy, parse_policy
-from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
 from harness.session.config.config_file import parse_config
 from harness.session.config.declared import SETTINGS

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from grant_scene import Scene, bash, granting
 from places import ROOT
 from rows import all_rows
 
 import harness
+from harness.grant_pattern import GrantScope
 
 # A room may import the rooms above it that its row names. docs/architecture.md draws them.
 HEART = "nouns text programs shell redaction policy log gate checks loop"
@@ -379,13 +381,13 @@ def test_no_two_public_classes_of_the_house_have_one_name() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-def _loaded(code: str, folder: Path) -> set[str]:
-    """Return which of the heavy packages are loaded after `code` ran in a process of its own."""
+def _modules_after(code: str, folder: Path) -> set[str]:
+    """Return the modules that are loaded after `code` ran in a process of its own."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
     script = f"{code}\nimport json, sys\nsys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))"
     command = [sys.executable, "-W", "error", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=ROOT)
-    return set(json.loads(done.stderr.splitlines()[-1])) & {"openai", "rich", "prompt_toolkit", "httpx", "httpx2"}
+    return set(json.loads(done.stderr.splitlines()[-1]))
 
 
 @all_rows(
@@ -408,7 +410,21 @@ def _loaded(code: str, folder: Path) -> set[str]:
 def test_light_uses_load_neither_openai_nor_rich_nor_prompt_toolkit(
     code: str, expected: set[str], tmp_path: Path
 ) -> None:
-    assert _loaded(code, tmp_path) == expected
+    assert _modules_after(code, tmp_path) & {"openai", "rich", "prompt_toolkit", "httpx", "httpx2"} == expected
+
+
+@all_rows("command", ["show", "list", "verify"])
+def test_reading_a_log_loads_no_gate_no_loop_and_no_policy(command: str, tmp_path: Path) -> None:
+    """Also where it holds questions, answers and grants: the log's words are in `harness.log.vocabulary`."""
+    scene = Scene(tmp_path, bash("mkdir a", "mkdir b"), approver=granting(GrantScope.SESSION))
+    scene.agent.run("go")
+    assert scene.records("grant")
+    scene.close()
+    log = {"list": "--all"}.get(command, scene.path)
+    code = f"from harness.app.main import main; main(['audit', {command!r}, {log!r}])"
+    modules = _modules_after(code, tmp_path)
+    assert f"harness.app.audit.{command}" in modules
+    assert [one for one in sorted(modules) if one.startswith(("harness.gate", "harness.loop", "harness.policy"))] == []
 
 
 def test_the_public_names_are_sorted_and_each_can_be_had() -> None:

@@ -8,7 +8,6 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.app.commands.notes_to_model import own_words
 from harness.app.sessions import (
     LoggedSession,
     is_of_person,
@@ -26,6 +25,7 @@ from harness.messages import Message, Role
 from harness.models.endpoint import shown_address
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
+from harness.session.person_message import own_words
 from harness.session.state import State
 from harness.terminal.local_time import local_time
 from harness.terminal.styles import Line, Tone

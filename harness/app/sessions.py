@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from harness.actions import JsonValue
-from harness.app.commands.notes_to_model import own_words
 from harness.errors import UsageError
 from harness.log.clocks import NANO, nanoseconds
 from harness.log.findings import judge_log
@@ -19,6 +18,7 @@ from harness.log.order import LogRecord
 from harness.log.reader import is_in_use, is_whole, read_log, records
 from harness.record import Record
 from harness.session.exits import Exit
+from harness.session.person_message import own_words
 from harness.session.state import State, here
 from harness.terminal.console import FinishedOutput, complain
 from harness.terminal.local_time import local_time

@@ -11,8 +11,9 @@ from typing import Protocol, assert_never
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import task_of
-from harness.log.order import RAN, LogRecord
+from harness.log.order import LogRecord
 from harness.log.reader import whole
+from harness.log.vocabulary import RAN
 from harness.messages import Usage
 from harness.record import Record, field_names
 from harness.text.visible import visible_line

@@ -11,11 +11,12 @@ from harness.checks.hook_case import HookCase
 from harness.checks.hook_declaration import HookDeclaration
 from harness.checks.hook_program import HookProgram
 from harness.checks.hook_run import HookRun
-from harness.gate.call_checks import CallChecks, CheckAnswer, CheckEvent
+from harness.decisions import Decision
+from harness.gate.call_checks import CallChecks, CheckAnswer
 from harness.gate.judged_json import judged_fields
 from harness.interrupt import Interrupt, Interrupted
+from harness.log.vocabulary import CheckEvent
 from harness.messages import ToolResult
-from harness.policy.rules import Decision
 from harness.process.environment import child_environment
 from harness.record import replace
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Action, JsonValue
-from harness.gate.call_checks import CheckEvent
+from harness.decisions import Decision
+from harness.log.vocabulary import CheckEvent
 from harness.messages import ToolResult
-from harness.policy.rules import Decision
 from harness.record import Record
 
 

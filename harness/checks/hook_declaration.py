@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from harness.actions import Access, Action
+from harness.decisions import Decision
 from harness.errors import nearest
-from harness.gate.call_checks import CheckEvent
+from harness.log.vocabulary import CheckEvent
 from harness.policy.matchers import ArgvPattern, PathPatterns, argv_pattern, check_pattern
-from harness.policy.rules import Decision, Layer, Origin, Rule
+from harness.policy.rules import Layer, Origin, Rule
 from harness.programs.runners import INTERPRETERS, is_one_of
 from harness.record import Record
 from harness.regex import regex

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
-from harness.gate.call_checks import CheckEvent
+from harness.decisions import Decision
+from harness.log.vocabulary import CheckEvent
 from harness.messages import ToolResult
-from harness.policy.rules import Decision
 from harness.text.fields import Fields
 from harness.text.visible import visible_line
 

@@ -17,10 +17,11 @@ from harness.checks import claude_form, hook_form
 from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
 from harness.checks.hook_declaration import HookDeclaration, HookForm
 from harness.checks.hook_program import HookProgram
+from harness.decisions import Decision
 from harness.errors import HarnessError
-from harness.gate.call_checks import CheckAnswer, CheckEvent
+from harness.gate.call_checks import CheckAnswer
 from harness.interrupt import Interrupted
-from harness.policy.rules import Decision
+from harness.log.vocabulary import CheckEvent
 from harness.process.command import CommandEnding
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible, visible_line

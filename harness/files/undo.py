@@ -17,7 +17,8 @@ from harness.files.file_changes import change_to, put
 from harness.files.folders import open_folder
 from harness.files.judged_files import Present, read_in, read_whole
 from harness.files.workspace import Workspace
-from harness.log.order import CUT_SHORT, LogRecord
+from harness.log.order import LogRecord
+from harness.log.vocabulary import CUT_SHORT
 from harness.record import Record
 from harness.redaction.marks import is_redacted
 from harness.text.visible import visible_line

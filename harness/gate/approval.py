@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from harness.grant_pattern import GrantPattern, GrantScope
+from harness.log.vocabulary import Answer
 from harness.record import Record
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.actions import Action
-    from harness.policy.session_grants import GrantPattern, GrantScope
     from harness.policy.verdict import Verdict
-
-
-class Answer(Enum):
-    """What came back."""
-
-    YES = "yes"
-    NO = "no"
-    STOP = "stop"
-    """No, and the turn ends here: Ctrl-C at the question."""
-    HALT = "halt"
-    """No, and the run is halted, as by a hard block."""
-    EDIT = "edit"
-    """Not this call, but another in its place, with `arguments`: it is judged like every call."""
-    NOBODY = "nobody"
-    """There is nobody to ask; the policy's `[unattended]` says what that means."""
 
 
 class Approval(Record):
@@ -53,8 +38,6 @@ class Approval(Record):
     @property
     def is_sound(self) -> bool:
         """Whether the fields are what they should be: no type checker sees every approver."""
-        from harness.policy.session_grants import GrantScope
-
         answer: object = self.answer
         scope: object = self.scope
         known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))

@@ -6,12 +6,13 @@ Who starts them is in harness/checks; the gate and the loop ask by `CallChecks` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import Action, ToolUse
+from harness.decisions import Decision
+from harness.log.vocabulary import CheckEvent
 from harness.messages import ToolResult
-from harness.policy.rules import Decision, Layer, Origin
+from harness.policy.rules import Layer, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record, replace
 
@@ -19,16 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.actions import JsonValue
-
-
-class CheckEvent(Enum):
-    """When a hook is asked."""
-
-    BEFORE_CALL = "before-call"
-    AFTER_CALL = "after-call"
-    SESSION_START = "session-start"
-    SESSION_END = "session-end"
-    BEFORE_ANSWER = "before-answer"
 
 
 class CheckAnswer(Record):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.actions import Action
+from harness.decisions import Decision
 from harness.gate.call_checks import CallChecks, CheckAnswer, strictest_answer, with_notes
 from harness.gate.pending_call import PendingCall
 from harness.gate.records import CallRecords, Proposal
 from harness.gate.ruling import Permit
 from harness.log.action_log import ActionLog
 from harness.messages import ToolResult
-from harness.policy.rules import Decision
 from harness.policy.verdict import Verdict
 from harness.record import replace
 

@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from harness.actions import Action, Command, Effects, JsonValue, Opaque, PathAccess, ToolUse, Unconfined, written_paths
+from harness.decisions import Decision
 from harness.errors import ChangedCodeError, GateError, LogError, ToolError
-from harness.gate.approval import Answer, Approval, Approver, deny_all
+from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.beside import Beside, looks_only, on_gates_thread
 from harness.gate.call_checks import NO_CHECKS, CallChecks, CheckAnswer, tightened, with_notes
 from harness.gate.checked_calls import CheckedCalls
 from harness.gate.grants_in_force import GrantsInForce, GrantStore
 from harness.gate.pending_call import CallEnd, HandedOver, PendingCall
-from harness.gate.place_watch import AskPlaces, PlacesAnswer, PlaceWatch, nobody_to_ask, words_of
+from harness.gate.place_watch import AskPlaces, PlaceWatch, nobody_to_ask, words_of
 from harness.gate.records import Advice, CallRecords, GateState, Proposal, sha256_of
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, rule_on
@@ -26,13 +27,13 @@ from harness.gate.tool import Attempt, BesideTool, ConfinedTool, Neighbour, Note
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
 from harness.log.attachments import pictures_beside
+from harness.log.vocabulary import Answer, PlacesAnswer
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.place_changes import PlaceChange
 from harness.policy.built_in import is_entry_point
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer, WallsHere
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
 from harness.policy.session_grants import Grant
 from harness.policy.verdict import Source, Verdict, asking_about
 from harness.record import replace

@@ -6,22 +6,16 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, TypeAlias
 
 from harness.actions import Action
+from harness.decisions import Decision
 from harness.errors import GateError
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.gate.records import CallRecords, Proposal
+from harness.grant_pattern import GrantPattern, GrantScope
+from harness.log.vocabulary import Answer
 from harness.place_changes import PlaceChange
 from harness.policy.grant_offers import Offer, WallsHere, all_edits, offer_for
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
-from harness.policy.session_grants import (
-    Grant,
-    GrantPattern,
-    GrantScope,
-    kept_id,
-    narrowed,
-    session_grant,
-    with_grants,
-)
+from harness.policy.session_grants import Grant, kept_id, narrowed, session_grant, with_grants
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import replace
 from harness.tool_kinds import Does

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects, Facet, JsonValue, ToolUse, describe_facet
-from harness.log.order import MAX_LOGGED_PATHS, MOST_FACETS
+from harness.log.vocabulary import MAX_LOGGED_PATHS, MOST_FACETS
 
 if TYPE_CHECKING:
     from harness.policy.verdict import Verdict

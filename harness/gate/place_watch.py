@@ -7,7 +7,6 @@ which the program ran sleeps, and decides nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
 from typing import TypeAlias
 
 from harness.actions import Effects
@@ -15,6 +14,7 @@ from harness.gate.grants_in_force import GrantsInForce
 from harness.gate.records import CallRecords
 from harness.gate.ruling import Permit
 from harness.gate.tool import NotedBefore, PlacesOfTool, Tool, WatchedTool
+from harness.log.vocabulary import PlacesAnswer
 from harness.messages import ToolResult
 from harness.paths import is_within
 from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
@@ -24,17 +24,6 @@ from harness.text.visible import visible_line
 
 MOST_TOLD = 10
 """Places that the model is told of by name."""
-
-
-class PlacesAnswer(Enum):
-    """What a person wants done about changed places."""
-
-    PUT_BACK = "put_back"
-    KEEP = "keep"
-    REVOKE = "revoke"
-    """Put back, and the grant ends."""
-    NOBODY = "nobody"
-    """Nobody answered: all stays as it is, and the grant sleeps."""
 
 
 class PlacesQuestion(Record):

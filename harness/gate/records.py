@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from harness.actions import Action, Facet, JsonValue, describe_facet
 from harness.digest import digest_of
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.gate.judged_json import effect_fields, facet_fields
+from harness.grant_pattern import pattern_fields
 from harness.log.action_log import ActionLog
 from harness.log.attachments import picture_fields
 from harness.log.schema import extra_fields
+from harness.log.vocabulary import Answer
 from harness.messages import ToolCall, ToolResult
 from harness.record import Record, field_names
 from harness.text.visible import visible_line
@@ -205,8 +207,6 @@ class CallRecords:
 
         `not_kept` says why it is not kept in the workspace, or why its end is not.
         """
-        from harness.policy.session_grants import pattern_fields
-
         fields: dict[str, JsonValue] = {
             "grant": grant.id,
             "change": change,

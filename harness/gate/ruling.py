@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import TypeAlias, assert_never, final
 
 from harness.actions import Action, Facet, describe_facet
+from harness.decisions import Decision
 from harness.errors import GateError
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.gate.records import Proposal
+from harness.log.vocabulary import Answer
 from harness.messages import ToolCall
-from harness.policy.rules import Decision, Layer
+from harness.policy.rules import Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record, replace
 

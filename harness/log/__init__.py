@@ -2,6 +2,7 @@
 
 Read these first:
     schema.py       the kinds of records and their fields: one table
+    vocabulary.py   the words of records: decisions, answers, events, statuses
     order.py        which record may follow which
     action_log.py   `ActionLog.append`: on disk, or never again
 

@@ -7,36 +7,16 @@ from typing import TypeAlias
 
 from harness.actions import JsonValue
 from harness.errors import LogError
-
-DECISIONS = ("auto", "confirm", "deny", "block")
-"""From the mildest to the strictest."""
-ANSWERS = ("yes", "no", "stop", "halt", "edit", "nobody")
-HOOK_EVENTS = ("before-call", "after-call", "session-start", "session-end", "before-answer")
-HOOK_ANSWERS = ("nothing", *DECISIONS[1:])
-"""Of a hook, from the mildest to the strictest; `nothing` has nothing against it, and allows nothing."""
-SERVER_ANSWERS = ("accept", "decline", "cancel")
-"""Of a question that a server asks, in the words of its protocol."""
-PLACES_ANSWERS = ("put_back", "keep", "revoke", "nobody")
-"""Of the question about protected places."""
-RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
-"""Statuses of calls that were begun."""
-CUT_SHORT = ("timeout", "interrupted", "crashed")
-"""Of these, those of calls that could not report what they had done; `failed` did."""
-_DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
-"""Statuses of calls that were not begun."""
-STATUSES = (*RAN, *_DID_NOT_RUN)
-SEEN_BY_US = "harness exec"
-"""Who says how a call of another agent ended that we ran for it; of all others that agent says it."""
-MOST_FACETS = 50
-"""How many parts of a call a decision lists, those first that decided."""
-MAX_LOGGED_PATHS = 20
-"""Maximum number of paths that a list of effects names."""
-
+from harness.log.vocabulary import (
+    DECISIONS,
+    DID_NOT_RUN,
+    HOOK_ANSWERS,
+    MAX_LOGGED_PATHS,
+    RAN,
+    STATUSES,
+)
 
 LogRecord: TypeAlias = Mapping[str, JsonValue]
-
-SUMMARY = "summary"
-"""The `purpose` of a model_request and a model_response that are no part of the conversation."""
 
 _BEFORE: Mapping[str, tuple[str, ...]] = {
     "call_proposed": ("",),
@@ -453,10 +433,10 @@ def _other_digest(session: _Session, call: _Call, record: LogRecord, *, judged: 
 
 def _wrong_end(call: _Call, status: JsonValue) -> str:
     begun = call.step == "intent"
-    if status not in (*RAN, *_DID_NOT_RUN):
+    if status not in STATUSES:
         return f"says that call {call.number} ended in no known way ({status})"
     if not begun and status in RAN:
         return f"says that call {call.number} ran ({status}), and there is no intent"
-    if begun and status in _DID_NOT_RUN:
+    if begun and status in DID_NOT_RUN:
         return f"says that call {call.number} did not run ({status}) after its intent"
     return ""

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.log.order import ANSWERS, DECISIONS, HOOK_ANSWERS, HOOK_EVENTS, PLACES_ANSWERS, SERVER_ANSWERS, STATUSES
+from harness.log.vocabulary import (
+    ANSWERS,
+    DECISIONS,
+    HOOK_ANSWERS,
+    HOOK_EVENTS,
+    PLACES_ANSWERS,
+    SERVER_ANSWERS,
+    STATUSES,
+)
 from harness.text.fields import Fields
 
 VERSION = 1

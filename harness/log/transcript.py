@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from harness.actions import JsonValue
 from harness.history import History
 from harness.log.attachments import picture_fields, pictures_of
-from harness.log.order import SUMMARY, LogRecord
+from harness.log.order import LogRecord
+from harness.log.vocabulary import SUMMARY
 from harness.messages import FinishReason, Message, Picture, Role, ToolCall
 from harness.record import Record
 from harness.redaction.marks import is_redacted, marks_of

@@ -10,10 +10,11 @@ import json
 from collections.abc import Mapping
 
 from harness.log.clocks import Clocks, Jump
-from harness.log.order import DECISIONS, Ledger, LogRecord
+from harness.log.order import Ledger, LogRecord
 from harness.log.reader import NO_PREVIOUS, encode, first_line, is_number, parse_line, raw_lines
 from harness.log.schema import MAX_RECORD_BYTES, VERSION
 from harness.log.schema import problem as schema_problem
+from harness.log.vocabulary import DECISIONS
 from harness.record import Record
 from harness.redaction.marks import is_redacted, marks_in, marks_of
 from harness.regex import regex

@@ -15,7 +15,7 @@ from typing import Concatenate, ParamSpec, TypeAlias
 from harness import __version__
 from harness.actions import Action, JsonValue
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, SessionRefusedError, WorkspaceError
-from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.approval import Approval, Approver
 from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
 from harness.gate.grants_in_force import GrantStore
@@ -30,6 +30,7 @@ from harness.limits import Limits, strictest
 from harness.log.action_log import ActionLog
 from harness.log.attachments import picture_fields
 from harness.log.order import LogRecord
+from harness.log.vocabulary import Answer
 from harness.loop.checked_sessions import CheckedSessions
 from harness.loop.compaction import due, summarize
 from harness.loop.model_requests import ModelRequests

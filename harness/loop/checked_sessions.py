@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
+from harness.decisions import Decision
 from harness.gate.call_checks import SessionChecks, strictest_answer
 from harness.gate.gate import Gate
 from harness.interrupt import Interrupt, Interrupted
 from harness.loop.run import Run, Session
 from harness.messages import StopReason
-from harness.policy.rules import Decision
 
 STOPPED = "interrupted while the answer was checked"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from harness.actions import JsonValue
 from harness.errors import HarnessError, ModelError, ModelFault
 from harness.interrupt import Interrupt
-from harness.log.order import SUMMARY
+from harness.log.vocabulary import SUMMARY
 from harness.loop.reply_calls import MOST_UNUSABLE
 from harness.loop.run import Run
 from harness.messages import Message, ModelResponse, StopReason, Usage

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from harness.actions import Access, PathAccess, Place
+from harness.decisions import Decision
 from harness.paths import TreeNames
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Rule
+from harness.policy.rules import Rule
 from harness.record import Record
 from harness.tool_kinds import is_named
 

@@ -17,21 +17,16 @@ from harness.actions import (
     ToolUse,
     describe_facet,
 )
+from harness.decisions import Decision
+from harness.grant_pattern import EVERYTHING, GrantPattern
 from harness.paths import is_within
 from harness.policy.destruction import destroys
 from harness.policy.effects import DEFAULT_WRITE, Sandbox
 from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
-from harness.policy.rules import Decision, arguments_digest
-from harness.policy.session_grants import (
-    EVERYTHING,
-    PATTERN_CHARACTERS,
-    GrantPattern,
-    exact_problem,
-    session_grant,
-    with_grants,
-)
+from harness.policy.rules import arguments_digest
+from harness.policy.session_grants import PATTERN_CHARACTERS, exact_problem, session_grant, with_grants
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import Record, replace
 from harness.tool_kinds import Does, shipped_that

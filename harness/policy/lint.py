@@ -10,11 +10,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import product
 
 from harness.actions import Access, Act, PathAccess, Place
+from harness.decisions import Decision
 from harness.policy.built_in import inspect_facet
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import plain_rule_command
-from harness.policy.rules import UNCOVERED, Decision, Origin, Rule
+from harness.policy.rules import UNCOVERED, Origin, Rule
 from harness.programs.runners import is_one_of, name_of
 from harness.record import Record, field_names
 from harness.tool_kinds import SHIPPED_TOOLS, Does, is_named, shipped_that, tool_kind

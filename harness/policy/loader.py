@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from harness.actions import Access
+from harness.decisions import Decision
 from harness.errors import PolicyError, nearest
 from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
 from harness.policy.argument_patterns import ArgumentPatterns, host_problem
@@ -19,7 +20,7 @@ from harness.policy.hosts import host_patterns
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, argv_pattern, check_pattern
 from harness.policy.policy import Policy, PolicySource
 from harness.policy.rule_examples import rule_problem
-from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
+from harness.policy.rules import UNCOVERED, Layer, Origin, Readers, Rule, ToolDefault
 from harness.record import replace
 from harness.safe_files import read_regular
 from harness.text.fields import check_of, kind_of

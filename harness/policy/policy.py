@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.decisions import Decision
 from harness.limits import Limits
 from harness.policy.effects import Sandbox, SandboxTable, sandbox_of
-from harness.policy.rules import Decision, Layer, Readers, Rule, ToolDefault
+from harness.policy.rules import Layer, Readers, Rule, ToolDefault
 from harness.record import Record, replace
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from harness.actions import Access
+from harness.decisions import Decision
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Rule
+from harness.policy.rules import Rule
 from harness.policy.verdict import stated_defaults
 from harness.tool_kinds import Does, is_named, tool_kind
 

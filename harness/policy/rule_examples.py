@@ -9,9 +9,10 @@ from posixpath import join, normpath
 from typing import TypeAlias
 
 from harness.actions import Access, Act, Action, Command, Facet, JsonValue, PathAccess, Place, ToolUse, describe_facet
+from harness.decisions import Decision
 from harness.messages import ToolCall
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern
-from harness.policy.rules import Decision, Rule
+from harness.policy.rules import Rule
 from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of, name_of
 from harness.programs.variables import steers

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from harness.actions import (
     Unconfined,
     describe_facet,
 )
+from harness.decisions import Decision
 from harness.digest import digest_of
 from harness.paths import is_within
 from harness.policy.argument_patterns import ArgumentPatterns
@@ -37,20 +38,6 @@ from harness.tool_kinds import is_named
 
 if TYPE_CHECKING:
     from harness.policy.hosts import HostPattern
-
-
-class Decision(IntEnum):
-    """What happens to a call. Ordered: the maximum over rules, layers and facets is the answer."""
-
-    AUTO = 0
-    CONFIRM = 1
-    DENY = 2
-    BLOCK = 3
-
-    @property
-    def word(self) -> str:
-        """The word that policies and logs use."""
-        return self.name.lower()
 
 
 class Layer(Enum):

@@ -8,12 +8,12 @@ can be granted at a question, grant_offers.py says; gate/grants_in_force.py keep
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from enum import Enum
+from collections.abc import Sequence
 
-from harness.actions import Access, Act, Command, JsonValue
+from harness.actions import Access, Act, Command
+from harness.decisions import Decision
 from harness.digest import digest_of
-from harness.paths import is_within
+from harness.grant_pattern import EVERYTHING, GrantPattern, GrantScope, pattern_fields
 from harness.place_changes import PlaceChange
 from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.effects import DEFAULT_WRITE, place_problem
@@ -22,173 +22,16 @@ from harness.policy.hosts import Reach, host_patterns, meet
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
-from harness.policy.rules import Decision, Layer, Origin, Rule
+from harness.policy.rules import Layer, Origin, Rule
 from harness.programs.runners import WRAPPERS, name_of
 from harness.record import Record, replace
 
 SESSION_GRANTS = "grants of this session"
 """What stands in the place of a file's name where a grant decided that is kept in none."""
-EVERYTHING = "/**"
-"""The pattern of all files of the workspace."""
 _ENTRY_POINTS = PathPatterns(patterns=(*sorted(ENTRY_POINTS), "pytest/*.py", "unittest/*.py", "**/node_modules/.bin/*"))
 """Who may edit all files is asked about these all the same: tests and builds obey them."""
-_MOST_NAMED = 2
-_MOST_EXPOSED = 5
 PATTERN_CHARACTERS = frozenset("*?[]\\!#")
 """A name that holds one cannot stand in a rule as the pattern of itself."""
-
-
-class GrantScope(Enum):
-    """How long a grant holds."""
-
-    SESSION = "session"
-    WORKSPACE = "workspace"
-    """From now on in this workspace, until it is revoked: kept in the person's own state folder."""
-
-
-class GrantPattern(Record):
-    """What is granted: a command word for word, a program with any words, files, or calls of a tool from outside."""
-
-    tools: tuple[str, ...]
-    argv: tuple[str, ...] = ()
-    path: str = ""
-    """A gitignore pattern that begins with `/`, relative to the workspace; empty for a command."""
-    access: tuple[Access, ...] = ()
-    write: tuple[str, ...] = ()
-    """Of a command: what it may write, named as in `Effects.granted`."""
-    network: bool = False
-    hosts: tuple[str, ...] = ()
-    """Where it may not: the hosts that it may reach all the same."""
-    folder: str = ""
-    """Of a command: the folder that it runs in; of a program, that folder and those below it."""
-    program: bool = False
-    """Of a command: `argv` is only how it begins; without it every command is meant that plainly works in the workspace, and
-    what its line writes of `path`. It runs inside walls: it writes `write` and its temporary folder, and reaches no Unix
-    socket."""
-    variables: tuple[str, ...] = ()
-    """Of a program: the names that may be set in front of it."""
-    exposes: tuple[str, ...] = ()
-    """Of a program: files of the workspace that a rule speaks of and that its walls cannot hold, as the question told them."""
-    arguments_sha256: str = ""
-    """Of one call of a tool from outside: the digest of what it is called with."""
-
-    @property
-    def text(self) -> str:
-        """The pattern in one line, for people; not yet safe to show."""
-        return ", ".join(filter(None, (self.name, self.may())))
-
-    @property
-    def of_tool(self) -> bool:
-        """Whether it is for calls of a tool from outside, in whatever they name no command and no file."""
-        return not (self.argv or self.path or self.program)
-
-    @property
-    def name(self) -> str:
-        """What is granted in a few words; not yet safe to show."""
-        if self.of_tool:
-            which = "with exactly these arguments" if self.arguments_sha256 else "with any arguments"
-            return f"{', '.join(self.tools)} {which}"
-        if self.program and not self.argv:
-            return "any known command"
-        if self.argv:
-            import shlex
-
-            set_before = (f"{name}=..." for name in self.variables)
-            return " ".join((*set_before, shlex.join(self.argv), *("*" for _ in range(self.program))))
-        does, path = "edits" if Access.WRITE in self.access else "reads", self.path.removeprefix("/")
-        if self.path == EVERYTHING:
-            return f"all {does} in the workspace"
-        return f"{does} in {path.removesuffix('**')}" if path.endswith("/**") else f"{does} of {path}"
-
-    def may(self, here: str = "", caches: Sequence[str] | None = None) -> str:
-        """Return what a command may do, and in which folder if that is not `here`; nothing of files. Not yet safe to show.
-
-        Places are named, and `caches` by that word where it may write all of them; without, many are told by their number.
-        """
-        if not self.argv and not self.program:
-            return ""
-        inside, outside = (
-            [place for place in self.write if place.startswith(("/", "~")) == is_outside]
-            for is_outside in (False, True)
-        )
-        if caches is None:
-            outside = outside if len(outside) <= _MOST_NAMED else [f"{len(outside)} folders outside it"]
-        elif self.has_caches(caches):
-            outside = [*(place for place in outside if place not in caches), "caches"]
-        places = ["the workspace" if place == "." else place for place in inside] + outside
-        writes = f"writes {', '.join(places)}" if places else "writes what it names"
-        network = (
-            "reaches the network"
-            if self.network
-            else f"reaches only {', '.join(self.hosts)}"
-            if self.hosts
-            else "no network"
-        )
-        more = f" and {len(self.exposes) - _MOST_EXPOSED} more" if len(self.exposes) > _MOST_EXPOSED else ""
-        exposed = f", could read or change {', '.join(self.exposes[:_MOST_EXPOSED])}{more}" if self.exposes else ""
-        where = f", in {_folder(self.folder, here)}" if self.folder not in (here, "") else ""
-        return f"{'in walls' if self.program else 'exactly'}: {writes}, {network}{exposed}{where}"
-
-    def has_caches(self, caches: Sequence[str]) -> bool:
-        """Say whether it may write all of several caches."""
-        return len(caches) > 1 and set(caches) <= set(self.write)
-
-
-def _folder(folder: str, here: str) -> str:
-    return f"{folder[len(here.rstrip('/')) + 1 :]}/" if here and is_within(folder, here) else folder
-
-
-def pattern_fields(pattern: GrantPattern) -> dict[str, JsonValue]:
-    """Return a pattern as logs and files hold it."""
-    fields: dict[str, JsonValue] = {
-        "tools": list(pattern.tools),
-        "argv": list(pattern.argv),
-        "path": pattern.path,
-        "access": [access.value for access in pattern.access],
-        "write": list(pattern.write),
-        "network": pattern.network,
-        "folder": pattern.folder,
-    }
-    if pattern.hosts:
-        fields["hosts"] = list(pattern.hosts)
-    if pattern.program:
-        fields |= {"program": True, "variables": list(pattern.variables), "exposes": list(pattern.exposes)}
-    if pattern.arguments_sha256:
-        fields["of_arguments"] = pattern.arguments_sha256
-    return fields
-
-
-def pattern_from(fields: Mapping[str, JsonValue]) -> GrantPattern:
-    """Return the pattern that `fields` hold. Raises ValueError for what `pattern_fields` never returned."""
-    path, network, folder = (fields.get(name) for name in ("path", "network", "folder"))
-    digest = fields.get("of_arguments", "")
-    if not isinstance(digest, str):
-        raise ValueError("of_arguments is a text")  # noqa: TRY004
-    if not isinstance(path, str) or not isinstance(network, bool) or not isinstance(folder, str):
-        raise ValueError("a grant has path and folder, which are texts, and network, which is true or false")  # noqa: TRY004
-    if fields.get("program", True) is not True:
-        raise ValueError("program is true, or is not there")
-    return GrantPattern(
-        tools=_texts(fields.get("tools")),
-        argv=_texts(fields.get("argv")),
-        path=path,
-        access=tuple(Access(word) for word in _texts(fields.get("access"))),
-        write=_texts(fields.get("write")),
-        network=network,
-        hosts=_texts(fields.get("hosts", [])),
-        folder=folder,
-        program="program" in fields,
-        variables=_texts(fields.get("variables", [])),
-        exposes=_texts(fields.get("exposes", [])),
-        arguments_sha256=digest,
-    )
-
-
-def _texts(value: JsonValue) -> tuple[str, ...]:
-    texts = [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
-    if not isinstance(value, list) or len(texts) != len(value):
-        raise ValueError("a list of texts is wanted")
-    return tuple(texts)
 
 
 class Grant(Record):

@@ -24,11 +24,12 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
+from harness.decisions import Decision
 from harness.policy.built_in import Severity, inspect_facet
 from harness.policy.destruction import destroys
 from harness.policy.effects import effects_of, is_bounded
 from harness.policy.policy import Policy
-from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
+from harness.policy.rules import UNCOVERED, Layer, Origin, Readers, Rule, ToolDefault
 from harness.programs.catalog import harmless_for
 from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 from harness.programs.variables import steers

@@ -13,11 +13,12 @@ from posixpath import basename
 from typing import TypeAlias
 
 from harness.actions import Act, Action, Command, Opaque, PathAccess, Place, ToolArgument, ToolUse, describe_facet
+from harness.decisions import Decision
 from harness.errors import PolicyError
 from harness.gate.records import Advice
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Layer, Rule
+from harness.policy.rules import Layer, Rule
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import replace
 from harness.session.rule_subjects import (

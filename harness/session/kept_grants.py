@@ -9,17 +9,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.actions import JsonValue
+from harness.grant_pattern import GrantPattern, GrantScope, pattern_fields, pattern_from
 from harness.place_changes import PlaceChange, change_fields, change_from
 from harness.policy.rules import Origin
-from harness.policy.session_grants import (
-    Grant,
-    GrantPattern,
-    GrantScope,
-    kept_id,
-    pattern_fields,
-    pattern_from,
-    pattern_problem,
-)
+from harness.policy.session_grants import Grant, kept_id, pattern_problem
 from harness.record import Record, replace
 from harness.safe_files import append_line, open_private
 

@@ -6,11 +6,12 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 
+from harness.decisions import Decision
 from harness.errors import PolicyError, UsageError
 from harness.files.workspace import Workspace
 from harness.policy.loader import SHIPPED, combine, load_policy, shipped_policy_path, tightening_only
 from harness.policy.policy import Policy, PolicySource
-from harness.policy.rules import Decision, Layer, Rule
+from harness.policy.rules import Layer, Rule
 from harness.record import replace
 from harness.session.state import MANAGED_POLICY, PROJECT_POLICY, State
 from harness.text.visible import visible_line

@@ -29,11 +29,12 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
+from harness.decisions import Decision
+from harness.grant_pattern import GrantPattern
 from harness.messages import ToolCall
 from harness.paths import NO_NAMES
 from harness.policy.grant_offers import GrantChoice, Offer
-from harness.policy.rules import Decision, Layer, Origin, Rule
-from harness.policy.session_grants import GrantPattern
+from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record, field_names
 from harness.tool_kinds import Does, ToolKind

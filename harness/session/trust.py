@@ -8,11 +8,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from harness.actions import Action, Effects, ToolUse
-from harness.gate.approval import Answer, Approval, Approver
+from harness.decisions import Decision
+from harness.gate.approval import Approval, Approver
+from harness.log.vocabulary import Answer
 from harness.messages import ToolCall
 from harness.policy.matchers import ArgvPattern
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Layer, Rule
+from harness.policy.rules import Layer, Rule
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.session.state import PROJECT_POLICY, State
 from harness.text.amounts import counted

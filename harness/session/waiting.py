@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.digest import digest_of
-from harness.gate.approval import Answer, Approval, nobody
-from harness.policy.session_grants import GrantScope, pattern_fields, pattern_from
+from harness.gate.approval import Approval, nobody
+from harness.grant_pattern import GrantScope, pattern_fields, pattern_from
+from harness.log.vocabulary import Answer
 from harness.record import Record, replace
 from harness.safe_files import NEW_FILE, open_private, read_small, remove_if_there, write_new, write_whole
 

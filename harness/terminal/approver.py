@@ -10,9 +10,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
-from harness.gate.approval import Answer, Approval, nobody
-from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
+from harness.gate.approval import Approval, nobody
+from harness.gate.place_watch import PlacesQuestion
 from harness.interrupt import Interrupt
+from harness.log.vocabulary import Answer, PlacesAnswer
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from harness.actions import Action
-from harness.gate.approval import Answer, Approval, Approver, nobody
+from harness.gate.approval import Approval, Approver, nobody
 from harness.interrupt import Interrupt
+from harness.log.vocabulary import Answer
 from harness.policy.verdict import Verdict
 from harness.session.approver.standing_question import AskOutside, StandingQuestion, wait_for
 from harness.terminal.keys import Keyboard, readable

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from harness.actions import Access, Act, Action, Command, Opaque, PathAccess, Unconfined
-from harness.policy.rules import Decision
+from harness.decisions import Decision
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from harness.grant_pattern import GrantScope
 from harness.policy.grant_offers import GrantChoice, Offer
-from harness.policy.session_grants import GrantScope
 from harness.terminal.question import Usual
 from harness.terminal.row_text import Row, Tint, cells, line_rows, prose, safe_line
 from harness.terminal.styles import Ink, Tone

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
+from harness.gate.place_watch import PlacesQuestion
+from harness.log.vocabulary import PlacesAnswer
 from harness.place_changes import PlaceChange
 from harness.terminal.choices import NEXT, VIEW, Choice
 from harness.terminal.dialog import Dialog, Seat

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from harness.gate.approval import Answer, Approval, nobody
+from harness.gate.approval import Approval, nobody
+from harness.grant_pattern import GrantScope
+from harness.log.vocabulary import Answer
 from harness.policy.grant_offers import Offer
-from harness.policy.session_grants import GrantScope
 from harness.terminal import choices
 from harness.terminal.answer_line import Back, Pastes, read_words
 from harness.terminal.choices import Choice

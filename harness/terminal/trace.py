@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from harness.actions import JsonValue
 from harness.audit.calls import answerer, hosts_of, is_typed, number, objects_in, sign_of, word
 from harness.audit.helper_tree import Helper, HelperTree
-from harness.gate.approval import Answer
-from harness.log.order import SEEN_BY_US, SUMMARY, LogRecord
+from harness.grant_pattern import pattern_from
+from harness.log.order import LogRecord
+from harness.log.vocabulary import SEEN_BY_US, SUMMARY, Answer
 from harness.paths import short_place
-from harness.policy.session_grants import pattern_from
 from harness.record import replace
 from harness.terminal.styles import Line, Tone
 from harness.text.amounts import counted

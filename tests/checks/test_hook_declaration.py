@@ -10,9 +10,7 @@ from rows import all_rows
 
 from harness.actions import Access
 from harness.checks.hook_declaration import HookForm, declared
-from harness.gate.call_checks import CheckEvent
-from harness.log.order import HOOK_ANSWERS, HOOK_EVENTS
-from harness.policy.rules import Decision
+from harness.log.vocabulary import CheckEvent
 
 PLAIN: dict[str, Any] = {"id": "check", "event": "before-call", "command": ["/opt/check.py"]}
 
@@ -94,8 +92,3 @@ def test_what_is_missing() -> None:
     for key in PLAIN:
         with pytest.raises(ValueError, match=f"lacks the field {key}"):
             declared({name: value for name, value in PLAIN.items() if name != key})
-
-
-def test_the_words_of_the_log_are_these() -> None:
-    assert tuple(event.value for event in CheckEvent) == HOOK_EVENTS
-    assert ("nothing", *(decision.word for decision in Decision if decision is not Decision.AUTO)) == HOOK_ANSWERS

@@ -12,13 +12,14 @@ from check_scene import ENVIRONMENT, HANGS, POLICY, CheckScene
 from rows import all_rows
 
 from harness.actions import Action
+from harness.decisions import Decision
 from harness.errors import UsageError
 from harness.files.workspace import Workspace
 from harness.gate.call_checks import CheckAnswer
 from harness.interrupt import Interrupt, Interrupted
 from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
-from harness.policy.rules import Decision, Layer
+from harness.policy.rules import Layer
 from harness.policy.verdict import Verdict, evaluate
 from harness.process import procfs
 from harness.process.guard import guard

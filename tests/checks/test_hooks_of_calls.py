@@ -14,13 +14,15 @@ from places import shell_word
 from rows import all_rows
 
 from harness.actions import Action, Command, Effects
-from harness.gate.approval import Answer, Approval
-from harness.gate.call_checks import CheckAnswer, CheckEvent, tightened
+from harness.decisions import Decision
+from harness.gate.approval import Approval
+from harness.gate.call_checks import CheckAnswer, tightened
 from harness.gate.ruling import NO_DETOUR
 from harness.interrupt import Interrupt
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer, CheckEvent
 from harness.messages import StopReason
-from harness.policy.rules import Decision, Origin
+from harness.policy.rules import Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.terminal.question import Question, Usual, question_rows
 

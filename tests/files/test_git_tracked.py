@@ -17,13 +17,14 @@ from sizes import proof_size, spread
 
 from harness.actions import Access
 from harness.app.policy.judged_call import action_for
+from harness.decisions import Decision
 from harness.files.repository import read_index, tracked_from
 from harness.files.untracked import untracked_files
 from harness.files.workspace import Workspace
+from harness.grant_pattern import GrantPattern
 from harness.messages import ToolCall
 from harness.policy.loader import load_policy
-from harness.policy.rules import Decision
-from harness.policy.session_grants import GrantPattern, session_grant, with_grants
+from harness.policy.session_grants import session_grant, with_grants
 from harness.policy.verdict import evaluate
 from harness.programs.git import LOOKING
 from harness.programs.git_pathspecs import ShownFiles, is_exclusion, shown

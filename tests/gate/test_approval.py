@@ -6,9 +6,10 @@ import pytest
 from rows import all_rows
 
 from harness.actions import Action, Effects, ToolUse
-from harness.gate.approval import Answer, Approval, ScriptedAnswers, deny_all
+from harness.decisions import Decision
+from harness.gate.approval import Approval, ScriptedAnswers, deny_all
+from harness.log.vocabulary import Answer
 from harness.messages import ToolCall
-from harness.policy.rules import Decision
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 
 FACET = FacetVerdict(facet=ToolUse(tool="t"), decision=Decision.CONFIRM, source=Source.DEFAULT, reason="because")

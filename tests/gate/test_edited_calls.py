@@ -12,13 +12,14 @@ from rows import all_rows
 
 from harness.actions import Action
 from harness.errors import GateError
-from harness.gate.approval import Answer, Approval, ScriptedAnswers
+from harness.gate.approval import Approval, ScriptedAnswers
 from harness.gate.gate import MAX_EDITS
 from harness.limits import Limits
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer
 from harness.messages import StopReason
 from harness.policy.verdict import Verdict
 

@@ -16,8 +16,9 @@ from log_scene import begun, proved, unsynced
 from rows import all_rows
 
 from harness.actions import Access, Action, Command, Effects, Facet, JsonValue, Opaque, PathAccess, Place, ToolUse
+from harness.decisions import Decision
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
-from harness.gate.approval import Answer, Approval, Approver, deny_all
+from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.gate import Gate
 from harness.gate.pending_call import CallEnd, PendingCall
 from harness.gate.registry import ToolRegistry
@@ -27,11 +28,12 @@ from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.verify import Verification, verify
+from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Layer, Origin
+from harness.policy.rules import Layer, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import replace
 

@@ -18,16 +18,18 @@ from rows import all_rows
 
 from harness.actions import Action, JsonValue
 from harness.app.audit.verify import redecided
-from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.approval import Approval, Approver
+from harness.grant_pattern import GrantPattern, GrantScope
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer
 from harness.loop.agent import Agent
 from harness.messages import ResultStatus, StopReason
 from harness.policy.grant_offers import Offer
 from harness.policy.rules import Origin
-from harness.policy.session_grants import Grant, GrantPattern, GrantScope
+from harness.policy.session_grants import Grant
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.kept_grants import KeptGrants

@@ -21,7 +21,7 @@ from rows import all_rows
 from harness.actions import Action, JsonValue
 from harness.app.audit import VERBS
 from harness.errors import LogError
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.gate.records import MAX_LOGGED_ARGUMENTS
 from harness.gate.tool import ToolOutput
 from harness.limits import Limits
@@ -29,6 +29,7 @@ from harness.log.action_log import ActionLog
 from harness.log.reader import read_log
 from harness.log.schema import RECORDS
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer
 from harness.messages import StopReason, ToolCall
 from harness.policy.verdict import Verdict
 from harness.redaction.redactor import Redactor

@@ -21,13 +21,14 @@ from sizes import examples
 
 from harness.actions import Action
 from harness.errors import CutReply, ModelError, ModelFault, ToolError
-from harness.gate.approval import Answer, Approval, Approver, deny_all
+from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.tool import ToolOutput
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer
 from harness.loop.reply_calls import ENDED_HERE
 from harness.messages import FinishReason, Message, Role, StopReason, ToolCall
 from harness.policy.verdict import Verdict

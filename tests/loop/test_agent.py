@@ -56,7 +56,7 @@ from harness.gate import records as records_module
 from harness.gate import registry as registry_module
 from harness.gate import ruling as ruling_module
 from harness.gate import tool as tool_module
-from harness.gate.approval import Answer, Approval, Approver, ScriptedAnswers
+from harness.gate.approval import Approval, Approver, ScriptedAnswers
 from harness.gate.gate import MOST_KEPT_CHARACTERS
 from harness.gate.tool import Tool
 from harness.interrupt import Interrupt
@@ -67,6 +67,7 @@ from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.transcript import UNKNOWN, rebuilt
 from harness.log.verify import Verification, verify
+from harness.log.vocabulary import Answer
 from harness.loop import agent as agent_module
 from harness.loop import model_requests, reply_calls
 from harness.loop import run as run_module

@@ -19,8 +19,9 @@ from sizes import examples
 from together_scene import TOOLS, Together, deed, groups
 
 from harness import ActionLog, Agent, Limits, Workspace, builtin_tools, deny_all, load_policy
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer
 from harness.messages import Role, StopReason, ToolCall
 from harness.tools.command_walls import CommandWalls
 

@@ -11,11 +11,12 @@ from rows import all_rows
 from harness.actions import Unconfined
 from harness.app.policy.judged_call import action_for
 from harness.files.workspace import Workspace
+from harness.grant_pattern import GrantPattern, GrantScope
 from harness.policy.grant_offers import Offer, WallsHere, offer_for
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Origin
-from harness.policy.session_grants import SESSION_GRANTS, Grant, GrantPattern, GrantScope, with_grants
+from harness.policy.session_grants import SESSION_GRANTS, Grant, with_grants
 from harness.policy.verdict import evaluate
 from harness.record import replace
 from policies import ASKING_TWICE

@@ -23,12 +23,14 @@ from rows import all_rows
 
 from harness.actions import Access, Action, Effects, Enforcement, Opaque, PathAccess, Place, Unconfined
 from harness.app.policy.judged_call import action_for
+from harness.decisions import Decision
+from harness.grant_pattern import GrantPattern, GrantScope
 from harness.policy.destruction import destroys
 from harness.policy.effects import sandbox_of
 from harness.policy.grant_offers import WallsHere, command_of, offer_for
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Origin
-from harness.policy.session_grants import SESSION_GRANTS, Grant, GrantPattern, GrantScope, with_grants
+from harness.policy.rules import Origin
+from harness.policy.session_grants import SESSION_GRANTS, Grant, with_grants
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import replace
 

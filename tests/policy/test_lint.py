@@ -14,6 +14,7 @@ from sizes import examples
 from work import assert_linear
 
 from harness.actions import Access, Action, Facet
+from harness.decisions import Decision
 from harness.messages import ToolCall
 from harness.policy.argument_patterns import ArgumentPatterns
 from harness.policy.hosts import host_patterns
@@ -22,7 +23,7 @@ from harness.policy.loader import SHIPPED, combine, load_policy, parse_policy
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import EXAMPLE_DISK
-from harness.policy.rules import Decision, Layer, Origin, Rule
+from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.shell.facets import read_commands

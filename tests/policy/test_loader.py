@@ -18,6 +18,7 @@ from rows import all_rows
 from sizes import examples
 
 from harness.actions import Access
+from harness.decisions import Decision
 from harness.errors import PolicyError
 from harness.limits import Limits
 from harness.policy.argument_patterns import ArgumentPatterns
@@ -38,7 +39,7 @@ from harness.policy.loader import (
 )
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy, PolicySource
-from harness.policy.rules import Decision, Layer, Origin, Rule, ToolDefault
+from harness.policy.rules import Layer, Origin, Rule, ToolDefault
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import STEERING
 from harness.text.toml_places import key_lines

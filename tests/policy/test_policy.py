@@ -15,12 +15,13 @@ from sizes import examples
 
 from harness.actions import Access, Action, ToolBounds, ToolUse
 from harness.app.policy.judged_call import action_for, call_from_outside, tool_use
+from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.policy.loader import combine, parse_policy, tightening_only
 from harness.policy.matchers import ArgvPattern
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Layer, Origin, Rule, ToolDefault
+from harness.policy.rules import Layer, Origin, Rule, ToolDefault
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import replace
 from harness.tool_kinds import SHIPPED_TOOLS

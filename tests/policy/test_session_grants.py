@@ -11,20 +11,15 @@ from rows import all_rows
 
 from harness.actions import Action, Enforcement, Unconfined
 from harness.app.policy.judged_call import action_for
+from harness.decisions import Decision
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
+from harness.grant_pattern import GrantPattern, GrantScope
 from harness.policy.grant_offers import Offer, WallsHere, offer_for
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Origin
-from harness.policy.session_grants import (
-    SESSION_GRANTS,
-    Grant,
-    GrantPattern,
-    GrantScope,
-    pattern_problem,
-    with_grants,
-)
+from harness.policy.rules import Origin
+from harness.policy.session_grants import SESSION_GRANTS, Grant, pattern_problem, with_grants
 from harness.policy.verdict import Source, evaluate
 from harness.record import replace
 from policies import ASKING_TWICE

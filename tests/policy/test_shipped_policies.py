@@ -17,12 +17,12 @@ from places import ROOT, shell_word
 from rows import all_rows
 
 from harness.actions import Action
+from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall
 from harness.policy.loader import SHIPPED, load_policy, shipped_policy_path
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
 from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools import builtin_tools

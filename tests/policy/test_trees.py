@@ -15,6 +15,7 @@ from rows import all_rows
 
 from harness.actions import Enforcement
 from harness.app.policy.judged_call import action_for
+from harness.decisions import Decision
 from harness.files.trees import (
     MAX_BELOW,
     MAX_MATCHES,
@@ -27,7 +28,6 @@ from harness.files.trees import (
 from harness.files.workspace import Workspace
 from harness.paths import XARGS_SPLITS
 from harness.policy.loader import load_policy
-from harness.policy.rules import Decision
 from harness.policy.verdict import Verdict, evaluate
 
 

@@ -10,12 +10,12 @@ from rows import all_rows
 
 from harness.actions import Action, ToolUse
 from harness.app.policy.judged_call import call_from_outside
+from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.session.advice import MOST_RULES, advice_on

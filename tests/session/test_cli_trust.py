@@ -18,13 +18,15 @@ from rows import all_rows
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, PlayedTerminal, paste
 
 from harness.actions import Action
+from harness.decisions import Decision
 from harness.errors import PolicyError, UsageError
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
+from harness.log.vocabulary import Answer
 from harness.models.scripted import replies
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, sandbox_of
 from harness.policy.loader import parse_policy, tightening_only
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Layer, Origin
+from harness.policy.rules import Layer, Origin
 from harness.policy.verdict import Verdict
 from harness.session.policies import assemble
 from harness.session.state import State

@@ -17,11 +17,12 @@ from harness import __version__
 from harness.actions import ToolBounds, ToolUse
 from harness.app.policy.judged_call import call_from_outside
 from harness.files.workspace import Workspace
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
+from harness.grant_pattern import GrantScope
+from harness.log.vocabulary import Answer
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
 from harness.policy.loader import parse_policy
-from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.session.asked_call import AskedCall

@@ -11,9 +11,10 @@ from log_scene import unsynced
 
 from harness.actions import Action
 from harness.files.workspace import Workspace
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
+from harness.log.vocabulary import Answer
 from harness.loop.agent import Agent
 from harness.messages import FinishReason, Message, ModelResponse, ToolCall, Usage
 from harness.model import Prices, Retry, ToolSpec

@@ -35,9 +35,9 @@ from script_grammar import BARE_WORD, Made, scripts, seeds
 
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
 from harness.app.policy.judged_call import action_for
+from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.policy.loader import parse_policy
-from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
 from harness.shell.parser import parse
 from harness.shell.syntax import Modified, Parameter, Piece, Simple, Word

@@ -14,18 +14,19 @@ from log_scene import unsynced
 from harness.actions import Action
 from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
-from harness.gate.approval import Answer, Approval, Approver
+from harness.gate.approval import Approval, Approver
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.tool import Tool
+from harness.grant_pattern import GrantScope
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer
 from harness.loop.agent import Agent
 from harness.messages import ModelResponse, ToolCall
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
-from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import Verdict
 from harness.sandbox import Machine
 from harness.session.kept_grants import KeptGrants

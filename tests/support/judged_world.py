@@ -12,10 +12,10 @@ from places import ROOT
 
 from harness.actions import Action
 from harness.app.policy.judged_call import action_for
+from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy, parse_policy
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
 from harness.policy.verdict import Verdict, evaluate
 
 TABLES = Path(ROOT, "tests", "policy")

@@ -17,10 +17,11 @@ from log_scene import unsynced
 
 from harness.actions import Action, Effects, JsonValue
 from harness.files.workspace import Workspace
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.gate.tool import Tool, ToolOutput
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
+from harness.log.vocabulary import Answer
 from harness.loop.agent import Agent
 from harness.messages import ToolCall
 from harness.policy.policy import Policy

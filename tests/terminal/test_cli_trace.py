@@ -6,7 +6,7 @@ import pytest
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.policy.session_grants import GrantPattern, pattern_fields
+from harness.grant_pattern import GrantPattern, pattern_fields
 from harness.terminal.styles import Line, Tone
 from harness.terminal.trace import Tracer, ended_line
 

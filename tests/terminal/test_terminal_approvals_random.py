@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from question_scene import DEAD, Asked, Played, command
 from rows import all_rows
 
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
+from harness.log.vocabulary import Answer
 from harness.terminal.keys import SURE_SECONDS
 
 pytestmark = pytest.mark.terminal

@@ -13,11 +13,11 @@ from question_scene import DEAD, Asked, Played, asked, at_once, command, from_ou
 from rows import all_rows
 
 from harness.actions import Action, Effects, ToolUse
-from harness.gate.approval import Answer
+from harness.decisions import Decision
+from harness.grant_pattern import GrantScope
+from harness.log.vocabulary import Answer
 from harness.messages import ToolCall
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
-from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import replace
 from harness.terminal.console import Look

@@ -10,10 +10,12 @@ import pytest
 from question_scene import DEAD, Played, command
 from rows import all_rows
 
-from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
+from harness.gate.place_watch import PlacesQuestion
+from harness.grant_pattern import GrantPattern, GrantScope
+from harness.log.vocabulary import PlacesAnswer
 from harness.place_changes import PlaceChange, PlaceKind, PlacesFound, PlaceState
 from harness.policy.rules import Origin
-from harness.policy.session_grants import Grant, GrantPattern, GrantScope
+from harness.policy.session_grants import Grant
 from harness.terminal.console import Look
 
 pytestmark = pytest.mark.terminal

@@ -14,11 +14,12 @@ from question_scene import Asked, asked, command, from_outside
 from rows import all_rows
 
 from harness.actions import Access, ToolBounds, Unconfined
-from harness.gate.approval import Answer, Approval
+from harness.decisions import Decision
+from harness.gate.approval import Approval
+from harness.grant_pattern import GrantPattern
+from harness.log.vocabulary import Answer
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import GrantChoice, Offer
-from harness.policy.rules import Decision
-from harness.policy.session_grants import GrantPattern
 from harness.record import replace
 from harness.terminal.call_parts import parts_of, split
 from harness.terminal.choices import (

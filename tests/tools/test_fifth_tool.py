@@ -16,12 +16,12 @@ from rows import all_rows
 import harness
 from harness import ActionLog, Agent, Answer, Approval, Tool, ToolError, ToolOutput, Verdict, Workspace, builtin_tools
 from harness.actions import Access, Action, Effects, JsonValue
+from harness.decisions import Decision
 from harness.messages import ResultStatus, StopReason, ToolCall
 from harness.model import ToolSpec
 from harness.models.scripted import call
 from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
-from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
 from harness.session.session_log import close_log
 from harness.session.state import State

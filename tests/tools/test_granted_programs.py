@@ -13,8 +13,8 @@ from grant_scene import Scene, bash, granting
 from rows import all_rows
 from sandbox_scene import needs_walls
 
-from harness.gate.place_watch import PlacesAnswer
-from harness.policy.session_grants import GrantScope
+from harness.grant_pattern import GrantScope
+from harness.log.vocabulary import PlacesAnswer
 from harness.record import replace
 from harness.sandbox import Machine, hides_where_it_may_write, probe
 

@@ -12,7 +12,7 @@ from sandbox_scene import needs_walls
 
 from harness.files.repository import linked_places
 from harness.gate.approval import deny_all
-from harness.policy.session_grants import GrantScope
+from harness.grant_pattern import GrantScope
 from harness.record import replace
 from harness.sandbox import Machine, hides_where_it_may_write, probe
 from policies import ASKING, AUTO

@@ -15,14 +15,16 @@ from harness.actions import JsonValue
 from harness.app.policy.judged_call import action_for
 from harness.app.policy.replay import Replay
 from harness.files.workspace import Workspace
-from harness.gate.approval import Answer, Approval
-from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
+from harness.gate.approval import Approval
+from harness.gate.place_watch import PlacesQuestion
+from harness.grant_pattern import GrantPattern, GrantScope
 from harness.log.reader import read_log
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer, PlacesAnswer
 from harness.messages import ResultStatus
 from harness.place_changes import PlaceChange
 from harness.policy.grant_offers import Offer
-from harness.policy.session_grants import Grant, GrantPattern, GrantScope
+from harness.policy.session_grants import Grant
 from harness.record import replace
 from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe
 from harness.session.kept_grants import KeptGrants

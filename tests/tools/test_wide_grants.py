@@ -12,14 +12,16 @@ from rows import all_rows
 
 from harness.actions import Access, Action
 from harness.app.policy.judged_call import action_for
+from harness.decisions import Decision
 from harness.files.workspace import Workspace
-from harness.gate.approval import Answer, Approval, Approver
-from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
+from harness.gate.approval import Approval, Approver
+from harness.gate.place_watch import PlacesQuestion
+from harness.grant_pattern import GrantPattern, GrantScope
+from harness.log.vocabulary import Answer, PlacesAnswer
 from harness.loop.agent import Agent
 from harness.messages import ModelResponse, StopReason, ToolCall
 from harness.policy.grant_offers import Offer
-from harness.policy.rules import Decision
-from harness.policy.session_grants import GrantPattern, GrantScope, narrowed
+from harness.policy.session_grants import narrowed
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.sandbox import Machine, enforces, hides_where_it_may_write, probe

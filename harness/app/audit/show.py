@@ -25,7 +25,8 @@ from harness.audit.calls import (
 from harness.audit.helper_tree import HelperTree
 from harness.errors import UsageError
 from harness.log.clocks import Clocks
-from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, LogRecord
+from harness.log.order import LogRecord
+from harness.log.vocabulary import ANSWERS, DECISIONS, MOST_FACETS
 from harness.paths import short_place
 from harness.record import Record
 from harness.session.state import State

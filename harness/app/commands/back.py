@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.notes_to_model import INTERRUPTED, UNANSWERED, own_words
 from harness.app.commands.sessions import held_now, switch
 from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import UsageError
 from harness.loop.compaction import split_summary, without_turn
 from harness.messages import Role
 from harness.record import Record, replace
+from harness.session.person_message import INTERRUPTED, UNANSWERED, own_words
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line

@@ -5,7 +5,8 @@ from __future__ import annotations
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import UsageError, nearest
-from harness.policy.session_grants import Grant, GrantScope
+from harness.grant_pattern import GrantScope
+from harness.policy.session_grants import Grant
 from harness.terminal.styles import Tone
 from harness.text.amounts import counted
 from harness.text.visible import visible_line

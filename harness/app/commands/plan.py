@@ -8,7 +8,8 @@ from harness.actions import JsonValue
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import UsageError
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
+from harness.log.vocabulary import Answer
 from harness.messages import RunResult, StopReason
 from harness.session.policies import with_plan_mode
 from harness.session.trust import consent

@@ -11,11 +11,11 @@ from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.app.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, first_of, until_turn
 from harness.app.sessions import LoggedSession, SessionOutline, logged_sessions, session_named, talks
 from harness.errors import LogError, UsageError
+from harness.grant_pattern import GrantScope
 from harness.history import pairing_problem
 from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.messages import RunResult, StopReason
-from harness.policy.session_grants import GrantScope
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
 from harness.text.amounts import counted

@@ -6,11 +6,11 @@ import json
 
 from harness.actions import Command, JsonValue
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.notes_to_model import RAN_BY_PERSON
 from harness.errors import ToolError
 from harness.gate.ruling import NO_DETOUR
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.programs.interactive import asks_for_keys
+from harness.session.person_message import RAN_BY_PERSON
 from harness.terminal.styles import Tone
 from harness.text.cut import without_middle
 from harness.text.visible import visible

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.notes_to_model import own_words
 from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.app.undo import EFFECTS, Ended, put_back, undo_line, undone_calls, unless_forged
 from harness.files.before_images import BeforeImages
 from harness.files.undo import Rehearsal, Step, StepOutcome, changes_to_undo, restore, unwind
 from harness.log.reader import read_log
 from harness.loop.compaction import split_summary, without_turn
+from harness.session.person_message import own_words
 from harness.session.trust import is_wanted
 from harness.terminal.styles import Tone
 

@@ -12,11 +12,11 @@ from typing import Any
 from harness.actions import JsonValue
 from harness.app.flags import EXAMPLE_CASE
 from harness.app.policy.judged_call import CallReader
+from harness.decisions import Decision
 from harness.errors import ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.paths import short_place
 from harness.policy.loader import DECISION_WORDS
-from harness.policy.rules import Decision
 from harness.policy.verdict import Verdict, evaluate
 from harness.record import Record
 from harness.session.exits import Exit

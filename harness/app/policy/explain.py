@@ -18,10 +18,11 @@ from harness.actions import (
     Unconfined,
     describe_facet,
 )
-from harness.gate.call_checks import CheckEvent
+from harness.decisions import Decision
+from harness.log.vocabulary import CheckEvent
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Origin, Rule
+from harness.policy.rules import Origin, Rule
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.programs.runners import name_of
 from harness.session.policies import without_shipped_folder

@@ -8,10 +8,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
+from harness.decisions import Decision
 from harness.errors import PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy
-from harness.policy.rules import Decision, Layer
+from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate
 from harness.session.exits import Exit
 from harness.session.policies import assemble

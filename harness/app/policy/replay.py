@@ -15,18 +15,21 @@ from harness.app.audit.answer_writer import AnswerWriter
 from harness.app.audit.logs import BROKEN, chosen_logs
 from harness.app.policy.judged_call import CallReader
 from harness.app.policy.logged_use import is_told_whole, logged_facets, logged_use
+from harness.decisions import Decision
 from harness.errors import LogError, PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
+from harness.grant_pattern import GrantScope, pattern_from
 from harness.log.findings import Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile
-from harness.log.order import CUT_SHORT, LogRecord
+from harness.log.order import LogRecord
 from harness.log.reader import read_log
+from harness.log.vocabulary import CUT_SHORT
 from harness.paths import short_place
 from harness.policy.built_in import is_entry_point
 from harness.policy.loader import DECISION_WORDS, combine, parse_policy, tightening_only
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision, Layer, Origin
-from harness.policy.session_grants import Grant, GrantScope, pattern_from, with_grants
+from harness.policy.rules import Layer, Origin
+from harness.policy.session_grants import Grant, with_grants
 from harness.policy.verdict import Source, Verdict, evaluate
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted

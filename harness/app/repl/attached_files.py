@@ -12,13 +12,13 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-from harness.app.commands.notes_to_model import FILES_READ
 from harness.digest import digest_of
 from harness.gate.approval import Approver
 from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import Picture, ResultStatus
 from harness.record import Record
+from harness.session.person_message import FILES_READ
 from harness.session.system_prompt import between_marks
 from harness.text.visible import visible_line
 from harness.tool_kinds import READ_FILE

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from harness.actions import Action, Effects
 from harness.app.commands.help import KEYS
 from harness.gate.approval import Approval
-from harness.gate.place_watch import PlacesAnswer, PlacesQuestion
+from harness.gate.place_watch import PlacesQuestion
 from harness.interrupt import Interrupt
+from harness.log.vocabulary import PlacesAnswer
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 from harness.session.config.settings import TerminalSettings

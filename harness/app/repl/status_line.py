@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.mode import Mode, mode_of
+from harness.decisions import Decision
 from harness.gate.grants_in_force import EDITS
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
 from harness.record import Record
 from harness.terminal.row_text import cells, fitted
 from harness.terminal.styles import Tone

@@ -17,8 +17,9 @@ from harness.app.run.unquoted import message_of, problem_of
 from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, call_number, number, text, usage_in, word
 from harness.audit.helper_tree import HelperTree
 from harness.log.clocks import seconds_between
-from harness.log.order import ANSWERS, DECISIONS, STATUSES, LogRecord
+from harness.log.order import LogRecord
 from harness.log.reader import whole
+from harness.log.vocabulary import ANSWERS, DECISIONS, STATUSES
 from harness.messages import Usage
 from harness.paths import is_within, short_place
 from harness.record import Record, replace

@@ -13,12 +13,13 @@ from acp.schema import PermissionOption, RequestPermissionRequest, RequestPermis
 from pydantic import ValidationError
 
 from harness.actions import Action, Effects, JsonValue
-from harness.gate.approval import Answer, Approval, nobody
+from harness.gate.approval import Approval, nobody
+from harness.grant_pattern import GrantScope
+from harness.log.vocabulary import Answer
 from harness.plugins.acp.client_wire import ClientAnswer, OpenQuestion
 from harness.plugins.acp.session_updates import kind_of, text_content, title_of, whole
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
-from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 from harness.record import replace

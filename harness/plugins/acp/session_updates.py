@@ -43,7 +43,6 @@ from acp.schema import (
 )
 
 from harness.actions import JsonValue
-from harness.app.commands.notes_to_model import own_words
 from harness.app.commands.slash_command import SlashCommand
 from harness.audit.helper_tree import Helper
 from harness.digest import digest_of
@@ -52,6 +51,7 @@ from harness.log.order import LogRecord
 from harness.loop.compaction import split_summary
 from harness.messages import Message, Role, ToolCall
 from harness.plugins.acp.prompt_blocks import fenced, in_code
+from harness.session.person_message import own_words
 from harness.terminal.trace import event_line, helper_line
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import Does, tool_kind

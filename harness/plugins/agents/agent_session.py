@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Self
 from harness.actions import JsonValue
 from harness.digest import digest_of
 from harness.errors import LogError
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.gate.records import CallRecords, GateState, Proposal
+from harness.grant_pattern import GrantScope, pattern_fields, pattern_from
 from harness.log.action_log import ActionLog
 from harness.log.order import Ledger, LogRecord
 from harness.log.reader import read_log
+from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.plugins.agents.event import HookEvent
 from harness.record import Record, field_names, replace
@@ -353,15 +355,13 @@ def _proposal_of(record: LogRecord) -> Proposal:
 
 
 def _grant(held: Mapping[str, JsonValue]) -> Grant:
-    from harness.policy.session_grants import pattern_from, session_grant
+    from harness.policy.session_grants import session_grant
 
     return session_grant(str(held["id"]), pattern_from(_fields(held["pattern"])), _count(held["call"]))
 
 
 def _kept_grant(grant: Grant) -> dict[str, JsonValue] | None:
     """Return what is kept of a grant; None for one that does not end with the session: it is kept elsewhere."""
-    from harness.policy.session_grants import GrantScope, pattern_fields
-
     if grant.scope is not GrantScope.SESSION:
         return None
     return {"id": grant.id, "call": grant.origin.line, "pattern": pattern_fields(grant.pattern)}

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.actions import Action, Enforcement, JsonValue
+from harness.decisions import Decision
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
-from harness.gate.approval import Answer
 from harness.gate.gate import Gate
 from harness.gate.pending_call import HandedOver, PendingCall
 from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import Tool
+from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall
 from harness.paths import short_place
 from harness.plugins.agents.agent_session import AgentSession, OpenCall, key_of
@@ -29,7 +30,6 @@ from harness.plugins.agents.event import HookEvent
 from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, NAMES, ForeignCall, ForeignKind
 from harness.plugins.agents.foreign_tools import foreign_tool
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
-from harness.policy.rules import Decision
 from harness.record import replace
 from harness.regex import regex
 from harness.safe_files import read_small

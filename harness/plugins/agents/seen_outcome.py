@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.errors import LogError
 from harness.gate.records import CallRecords
-from harness.log.order import SEEN_BY_US
+from harness.log.vocabulary import SEEN_BY_US
 from harness.messages import ResultStatus, ToolResult
 from harness.plugins.agents.agent_session import AgentSession
 from harness.plugins.agents.confined_run import CommandEnd

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
+from harness.decisions import Decision
+from harness.grant_pattern import GrantPattern
 from harness.plugins.insight.suggestions.candidates import SeenCall
 from harness.policy.grant_offers import GrantChoice, WallsHere, offer_for
-from harness.policy.rules import Decision
-from harness.policy.session_grants import Grant, GrantPattern, session_grant, with_grants
+from harness.policy.session_grants import Grant, session_grant, with_grants
 from harness.policy.verdict import evaluate
 from harness.record import Record, replace
 

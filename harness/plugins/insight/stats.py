@@ -8,8 +8,9 @@ from math import ceil, isfinite
 from harness.actions import JsonValue
 from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, Who, count_of, is_typed, number, text
 from harness.log.clocks import NANO, nanoseconds
-from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, STATUSES, LogRecord
+from harness.log.order import LogRecord
 from harness.log.reader import WholeRecords
+from harness.log.vocabulary import ANSWERS, DECISIONS, MOST_FACETS, STATUSES
 
 _DIGITS = 1_000
 _MOST_SECONDS = 1e9

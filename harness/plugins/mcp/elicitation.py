@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from harness.actions import Action, Effects, JsonValue, ToolUse
-from harness.gate.approval import Answer, Approval, Approver
+from harness.decisions import Decision
+from harness.gate.approval import Approval, Approver
+from harness.log.vocabulary import Answer
 from harness.messages import ToolCall
-from harness.policy.rules import Decision
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record
 from harness.text.visible import suspicious, visible, visible_line

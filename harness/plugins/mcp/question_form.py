@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from enum import Enum
 
 from harness.actions import JsonValue
-from harness.gate.approval import Answer, Approval, nobody
+from harness.gate.approval import Approval, nobody
+from harness.log.vocabulary import Answer
 from harness.record import Record
 from harness.text.visible import visible_line
 

@@ -15,11 +15,12 @@ from typing import Protocol, TypeAlias
 
 from harness.actions import Action, JsonValue
 from harness.errors import HarnessError, LogError, WorkspaceError
-from harness.gate.approval import Answer, Approval, Approver, nobody
+from harness.gate.approval import Approval, Approver, nobody
 from harness.gate.call_checks import SessionChecks, strictest_answer
 from harness.gate.gate import Gate
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
+from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, StopReason, ToolCall
 from harness.plugins.mcp.question_form import CALL_GONE, TOO_LONG, FormEnd, question_form
 from harness.plugins.mcp.served_call import AskedNoMoreError, CallResult, ServedCall, ServedClient

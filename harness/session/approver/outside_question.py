@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 
 from harness.actions import Action, JsonValue
 from harness.digest import digest_of
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.gate.judged_json import judged_fields
+from harness.grant_pattern import GrantScope
+from harness.log.vocabulary import Answer
 from harness.policy.grant_offers import GrantChoice, Offer
-from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import Verdict
 from harness.record import Record
 from harness.text.fields import Fields

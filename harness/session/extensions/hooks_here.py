@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from harness.gate.call_checks import NO_CHECKS, CallChecks, CheckEvent
+from harness.gate.call_checks import NO_CHECKS, CallChecks
+from harness.log.vocabulary import CheckEvent
 from harness.safe_files import read_small
 from harness.session.state import PROJECT_CONFIG, State
 

@@ -17,24 +17,17 @@ from rows import all_rows
 from screen_scene import CTRL_C, DOWN, ENTER, ESC, TAB
 
 from harness.app.commands.help import listed
-from harness.app.commands.notes_to_model import (
-    INTERRUPTED,
-    PLAN_ON,
-    PLAN_OVER,
-    RAN_BY_PERSON,
-    UNANSWERED,
-    NotesToModel,
-    own_words,
-)
+from harness.app.commands.notes_to_model import NotesToModel
 from harness.app.commands.slash_command import Ask, Do, RunAsPerson, Wrong, meaning_of, slash_commands
 from harness.app.policy.judged_call import action_for, tool_use
 from harness.app.repl.repl_command import how_it_ended
+from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.messages import Message, Role, RunResult, StopReason
 from harness.models.scripted import Reply, call, replies
 from harness.policy.loader import load_policy, parse_policy
-from harness.policy.rules import Decision
 from harness.policy.verdict import evaluate
+from harness.session.person_message import INTERRUPTED, PLAN_ON, PLAN_OVER, RAN_BY_PERSON, UNANSWERED, own_words
 from harness.session.policies import put_over, with_plan_mode
 from harness.terminal.console import Look
 from harness.terminal.tables import drawn

@@ -13,9 +13,9 @@ from repl_scene import WIDE, Prompt, Start, prompts
 from rows import all_rows
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, UP, paste
 
-from harness.app.commands.notes_to_model import INTERRUPTED
 from harness.app.repl.repl_terminal import DoublePress
 from harness.models.scripted import Failure, Reply, ScriptedAnswer, Turn, call, replies
+from harness.session.person_message import INTERRUPTED
 
 if TYPE_CHECKING:
     from program import Program

@@ -15,14 +15,15 @@ from harness.actions import Action
 from harness.files.undo import Result as UndoResult
 from harness.files.undo import Undoable, Unrestorable, changes_to_undo, restore
 from harness.files.workspace import Workspace
-from harness.gate.approval import Answer, Approval, ScriptedAnswers, deny_all
+from harness.gate.approval import Approval, ScriptedAnswers, deny_all
 from harness.gate.records import Advice
+from harness.grant_pattern import GrantScope
 from harness.log.action_log import ActionLog
 from harness.log.reader import read_log
+from harness.log.vocabulary import Answer
 from harness.plugins.agents.event import EventError
 from harness.plugins.agents.guarded_agent import HookAnswer
 from harness.policy.loader import load_policy
-from harness.policy.session_grants import GrantScope
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.sandbox import enforces, probe

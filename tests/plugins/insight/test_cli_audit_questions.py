@@ -21,7 +21,8 @@ from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.actions import Action, JsonValue
 from harness.errors import GateError
 from harness.files.before_images import BeforeImages
-from harness.gate.approval import Answer, Approval, Approver, ScriptedAnswers, deny_all
+from harness.gate.approval import Approval, Approver, ScriptedAnswers, deny_all
+from harness.log.vocabulary import Answer
 from harness.messages import StopReason, ToolCall
 from harness.models.scripted import call
 from harness.policy.loader import parse_policy

@@ -12,8 +12,9 @@ from log_scene import Step, forged
 from rows import all_rows
 
 from harness.actions import Action
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer
 from harness.plugins.mcp.elicitation import MOST_CHARACTERS, ElicitForm, asked, content_of, form_of, looks_secret
 from harness.policy.verdict import Verdict
 

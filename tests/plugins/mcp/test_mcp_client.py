@@ -33,20 +33,21 @@ from process_scene import alive
 from rows import all_rows
 
 from harness.actions import JsonValue, ToolBounds, ToolUse
+from harness.decisions import Decision
 from harness.errors import ToolError
-from harness.gate.approval import Answer, Approval, Approver, deny_all
+from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.gate import Gate
 from harness.gate.registry import ToolRegistry
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, ToolCall
 from harness.plugins.mcp.client.connection import SentCall
 from harness.plugins.mcp.configured_server import Standing
 from harness.plugins.mcp.pending_call import AwaitedCall
 from harness.plugins.mcp.server_declaration import ServerDeclaration, declared
 from harness.plugins.mcp.tool_description import ToolDescription, described
-from harness.policy.rules import Decision
 from harness.terminal.question import by_model
 
 WALLED = pytest.mark.skipif(not confines(), reason="nothing can be confined here")

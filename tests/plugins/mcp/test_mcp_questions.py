@@ -19,10 +19,11 @@ from rows import all_rows
 
 from harness.actions import Action
 from harness.files.workspace import Workspace
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.gate.call_checks import NO_CHECKS
 from harness.log.action_log import ActionLog
 from harness.log.verify import verify
+from harness.log.vocabulary import Answer
 from harness.plugins.mcp.proxy import McpProxy, ProxyEnd, ProxyStop, as_its_client_would, begin_session
 from harness.plugins.mcp.tool_catalog import ToolCatalog
 from harness.policy.loader import load_policy

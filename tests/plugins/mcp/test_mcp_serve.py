@@ -38,10 +38,11 @@ from tool_client import (
 )
 
 from harness import ActionLog, ToolRegistry, Workspace, builtin_tools
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.gate.call_checks import NO_SESSION_CHECKS
 from harness.gate.gate import Gate
 from harness.interrupt import Interrupt
+from harness.log.vocabulary import Answer
 from harness.plugins.mcp.client_link import ClientLink
 from harness.plugins.mcp.question_form import QuestionForm
 from harness.plugins.mcp.served_call import CallResult, ServedCall, ServedClient

@@ -17,7 +17,8 @@ from rows import all_rows
 from sandbox_scene import needs_walls
 from tool_client import Served, kinds, served
 
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
+from harness.log.vocabulary import Answer
 from harness.plugins.agents.permission_prompt import ClaudePrompt
 from harness.policy.loader import load_policy
 from harness.record import replace

@@ -13,8 +13,9 @@ import pytest
 from question_scene import Asked, command
 from rows import all_rows
 
-from harness.gate.approval import Answer, Approval
-from harness.policy.session_grants import GrantScope
+from harness.gate.approval import Approval
+from harness.grant_pattern import GrantScope
+from harness.log.vocabulary import Answer
 from harness.record import replace
 from harness.session.approver.approver_declaration import ApproverDeclaration, declared
 from harness.session.approver.outside_question import (

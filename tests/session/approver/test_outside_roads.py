@@ -16,8 +16,9 @@ from question_scene import command
 from rows import all_rows
 
 from harness.errors import UsageError
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
 from harness.interrupt import Interrupt
+from harness.log.vocabulary import Answer
 from harness.session.approver.approver_declaration import ApproverDeclaration
 from harness.session.approver.configured_approver import ConfiguredApprover
 from harness.session.approver.standing_question import StandingQuestion, wait_for

@@ -17,7 +17,8 @@ from rows import all_rows
 from run_scene import left_in
 
 from harness.actions import Action
-from harness.gate.approval import Answer, Approval
+from harness.gate.approval import Approval
+from harness.log.vocabulary import Answer
 from harness.models.scripted import replies, say
 from harness.policy.verdict import Verdict
 from harness.session.config.extension_tables import HOOK as HOOKS

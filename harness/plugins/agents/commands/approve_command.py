@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import UsageError
-from harness.gate.approval import Answer, Approval, nobody
+from harness.gate.approval import Approval, nobody
 from harness.interrupt import Interrupt
+from harness.log.vocabulary import Answer
 from harness.session.exits import Exit
 from harness.session.signals import Signals
 from harness.session.state import State

@@ -14,8 +14,9 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 
 from harness.errors import UsageError
-from harness.log.order import SEEN_BY_US, LogRecord
+from harness.log.order import LogRecord
 from harness.log.reader import read_log
+from harness.log.vocabulary import SEEN_BY_US
 from harness.plugins.agents.commands.agent_run import AgentRun, run_agent
 from harness.plugins.agents.commands.agent_starts import AGENT_STARTS, PlayedPlace
 from harness.plugins.agents.commands.codex_trust import AppServer, own_hooks

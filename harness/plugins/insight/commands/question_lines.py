@@ -12,8 +12,8 @@ from harness.audit.call_effects import CallEffects, FileRead, effects_words
 from harness.audit.calls import Fate, edited_from, edited_to, text, word
 from harness.audit.logged_changes import ChangedFile, LoggedChange, OnDisk, WritingCommand, file_on_disk, undone_calls
 from harness.files.before_images import BeforeImages
-from harness.log.order import ANSWERS
 from harness.log.reader import is_in_use, is_whole, records
+from harness.log.vocabulary import ANSWERS
 from harness.paths import short_place
 from harness.plugins.insight.questions import (
     LoggedQuestion,

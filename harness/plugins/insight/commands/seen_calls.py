@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.app.audit.logs import ChosenLogs
 from harness.app.policy.replay import JudgedAgain, LoggedSetting, Replay, recorded_policy
 from harness.audit.calls import text
+from harness.decisions import Decision
 from harness.log.order import LogRecord
 from harness.plugins.insight.suggestions.candidates import SeenCall
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
 from harness.record import replace
 from harness.session.state import State
 

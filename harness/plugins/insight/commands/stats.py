@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.app.audit.logs import BROKEN, Filled, chosen_logs, log_flags
 from harness.errors import UsageError
-from harness.log.order import ANSWERS
+from harness.log.vocabulary import ANSWERS
 from harness.paths import short_place
 from harness.plugins.insight.stats import Statistics, statistics_of
 from harness.terminal.console import Console, FinishedOutput, complain

@@ -11,8 +11,8 @@ from posixpath import basename, dirname
 from typing import TypeAlias
 
 from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place
+from harness.decisions import Decision
 from harness.policy.policy import Policy
-from harness.policy.rules import Decision
 from harness.policy.verdict import Source, Verdict
 from harness.record import Record
 from harness.session.rule_subjects import command_problem, file_problem, is_about, may_mention, shown

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.actions import Act, Command
+from harness.decisions import Decision
 from harness.errors import PolicyError
 from harness.plugins.insight.suggestions.candidates import (
     RuleCandidate,
@@ -24,7 +25,7 @@ from harness.plugins.insight.suggestions.candidates import (
 from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
 from harness.policy.matchers import ArgvPattern
-from harness.policy.rules import Decision, Rule
+from harness.policy.rules import Rule
 from harness.policy.verdict import evaluate
 from harness.record import Record, replace
 from harness.session.rule_subjects import Value, is_plain, is_text, rule_id, rule_text, shown
