@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.gate.tool import Tool
     from harness.loop.offered_tools import OutsideTools
     from harness.tool_kinds import ToolKind
+    from harness.tools.file_reader import AttachmentKeeper, FileReader
 
 Environment: TypeAlias = Mapping[str, str]
 """The environment variables of the process, by name."""
@@ -69,18 +70,13 @@ class CliCommand(Record):
     """Whether the command begins a session, which decides itself when garbage is collected (SessionParts.collect)."""
 
 
-class ToolPlace(Protocol):
+class ToolPlace(Record):
     """What a session gives to the plugin that makes a tool."""
 
-    @property
-    def environment(self) -> Environment:
-        """The environment variables of the session."""
-        ...
-
-    @property
-    def stops(self) -> Callable[[], int]:
-        """Returns how often the user asked to stop since the call began."""
-        ...
+    environment: Environment
+    """The environment variables of the session."""
+    stops: Callable[[], int]
+    """Returns how often the user asked to stop since the call began."""
 
 
 class ToolOffer(Record):
@@ -147,3 +143,5 @@ class Plugin(Record):
     reports: tuple[ReportForm, ...] = ()
     settings: tuple[SettingsSection, ...] = ()
     parts: tuple[SessionPart, ...] = ()
+    readers: Callable[[AttachmentKeeper | None], Sequence[FileReader]] | None = None
+    """Makes the readers of files that are not text. Called with the keeper of the session's attachments, if it has one."""

@@ -1,18 +1,38 @@
 """The plugins that ship, by the names of their modules. Nothing is imported before it is asked for.
 
-This is the only module outside of harness/plugins that names one of them (tests/test_imports.py).
+This is the only module outside of harness/plugins that names one of them (tests/test_imports.py). It imports nothing, so that
+every room may read it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.plugin import Plugin
+    from harness.plugin import Plugin, ToolOffer
+    from harness.tools.file_reader import AttachmentKeeper, FileReader
+
+TOOLS: Mapping[str, str] = {"web_fetch": "harness.plugins.media.plugin"}
+"""The module of each tool that a plugin offers, by the name of the tool."""
+READERS = ("harness.plugins.media.plugin",)
+"""The modules of the plugins that read files which are not text."""
 
 
 def plugin_in(module: str) -> Plugin:
     """Import a module and return its constant PLUGIN."""
     plugin: Plugin = import_module(module).PLUGIN
     return plugin
+
+
+def tool_offers(names: Collection[str]) -> list[ToolOffer]:
+    """Return the offers of the tools with these names, in the order of TOOLS."""
+    modules = dict.fromkeys(module for name, module in TOOLS.items() if name in names)
+    return [offer for module in modules for offer in plugin_in(module).tools if offer.kind.name in names]
+
+
+def file_readers(keeper: AttachmentKeeper | None = None) -> tuple[FileReader, ...]:
+    """Return the readers of files that are not text; `keeper` stores what the model sees of them besides text."""
+    makers = [plugin_in(module).readers for module in READERS]
+    return tuple(reader for make in makers if make is not None for reader in make(keeper))

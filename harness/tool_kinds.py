@@ -2,7 +2,7 @@
 
 A tool says it with its `kind`. Rules, questions, logs, reports and exports ask the kind and never the name. Those who have
 no tool at hand, but only its name in a policy or a log, look it up here: `tool_kind`. This table is the only place outside
-of `harness/tools/` where the tools that ship are named.
+of `harness/tools/` where the tools of the core are named; harness/shipped.py names those that plugins offer.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
+from harness import shipped
 from harness.record import Record
 
 
@@ -45,13 +46,15 @@ class ToolKind(Record):
     """Words in the result of a call whose arguments hold until the next such call: they outlast a summary of the
     conversation. Empty where a call is over with its result."""
 
+    goes_to_hosts: bool = False
+    """Whether each call goes to one host of the network. A rule with `host` and no `tool` speaks of such tools."""
     stays_here: bool = False
     """Whether its calls, where they ask for nothing special, touch nothing outside of the conversation."""
 
     @property
     def tells_changes(self) -> bool:
         """Whether the records of a call tell all that it changed in the workspace; those of a command do not."""
-        return self.is_of_files or self.name in OPTIONAL_TOOLS
+        return self.is_of_files or self.name in OPTIONAL_NAMES
 
     @property
     def is_of_files(self) -> bool:
@@ -80,15 +83,18 @@ OPTIONAL_TOOLS: Mapping[str, ToolKind] = {
         ToolKind(name="delegate", subject="task", stays_here=True),
         ToolKind(name="ask_user", subject="question", stays_here=True),
         ToolKind(name="todo", holds="The list is kept: "),
-        ToolKind(name="web_fetch", subject="url"),
     )
 }
-"""Tools that ship as well, and are offered only where they are named."""
+"""Tools of the core that are offered only where they are named."""
+
+OPTIONAL_NAMES = (*OPTIONAL_TOOLS, *shipped.TOOLS)
+"""The names of all tools that ship and are offered only where they are named: those of plugins too."""
 
 
 def tool_kind(name: str) -> ToolKind:
     """Return what the tool of that name is; of one that does not ship, nothing is known."""
-    return SHIPPED_TOOLS.get(name) or OPTIONAL_TOOLS.get(name) or ToolKind(name=name)
+    offered = () if name not in shipped.TOOLS else shipped.tool_offers((name,))
+    return SHIPPED_TOOLS.get(name) or OPTIONAL_TOOLS.get(name) or next((o.kind for o in offered), ToolKind(name=name))
 
 
 SERVER_NAME = "(?!_)(?:[A-Za-z0-9-]|_(?!_)){1,32}(?<!_)"

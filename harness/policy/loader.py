@@ -25,7 +25,7 @@ from harness.record import replace
 from harness.safe_files import read_regular
 from harness.text.fields import check_of, kind_of
 from harness.text.toml_places import key_lines, read_toml
-from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS, is_from_outside
+from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, is_from_outside
 
 if TYPE_CHECKING:
     from harness.policy.hosts import HostPattern
@@ -102,7 +102,7 @@ def parse_policy(
     except ValueError as error:
         raise PolicyError(f"{file}: {error}") from None
     source = PolicySource(layer=layer, path=file, content=data)
-    tools = (*SHIPPED_TOOLS, *OPTIONAL_TOOLS, *extra_tools)
+    tools = (*SHIPPED_TOOLS, *OPTIONAL_NAMES, *extra_tools)
     return _Loader(file, key_lines(text), layer, tools, examples).policy(table, source)
 
 

@@ -12,7 +12,7 @@ from harness.record import Record, replace
 from harness.session.config.config_file import Setting
 from harness.session.config.settings import DEFAULT
 from harness.text.visible import visible_line
-from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS, is_from_outside, is_named, script_tool
+from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, is_from_outside, is_named, script_tool
 from harness.tools import named_in
 
 
@@ -66,7 +66,7 @@ def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str]) -> C
         raise UsageError(
             f"{setting.origin}: put + before each name, to add these tools, or before none, to have them alone"
         )
-    known = (*SHIPPED_TOOLS, *OPTIONAL_TOOLS, *map(script_tool, scripts))
+    known = (*SHIPPED_TOOLS, *OPTIONAL_NAMES, *map(script_tool, scripts))
     if not names and setting.origin != DEFAULT:
         raise UsageError(f"{setting.origin}: names no tool; known: {', '.join(known)}")
     for name in names:

@@ -29,7 +29,7 @@ from harness.loop.agent import Agent
 from harness.loop.offered_tools import OutsideTools, no_more_tools
 from harness.model import Model, OwnModel
 from harness.paths import is_within
-from harness.plugins.media.session_pictures import SessionPictures
+from harness.plugin import ToolPlace
 from harness.policy.policy import Policy
 from harness.policy.refused_tools import denies_altogether
 from harness.policy.verdict import Verdict
@@ -43,12 +43,14 @@ from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.extensions.extensions import Extensions
 from harness.session.own_folders import keep_own_folders, named_log, refuse_own_folders
 from harness.session.policies import assemble, with_plan_mode
+from harness.session.session_attachments import SessionAttachments
 from harness.session.session_log import lost_log, opened_log, who_and_where
 from harness.session.signals import Signals
 from harness.session.state import PROJECT_CONFIG, PROJECT_SERVERS, State, current_folder, here, word_folders
 from harness.session.system_prompt import system_prompt
 from harness.session.templates import Templates, session_values
 from harness.session.words.word_files import OwnWords
+from harness.shipped import file_readers, tool_offers
 from harness.terminal.console import complain
 from harness.tool_kinds import BASH
 from harness.tools import builtin_tools, optional_tools
@@ -151,7 +153,7 @@ class SessionParts:
         self.begun_settings = self.settings
         """Those that held at the beginning; /model may change the model's."""
         self.extensions, self.notes = extensions_of(self.settings, self.state, self.workspace.root, environment)
-        self.pictures = SessionPictures(self.settings)
+        self.pictures = SessionAttachments(self.settings)
         self.tools = tools_in(
             self.workspace,
             self.state,
@@ -166,11 +168,11 @@ class SessionParts:
         self.chosen = chosen_tools(self.settings.tools, self.extensions.tools)
         self.tools += optional_tools(
             self.chosen.optional(self.policy),
-            environment=environment,
-            stops=lambda: self.interrupt.stops,
             ask=lambda question: None if self.ask_person is None else self.ask_person(question),
             helpers=lambda: self.helpers,
         )
+        place = ToolPlace(environment=environment, stops=lambda: self.interrupt.stops)
+        self.tools += tuple(offer.make(place) for offer in tool_offers(self.chosen.optional(self.policy)))
         self.level = check_confinement(self.policy, self.tools)
         self.tools = self.chosen.of(self.tools)
         names = [tool.spec.name for tool in self.tools]
@@ -498,7 +500,7 @@ def tools_in(
     log: str | None = None,
     hide: Sequence[str] = (),
     scripts: Sequence[ScriptDeclaration] = (),
-    pictures: SessionPictures | None = None,
+    pictures: SessionAttachments | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools that ship, and scripts, with the places where the program keeps things. No command can read the named
     `log`, nor `hide` (absolute paths).
@@ -516,7 +518,7 @@ def tools_in(
         lend=lend,
         stops=lambda: interrupt.stops,
         scripts=scripts,
-        pictures=pictures,
+        readers=file_readers(pictures),
     )
 
 

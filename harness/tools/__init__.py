@@ -4,7 +4,7 @@ Read first read_file.py for a tool that reads, write_file.py for one that writes
 (harness/tool_kinds.py), prepares a call into an action without touching anything, and does what the action says.
 edit_file.py finds the text that is meant in edits.py and explains a miss in near_miss.py; bash.py runs a command behind
 the walls of command_walls.py, by command_runner.py. script_tool.py does the same with a program that a person declared
-(script_declaration.py).
+(script_declaration.py). file_reader.py is what reads files for read_file that are not text.
 
 One more that ships is a module here, a line in `builtin_tools`, a row in harness/tool_kinds.py, and a line under `[tools]`
 of each shipped policy; tests/test_docs.py then says which documents show what was, and tests/support/demo_cassette.py
@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.limits import Limits
-from harness.tool_kinds import OPTIONAL_TOOLS
+from harness.tool_kinds import OPTIONAL_NAMES, tool_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from harness.files.before_images import BeforeImages
     from harness.files.workspace import Workspace
     from harness.gate.tool import Tool
-    from harness.plugins.media.picture_page import PictureTaker
     from harness.policy.policy import Policy
     from harness.process.lent_terminal import LentTerminal
     from harness.tools.ask_user import UserAnswer, UserQuestion
     from harness.tools.command_runner import CommandRunner
     from harness.tools.delegate import Helpers
+    from harness.tools.file_reader import FileReader
     from harness.tools.script_declaration import ScriptDeclaration
 
 
@@ -48,7 +48,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
     stops: Callable[[], int] | None = None,
     scripts: Sequence[ScriptDeclaration] = (),
-    pictures: PictureTaker | None = None,
+    readers: Sequence[FileReader] = (),
 ) -> tuple[Tool, ...]:
     """Return the tools that ship, for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS, and behind them `scripts`.
 
@@ -57,8 +57,8 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     before they were changed, so that it can be put back. `hide` are absolute paths that no command can read, besides what
     the policy hides. `on_output` is told what a command prints while it runs; `lend` lends the person's terminal to a
     command of theirs; `stops` counts how often a person asked to stop since the call began: the second time kills at once.
-    The full output of long commands is kept in the workspace's `outputs` folder, where it has one. `pictures` keeps those
-    that are read; without it `read_file` shows none.
+    The full output of long commands is kept in the workspace's `outputs` folder, where it has one. `readers` read files
+    that are not text for `read_file`; without one such a file is binary.
     """
     from harness.files.baselines import Baselines
     from harness.process.capture import OutputFolder
@@ -83,7 +83,7 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     )
     return (
         BashTool(workspace, commands, lend=lend),
-        ReadFileTool(workspace, limits=limits, baselines=baselines, pictures=pictures, commands=commands),
+        ReadFileTool(workspace, limits=limits, baselines=baselines, readers=readers, commands=commands),
         WriteFileTool(workspace, baselines=baselines, images=images),
         EditFileTool(workspace, baselines=baselines, images=images),
         *_script_tools(scripts, commands),
@@ -101,14 +101,12 @@ def _script_tools(scripts: Sequence[ScriptDeclaration], commands: CommandRunner)
 def optional_tools(
     names: Collection[str],
     *,
-    environment: Mapping[str, str] | None = None,
-    stops: Callable[[], int] | None = None,
     ask: Callable[[UserQuestion], UserAnswer | None] | None = None,
     helpers: Callable[[], Helpers | None] = lambda: None,
 ) -> tuple[Tool, ...]:
     """Return those of tool_kinds.OPTIONAL_TOOLS that are named here, and that need nothing of the loop.
 
-    `environment` and `stops` are as in `builtin_tools`; `ask` puts a question to the person, and returns None where
+    `ask` puts a question to the person, and returns None where
     nobody is there; `helpers` tells who runs helpers, None where none can be had.
     """
     tools: list[Tool] = []
@@ -124,19 +122,19 @@ def optional_tools(
         from harness.tools.todo import TodoTool
 
         tools.append(TodoTool())
-    if "web_fetch" in names:
-        from harness.plugins.media.web_fetch import WebFetchTool
-
-        tools.append(WebFetchTool(environment=environment or {}, stops=stops))
     return tuple(tools)
 
 
 def named_in(policy: Policy) -> tuple[str, ...]:
     """Return the optional tools that a policy names with other than a refusal: under [tools], or in a rule by its `tool`, or
-    else by its `host`, which speaks of `web_fetch`."""
-    said = {name: [one.decision.word for one in policy.defaults if one.tool == name] for name in OPTIONAL_TOOLS}
+    else by its `host`, which speaks of the tools that go to hosts."""
+    said = {name: [one.decision.word for one in policy.defaults if one.tool == name] for name in OPTIONAL_NAMES}
     for rule in policy.rules:
-        for name in rule.tools or (("web_fetch",) if rule.goes_to else ()):
+        for name in rule.tools or (_of_hosts() if rule.goes_to else ()):
             if name in said and rule.decision.word in ("auto", "confirm"):
                 said[name].append(rule.decision.word)
     return tuple(name for name, words in said.items() if {"auto", "confirm"}.intersection(words))
+
+
+def _of_hosts() -> Sequence[str]:
+    return [name for name in OPTIONAL_NAMES if tool_kind(name).goes_to_hosts]

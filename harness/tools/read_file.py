@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 from harness.actions import SUMMARY_CHARACTERS, Access, Action, Effects, PathAccess
@@ -27,14 +28,12 @@ from harness.gate.tool import Arguments, Neighbour, ToolOutput
 from harness.limits import Limits, strictest
 from harness.messages import ToolCall
 from harness.model import ToolSpec
-from harness.plugins.media.pdf_pages import PDF_MARK, pdf_page
-from harness.plugins.media.picture_page import PictureTaker, picture_page
-from harness.plugins.media.pictures import picture_type
 from harness.process.capture import RESERVED_CHARACTERS, result_characters
 from harness.record import Record
 from harness.regex import regex
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import READ_FILE
+from harness.tools.file_reader import FileReader, OpenedFile
 
 if TYPE_CHECKING:
     from harness.tools.command_runner import CommandRunner
@@ -230,9 +229,11 @@ MAX_LISTED_NAMES = 50
 _DESCRIPTION = (
     "Read a text file inside or outside the workspace. Returns numbered lines, at most 2000 or 50 KiB a page, and a last "
     "line that says what was shown and with which offset to go on. The number and the tab in front of each line are not "
-    "part of the file. A PNG, JPEG, WebP or GIF is shown to you if you take pictures; of a PDF you get the text, and offset "
-    "and limit count its pages. The call is judged before it runs."
+    "part of the file. "
 )
+
+
+_JUDGED = "The call is judged before it runs."
 
 
 class ReadFileRequest(Record):
@@ -257,28 +258,27 @@ class ReadFileTool:
         *,
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         baselines: Baselines | None = None,
-        pictures: PictureTaker | None = None,
+        readers: Sequence[FileReader] = (),
         commands: CommandRunner | None = None,
     ) -> None:
         """Note in `baselines` what was read, for the tools that write: those of the same session must share it.
-        `pictures` keeps those that are read; without it none is shown. `commands` starts what reads a PDF; without
-        it a PDF is binary.
+        `readers` read files that are not text, and `commands` starts their processes; without both such a file is binary.
         """
         self._workspace = workspace
         self.root = workspace.root
         self.check_place = workspace.check
         self._baselines = Baselines() if baselines is None else baselines
         self._limits = limits
-        self._pictures = pictures
+        self._readers = readers
         self._commands = commands
         self._room = min(MAX_PAGE_BYTES, result_characters(limits) - RESERVED_CHARACTERS)
-        self.spec = _spec()
+        self.spec = _spec(readers)
 
     def under(self, limits: Limits) -> ReadFileTool:
         """Return the same tool under `limits` as well."""
         both = strictest((self._limits, limits))
         return ReadFileTool(
-            self._workspace, limits=both, baselines=self._baselines, pictures=self._pictures, commands=self._commands
+            self._workspace, limits=both, baselines=self._baselines, readers=self._readers, commands=self._commands
         )
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
@@ -335,12 +335,20 @@ class ReadFileTool:
         path = request.path
         size = os.fstat(file.fileno()).st_size
         start = file.read(BINARY_PROBE_BYTES) or b""  # None: some files in /proc have nothing to give at the moment
-        if self._pictures is not None and picture_type(start):
-            return picture_page(file, start, path, self._pictures)
-        if self._commands is not None and start.startswith(PDF_MARK):
-            wanted = {"offset": request.offset, "limit": request.limit, "room": self._room}
-            stops = None if neighbour is None else neighbour.stops
-            return pdf_page(file, path, **wanted, effects=effects, commands=self._commands, stops=stops)
+        reader = next((reader for reader in self._readers if reader.takes(start)), None)
+        if reader is not None and self._commands is not None:
+            opened = OpenedFile(
+                file=file,
+                start=start,
+                path=path,
+                offset=request.offset,
+                limit=request.limit,
+                room=self._room,
+                effects=effects,
+                commands=self._commands,
+                stops=None if neighbour is None else neighbour.stops,
+            )
+            return reader.read(opened)
         encoding = encoding_of(start)
         if size > MAX_FILE_BYTES:
             if encoding is not Encoding.UTF_8:
@@ -422,10 +430,12 @@ def _encoding(page: Page, encoding: Encoding, *, marked: bool) -> str:
     return ", ".join(words)
 
 
-def _spec() -> ToolSpec:
+def _spec(readers: Sequence[FileReader]) -> ToolSpec:
+    about = "; ".join(reader.about for reader in readers)
+    formats = f"{about[0].upper()}{about[1:]}. " if about else ""
     return ToolSpec(
         name=READ_FILE.name,
-        description=_DESCRIPTION,
+        description=f"{_DESCRIPTION}{formats}{_JUDGED}",
         parameters={
             "type": "object",
             "properties": {

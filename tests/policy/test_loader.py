@@ -43,7 +43,7 @@ from harness.policy.rules import Layer, Origin, Rule, ToolDefault
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import STEERING
 from harness.text.toml_places import key_lines
-from harness.tool_kinds import OPTIONAL_TOOLS, SHIPPED_TOOLS
+from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS
 
 
 def parse(text: str, *, layer: Layer = Layer.FILE) -> Policy:
@@ -455,7 +455,7 @@ BAD = [
     (rule("tool = ['writefile']"), "5: [[rule]] tool: unknown tool 'writefile'; did you mean write_file?"),
     (
         rule("tool = ['default']"),
-        f"5: [[rule]] tool: unknown tool 'default'; known: {', '.join((*SHIPPED_TOOLS, *OPTIONAL_TOOLS))}",
+        f"5: [[rule]] tool: unknown tool 'default'; known: {', '.join((*SHIPPED_TOOLS, *OPTIONAL_NAMES))}",
     ),
     (
         rule("tool = ['read_file']\nargv = ['x']"),

@@ -21,7 +21,7 @@ from sizes import spread
 from work import lines_run
 
 from harness import Limits, ToolError
-from harness.actions import Access, Action, PathAccess, Place
+from harness.actions import Access, Action, JsonValue, PathAccess, Place
 from harness.app.policy.judged_call import action_for
 from harness.files import diffs
 from harness.files.diffs import Diff, compare
@@ -29,13 +29,16 @@ from harness.files.judged_files import failure
 from harness.files.workspace import Workspace
 from harness.gate.approval import deny_all
 from harness.gate.gate import Gate
+from harness.gate.tool import Tool, ToolOutput
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.tool_kinds import SHIPPED_TOOLS
+from harness.tools import builtin_tools
 from harness.tools import read_file as pages
 from harness.tools.edit_file import EditFileTool
+from harness.tools.file_reader import OpenedFile
 from harness.tools.read_file import ReadFileRequest, ReadFileTool
 from harness.tools.write_file import WriteFileTool
 from policies import AUTO, CONFIRM
@@ -294,6 +297,42 @@ def make_png(path: Path) -> None:
 
 def make_nothing(path: Path) -> None:
     (path.parent / "thinge.py").write_text("")
+
+
+class ChordReader:
+    """Reads a format of this test: `CHORD` and the notes."""
+
+    about = "of a chord you get the notes"
+
+    def takes(self, start: bytes) -> bool:
+        return start.startswith(b"CHORD\0")
+
+    def read(self, opened: OpenedFile) -> ToolOutput:
+        notes = (opened.start + opened.file.read()).split(b"\0")[opened.offset : opened.offset + opened.limit]
+        return ToolOutput(content=b" ".join(notes).decode())
+
+
+def test_a_file_that_is_not_text_is_read_by_the_first_reader_that_takes_it(tmp_path: Path) -> None:
+    workspace = Workspace(str(tmp_path))
+    plain, tool = (
+        tools[1]
+        for tools in (builtin_tools(workspace), builtin_tools(workspace, readers=[ChordReader(), ChordReader()]))
+    )
+    ending = "The call is judged before it runs."
+    assert plain.spec.description.endswith(f"are not part of the file. {ending}")
+    chord = "of a chord you get the notes"
+    assert tool.spec.description == plain.spec.description.replace(ending, f"O{chord[1:]}; {chord}. {ending}")
+    (tmp_path / "c").write_bytes(b"CHORD\0a\0c\0e")
+    (tmp_path / "t").write_text("CHORD\n")
+
+    def read(of: Tool, path: str, **arguments: JsonValue) -> str:
+        asked = ToolCall(id="1", name="read_file", arguments="{}")
+        return of.run(of.prepare(asked, {"path": path, **arguments}), EFFECTS).content
+
+    assert read(tool, "c", offset=2, limit=1) == "c"
+    assert read(tool, "t").startswith("     1\tCHORD\n")
+    with pytest.raises(ToolError, match="Binary file"):
+        read(plain, "c")
 
 
 @all_rows(

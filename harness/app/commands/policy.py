@@ -27,7 +27,7 @@ from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
 from harness.text.visible import visible_line
-from harness.tool_kinds import BASH, OPTIONAL_TOOLS, READ_FILE, WRITE_FILE, is_from_outside
+from harness.tool_kinds import BASH, OPTIONAL_NAMES, READ_FILE, WRITE_FILE, is_from_outside
 
 ACTIONS = ("show", "explain", "use", "reload", "trust")
 
@@ -205,7 +205,7 @@ def _reload(conversation: Conversation, why: str) -> None:
         said = f"  gone     {rule.label}  (was {rule.decision.word})"
         conversation.say_line(without_shipped_folder(said), Tone.WARNING)
     chosen, offered = conversation.parts.chosen, conversation.agent.registry.names
-    if later := [name for name in chosen.optional(found) if name in OPTIONAL_TOOLS and name not in offered]:
+    if later := [name for name in chosen.optional(found) if name in OPTIONAL_NAMES and name not in offered]:
         conversation.say_line(f"  {', '.join(later)}: offered when harness is started again", Tone.WARNING)
 
 

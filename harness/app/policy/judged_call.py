@@ -15,10 +15,11 @@ from harness.limits import Limits
 from harness.messages import ToolCall
 from harness.record import replace
 from harness.shell.facets import read_call, syntax_complaint
+from harness.shipped import tool_offers
 from harness.text.fields import kind_of
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible_line
-from harness.tool_kinds import OPTIONAL_TOOLS, READ_FILE, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
+from harness.tool_kinds import OPTIONAL_NAMES, READ_FILE, SHIPPED_TOOLS, Does, is_from_outside, tool_kind
 
 if TYPE_CHECKING:
     from harness.model import ToolSpec
@@ -54,7 +55,7 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
         case Does.OTHER if is_from_outside(tool):
             use = call_from_outside(ToolUse(tool=tool), text, workspace)
             return replace(use, summary=visible_line(text), preview=text)
-        case Does.OTHER if tool in OPTIONAL_TOOLS:
+        case Does.OTHER if tool in OPTIONAL_NAMES:
             whole = not kind.subject or text.lstrip().startswith("{")
             return optional_call(tool, text if whole else json.dumps({kind.subject: text}))
         case Does.OTHER:
@@ -153,9 +154,12 @@ def arguments_of(tool: str, text: str) -> dict[str, JsonValue]:
 def optional_call(tool: str, arguments: str) -> Action:
     """Return the action of a call of an optional tool, as the tool itself prepares it. Raises ToolError."""
     from harness.gate.registry import ToolRegistry
+    from harness.plugin import ToolPlace
     from harness.tools import optional_tools
 
-    return ToolRegistry(optional_tools((tool,))).prepare(ToolCall(id="explain", name=tool, arguments=arguments))
+    place = ToolPlace(environment={}, stops=lambda: 0)
+    tools = (*optional_tools((tool,)), *(offer.make(place) for offer in tool_offers((tool,))))
+    return ToolRegistry(tools).prepare(ToolCall(id="explain", name=tool, arguments=arguments))
 
 
 class CallReader:
@@ -181,7 +185,7 @@ class CallReader:
             return self._scripts.action(tool, arguments, workspace) or call_from_outside(
                 ToolUse(tool=tool), arguments, workspace
             )
-        if tool in OPTIONAL_TOOLS:
+        if tool in OPTIONAL_NAMES:
             return optional_call(tool, arguments)
         if tool not in self._specs:
             raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")

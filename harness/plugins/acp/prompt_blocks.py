@@ -19,11 +19,12 @@ from harness.app.repl.attached_files import MOST_FILES
 from harness.app.run.run_prompt import MAX_PROMPT_CHARACTERS
 from harness.messages import Picture
 from harness.plugins.acp.client_wire import RefusedRequest
-from harness.plugins.media.picture_page import PictureTaker
+from harness.plugins.media.picture_page import kept_picture
 from harness.plugins.media.pictures import PictureError, clean_picture
 from harness.record import Record
 from harness.text.json_rpc import RpcCode
 from harness.text.visible import visible_line
+from harness.tools.file_reader import AttachmentKeeper
 
 MOST_NAME = 2_000
 Block: TypeAlias = (
@@ -39,12 +40,15 @@ class SaidPrompt(Record):
 
 
 def said_prompt(
-    blocks: Sequence[Block], redact: Callable[[str], str], expanded: Callable[[str], SaidPrompt], taker: PictureTaker
+    blocks: Sequence[Block],
+    redact: Callable[[str], str],
+    expanded: Callable[[str], SaidPrompt],
+    keeper: AttachmentKeeper,
 ) -> SaidPrompt:
     """Return what the person says: their words and links in their order, and behind them what they attached.
 
     What is attached is masked by `redact`, as the results of tools are; the person's own words are theirs, and `expanded`
-    turns a command that they call into what it says. Pictures are kept by `taker`. Raises what `expanded` raises, and
+    turns a command that they call into what it says. Pictures are kept by `keeper`. Raises what `expanded` raises, and
     RefusedRequest for sound, other bytes, no words, more than the log takes, and a picture that is not taken.
     """
     said: list[str] = []
@@ -75,23 +79,23 @@ def said_prompt(
         raise RefusedRequest(
             RpcCode.PARAMS, f"the prompt has {len(text):,} characters, and the log takes {MAX_PROMPT_CHARACTERS:,}"
         )
-    return SaidPrompt(text=text, pictures=(*first.pictures, *_pictures(blocks, taker)))
+    return SaidPrompt(text=text, pictures=(*first.pictures, *_pictures(blocks, keeper)))
 
 
-def _pictures(blocks: Sequence[Block], taker: PictureTaker) -> tuple[Picture, ...]:
-    """Return the pictures of a prompt, kept by `taker` without their metadata, each once.
+def _pictures(blocks: Sequence[Block], keeper: AttachmentKeeper) -> tuple[Picture, ...]:
+    """Return the pictures of a prompt, kept by `keeper` without their metadata, each once.
 
     By their bytes alone: a link beside them is not followed, nor the type believed that the client names. Raises
     RefusedRequest where the model takes none, for more than a prompt may have, and for what is no picture or too large.
     """
     given = [block for block in blocks if isinstance(block, ImageContentBlock)]
-    if given and taker.why_not:
-        raise RefusedRequest(RpcCode.PARAMS, f"the model gets no pictures: {taker.why_not}")
+    if given and keeper.why_not:
+        raise RefusedRequest(RpcCode.PARAMS, f"the model gets no pictures: {keeper.why_not}")
     if len(given) > MOST_FILES:
         raise RefusedRequest(RpcCode.PARAMS, f"a prompt takes at most {MOST_FILES} pictures")
     try:
         clean = [clean_picture(_bytes_of(block)) for block in given]
-        return tuple(dict.fromkeys(taker.keep(picture) for picture in clean))
+        return tuple(dict.fromkeys(kept_picture(picture, keeper) for picture in clean))
     except PictureError as error:
         raise RefusedRequest(RpcCode.PARAMS, f"a picture cannot be taken; {error}") from None
     except OSError as error:

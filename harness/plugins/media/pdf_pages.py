@@ -9,15 +9,15 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from io import BufferedReader
 from typing import TYPE_CHECKING
 
-from harness.actions import Effects, JsonValue, PathAccess
+from harness.actions import Effects, JsonValue
 from harness.errors import ErrorCode, ToolError
 from harness.files.judged_files import shown
 from harness.gate.tool import ToolOutput
 from harness.record import Record, replace
 from harness.text.visible import visible, visible_line
+from harness.tools.file_reader import OpenedFile
 
 if TYPE_CHECKING:
     from harness.tools.command_runner import CommandRunner
@@ -54,24 +54,28 @@ class _Printed:
         self.data += block[: max(_MOST_BYTES - len(self.data), 0)]
 
 
-def pdf_page(
-    file: BufferedReader,
-    path: PathAccess,
-    *,
-    offset: int,
-    limit: int,
-    room: int,
-    effects: Effects,
-    commands: CommandRunner,
-    stops: Callable[[], int] | None = None,
-) -> ToolOutput:
-    """Return the text of `limit` pages from page `offset` (from 1) on, at most `room` bytes; at least a part of one page.
+class PdfReader:
+    """Reads the text of PDF files."""
 
-    The child is held to reading, within what `effects` hide. `stops` says how often it was asked to stop, on a thread where no
-    KeyboardInterrupt comes. Raises ToolError for what cannot be read, and OSError.
-    """
+    about = "of a PDF you get the text, and offset and limit count its pages"
+
+    def takes(self, start: bytes) -> bool:
+        """Return whether a file that begins with `start` is a PDF file."""
+        return start.startswith(PDF_MARK)
+
+    def read(self, opened: OpenedFile) -> ToolOutput:
+        """Return the text of `limit` pages from page `offset` (from 1) on; at least a part of one page.
+
+        The child process is held to reading, within the effects that hide files. Raises ToolError for a file that cannot be
+        read, and OSError.
+        """
+        return _pdf_page(opened)
+
+
+def _pdf_page(opened: OpenedFile) -> ToolOutput:
     from importlib.util import find_spec
 
+    file, path, offset, room = opened.file, opened.path, opened.offset, opened.room
     size = os.fstat(file.fileno()).st_size
     if find_spec("pypdf") is None:
         return ToolOutput(
@@ -80,7 +84,8 @@ def pdf_page(
         )
     file.seek(0)
     os.lseek(file.fileno(), 0, os.SEEK_SET)
-    found = _read(file.fileno(), effects, commands, (offset, min(limit, MAX_PAGES), room), stops)
+    pages = (offset, min(opened.limit, MAX_PAGES), room)
+    found = _read(file.fileno(), opened.effects, opened.commands, pages, opened.stops)
     if found.error and not found.texts:
         raise ToolError(f"{shown(path)} is a PDF whose text cannot be read: {found.error}.", code=ErrorCode.BINARY)
     if not found.texts:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import BinaryIO, Protocol
 
-from harness.actions import PathAccess
 from harness.errors import ErrorCode, ToolError
 from harness.files.judged_files import shown
 from harness.gate.tool import ToolOutput
@@ -18,26 +16,39 @@ from harness.plugins.media.pictures import (
     clean_picture,
     picture_type,
 )
+from harness.tools.file_reader import AttachmentKeeper, OpenedFile
 
 
-class PictureTaker(Protocol):
-    """Takes the pictures of a session."""
-
-    @property
-    def why_not(self) -> str:
-        """Why the model gets none, in words for whoever could change that; empty where it gets them."""
-        ...
-
-    def keep(self, picture: CleanPicture) -> Picture:
-        """Keep the bytes, on disk when this returns, and return what names them. Raises OSError."""
-        ...
+def kept_picture(picture: CleanPicture, keeper: AttachmentKeeper) -> Picture:
+    """Store a picture without its metadata. Raises OSError."""
+    return keeper.keep(picture.data, picture.media_type, picture.width, picture.height)
 
 
-def picture_page(file: BinaryIO, start: bytes, path: PathAccess, taker: PictureTaker) -> ToolOutput:
-    """Return what is read of the picture that begins with `start`, behind which `file` stands.
+class PictureReader:
+    """Reads pictures."""
 
-    Raises ToolError for a picture that is damaged or too large, saying so, and where it cannot be kept.
-    """
+    about = "a PNG, JPEG, WebP or GIF is shown to you if you take pictures"
+
+    def __init__(self, keeper: AttachmentKeeper | None) -> None:
+        """Create a reader that keeps pictures with `keeper`. Without one a picture is a binary file."""
+        self._keeper = keeper
+
+    def takes(self, start: bytes) -> bool:
+        """Return whether a file that begins with `start` is a picture."""
+        return self._keeper is not None and bool(picture_type(start))
+
+    def read(self, opened: OpenedFile) -> ToolOutput:
+        """Return a line about the picture, and the picture if the model takes pictures.
+
+        Raises ToolError for a picture that is damaged, too large or cannot be kept.
+        """
+        if self._keeper is None:
+            raise TypeError("this reader takes no pictures")
+        return _picture_page(opened, self._keeper)
+
+
+def _picture_page(opened: OpenedFile, keeper: AttachmentKeeper) -> ToolOutput:
+    file, start, path = opened.file, opened.start, opened.path
     title = TITLES[picture_type(start)]
     data = start + (file.read(MAX_PICTURE_BYTES + 1 - len(start)) or b"")
     size = max(os.fstat(file.fileno()).st_size, len(data))
@@ -47,10 +58,10 @@ def picture_page(file: BinaryIO, start: bytes, path: PathAccess, taker: PictureT
         code = ErrorCode.TOO_LARGE if len(data) > MAX_PICTURE_BYTES else ErrorCode.BINARY
         raise ToolError(f"{shown(path)} begins as a {title} picture ({size:,} bytes); {error}.", code=code) from None
     facts = f"{title} picture, {picture.width} x {picture.height} pixels, {size:,} bytes"
-    if taker.why_not:
-        return ToolOutput(content=f"[{facts}; not shown: {taker.why_not}]", output_bytes=size)
+    if keeper.why_not:
+        return ToolOutput(content=f"[{facts}; not shown: {keeper.why_not}]", output_bytes=size)
     try:
-        kept = taker.keep(picture)
+        kept = kept_picture(picture, keeper)
     except OSError as error:
         raise ToolError(f"{shown(path)}, a {title} picture, cannot be kept beside the log: {error.strerror}.") from None
     without = f"; {picture.dropped:,} bytes of metadata left out" if picture.dropped else ""

@@ -17,13 +17,14 @@ from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import Limits
 from harness.messages import ResultStatus, ToolCall
 from harness.model import ToolSpec
+from harness.plugin import ToolPlace
+from harness.plugins.media.plugin import WEB_FETCH
 from harness.plugins.media.web_address import MOST_CHARACTERS, WebAddress, web_address
 from harness.plugins.media.web_page import WebPage, is_text, page_of
 from harness.plugins.media.web_request import Deadline, WebAnswer, fetched
 from harness.policy.hosts import host_patterns
 from harness.record import Record
 from harness.text.visible import visible_line
-from harness.tool_kinds import OPTIONAL_TOOLS
 
 REQUEST_SECONDS = 20.0
 MOST_RESULT_CHARACTERS = 30_000
@@ -41,7 +42,7 @@ class WebRequest(Record):
 class WebFetchTool:
     """Fetches pages."""
 
-    kind = OPTIONAL_TOOLS["web_fetch"]
+    kind = WEB_FETCH
 
     def __init__(
         self,
@@ -157,3 +158,8 @@ class WebFetchTool:
             output_bytes=len(answer.body),
             truncated=answer.is_cut or end < total or offset > 0,
         )
+
+
+def web_fetch_tool(place: ToolPlace) -> WebFetchTool:
+    """Return the tool of one session."""
+    return WebFetchTool(environment=place.environment, stops=place.stops)

@@ -18,6 +18,7 @@ from harness.actions import JsonValue
 from harness.gate.tool import ToolOutput
 from harness.messages import ToolCall
 from harness.plugins.media import pdf_child
+from harness.shipped import file_readers
 from harness.tools.command_runner import CommandRunner
 from harness.tools.read_file import ReadFileTool
 
@@ -29,7 +30,7 @@ def read(folder: Path, data: bytes, **arguments: int) -> ToolOutput:
     (folder / "a.pdf").write_bytes(data)
     workspace = Workspace(str(folder), home=str(folder))
     commands = CommandRunner(workspace, environment={"PATH": os.environ["PATH"]})
-    tool = ReadFileTool(workspace, commands=commands)
+    tool = ReadFileTool(workspace, readers=file_readers(), commands=commands)
     given: dict[str, JsonValue] = {"path": "a.pdf", **arguments}
     return tool.run(tool.prepare(ToolCall(id="c", name="read_file", arguments="{}"), given), EFFECTS)
 
