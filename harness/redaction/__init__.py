@@ -1,11 +1,11 @@
-"""Secrets out of text: what is shown, logged or sent to the model holds a mark in a secret's place.
+"""Secrets out of text: replaces each secret with a mark before the text is shown, logged or sent to the model.
 
     redactor.py        `Redactor(secrets).redact(text)`; read it first
     known_values.py    finds values that are known to be secret, in all their forms
-    shapes.py          finds what looks like a credential; secret_checks.py sorts out what only looks like one
+    shapes.py          finds credentials by their shape; secret_checks.py drops the false matches
     encoded.py         finds the same in base64 and hex
-    stream.py          the same for a text that comes in pieces
-    marks.py           the form of a mark, for whoever reads redacted text
+    stream.py          redacts a text that comes in pieces
+    marks.py           the form of a mark, for readers of redacted text
 
-Not here: where secrets come from (session/environment_secrets.py).
+Not here: the sources of secrets (session/environment_secrets.py).
 """

@@ -25,7 +25,7 @@ def may_hold_encoded(text: str) -> bool:
 
 
 def encoded_spans(text: str) -> Iterator[Span]:
-    """Yield the secrets in the runs of `text`, each with what it stands for; they may overlap."""
+    """Yield the secrets in the base64 and hex runs of `text`, each with its decoded text; they may overlap."""
     classes = _classes(text)
     start = classes.find(_RUN)
     while start >= 0:
@@ -38,12 +38,12 @@ def encoded_spans(text: str) -> Iterator[Span]:
 
 
 def _classes(text: str) -> bytes:
-    """Return `1` for each character that may stand in base64, of either alphabet, and `0` for any other."""
+    """Return `1` for each character of either base64 alphabet and `0` for any other."""
     return text.encode("ascii", "replace").translate(_IN_RUN)
 
 
 def _in_base64(run: bytes) -> Iterator[Span]:
-    """Yield the secrets in a run, wherever its base64 begins: the end of an escape (`\\n`, `%3D`) may stand before it."""
+    r"""Yield the secrets in a run. The base64 may begin after the end of an escape (`\n`, `%3D`)."""
     characters = run.translate(_URL_SAFE)
     for first in range(4):
         usable = len(run) - first - ((len(run) - first) % 4 == 1)

@@ -21,7 +21,7 @@ KNOWN = "known"
 MIN_SECRET_CHARACTERS = 8
 """Shorter values are not masked: they would blot out ordinary text."""
 _MIN_SURE_CHARACTERS = 12
-"""Of a base64 text, how much must be sure for it to be looked for."""
+"""Number of characters of a base64 text that must be certain before it is searched for."""
 
 MIN_WRAPPED_CHARACTERS = 20
 """A shorter form is not looked for across the ends of lines: two words of ordinary text could make it."""
@@ -49,22 +49,23 @@ _LISTED = rf"{_NUMBER_OR_A_PART}?{_INDENT}"
 # Where each line is marked as one of a diff or of a mail, listed or not. In base64, `+` may also be the line's own.
 _MARKED = rf"{_NUMBER_OR_A_PART}?[-+<>]?{_INDENT}"
 LINE_ENDS = tuple(_END + start for start in (_INDENT, _LISTED, _MARKED))
-"""What stands between the lines of a value: in each of the ways in which a text may have to be read."""
+"""Patterns of the text between the lines of a value, one for each way to read a text."""
 _MARK_WORDS = "[redacted:known:"
 
 
 def is_ordinary(plain: str) -> bool:
-    """Say whether masking this value would blot out ordinary text, whatever the name that it was found under.
+    """Return whether masking this value would blot out ordinary text, under any name.
 
-    Ordinary are: up to 11 digits (a port, a number, a date), one word of up to 11 letters (`localhost`, `Development`), one
-    character over and over, an absolute path below a folder that systems have (a socket, a file that holds the key), and
-    what the marks themselves are written with. A password that is such a word is not found: text could not be read any more.
+    Ordinary values: up to 11 digits (a port, a number, a date), one word of up to 11 letters (`localhost`,
+    `Development`), one repeated character, an absolute path below a system folder (a socket, a file that holds the
+    key), and the characters of the marks themselves. A password that is such a word is not found, since the text
+    would become unreadable.
     """
     return re.fullmatch(_ORDINARY, plain) is not None or plain in _MARK_WORDS or "[redacted:" in plain
 
 
 def forms_of(plain: str) -> Iterator[str]:
-    """Yield the texts that stand for `plain`, itself first; the same one may come more than once."""
+    """Yield the spellings of `plain`, itself first. One spelling may occur more than once."""
     yield plain
     data = plain.encode("utf-8", "surrogatepass")
     yield from _escaped(plain)
@@ -76,11 +77,11 @@ def forms_of(plain: str) -> Iterator[str]:
 
 
 def forms_of_lines(plain: str) -> Iterator[str]:
-    """Yield the texts that stand for a value of several lines when it is laid out anew, and for a line of it.
+    """Yield the spellings of a value of several lines in another layout, and those of its single lines.
 
-    Its lines without what is between them, to be looked for in a text that is `unwrapped`; its words with a blank between
-    them, as a shell makes of a variable without quotes; and each line that looks as if chance had made it: words, and the
-    first line of a key, are no secrets.
+    These are: its lines joined, to search for in an `unwrapped` text; its words with a blank between them, as a shell
+    prints a variable without quotes; and each line that looks random. Words and the first line of a key are not
+    secrets.
     """
     lines = [line.strip() for line in re.split(_END, plain)]
     if len(lines) == 1:
@@ -131,9 +132,9 @@ def _base64(data: bytes) -> Iterator[str]:
 
 
 def unwrapped(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield each of LINE_ENDS that says something of `data`, and `data` without what it takes out.
+    """Yield each of LINE_ENDS that matches in `data`, with `data` without those matches.
 
-    What the expressions take out of a text, at an eighth of their time; nothing of a text in one line.
+    This does what the expressions do, in an eighth of their time. It yields nothing for a text of one line.
     """
     if b"\n" not in data and b"\\n" not in data:
         return
@@ -150,7 +151,9 @@ def unwrapped(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _wrapped_places(text: str, form: str, line_end: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end in `text` of each place where `form` stands in one line or in several, as `line_end` reads it."""
+    """Yield start and end in `text` of each occurrence of `form`, in one line or over several, as `line_end` reads
+    it.
+    """
     removed = 0
     begins, shifts = [0], [0]
     for found in re.finditer(line_end, text):
@@ -191,7 +194,7 @@ class Wrapped(Record):
 
 
 class Candidates(Record):
-    """The known values that stand in a text."""
+    """The known values that occur in a text."""
 
     known: tuple[Known, ...]
     wrapped: tuple[Wrapped, ...]
@@ -203,7 +206,7 @@ NOTHING = Candidates(known=(), wrapped=())
 class KnownValues:
     """Every form of some secret values.
 
-    INVARIANT: a form has at least 2 * _WORD - 1 bytes, so that, wherever it stands, one of its words lies on the grid.
+    INVARIANT: a form has at least 2 * _WORD - 1 bytes, so that one of its words falls on the grid at any offset.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -229,11 +232,11 @@ class KnownValues:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Every text that stands for a value, the longest first. They are secret."""
+        """Every spelling of every value, the longest first. They are secret."""
         return tuple(known.form for known in self._known)
 
     def candidates(self, text: str) -> Candidates:
-        """Return which forms stand in `text`."""
+        """Return the forms that occur in `text`."""
         if not self._known:
             return NOTHING
         data = text.encode("utf-8", "surrogatepass")  # faster to search than a text with one wide character
@@ -246,10 +249,10 @@ class KnownValues:
         return Candidates(known=known, wrapped=wrapped) if known or wrapped else NOTHING
 
     def _over_lines(self, flat: bytes, data: bytes) -> tuple[Known, ...]:
-        """Return the forms that stand in `flat` and, over the ends of lines, in `data`.
+        """Return the forms that occur in `flat` and, over line ends, in `data`.
 
-        Where one does oftener in `flat`. Of one that begins like the mark of a line that cannot be told: a whole one behind a
-        line end has lost its beginning there.
+        A form counts if it occurs in `flat` more often than in `data`. A form that begins like the mark of a line
+        always counts: a whole occurrence after a line end has lost its beginning in `flat`.
         """
         return tuple(
             one

@@ -1,4 +1,4 @@
-"""A secret in a text, and the mark that stands in its place: its form, and where one stands in a text or a record."""
+"""The mark that replaces a secret: its form, and how to find marks in a text or a record."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Span(Record):
     end: int
     rule: str
     plain: str
-    """What its mark is computed from: the secret without the encoding that it stands in."""
+    """The secret without its encoding; the mark is computed from it."""
 
 
 def is_redacted(text: str) -> bool:
-    """Say whether `text` holds a mark, `[redacted:<rule>:<8 hex>]`; also one that somebody wrote who saw one."""
+    """Return whether `text` holds a mark, `[redacted:<rule>:<8 hex>]`, also one that was copied from another text."""
     return OPENING in text and MARK.search(text) is not None
 
 
@@ -33,10 +33,10 @@ def marks_in(text: str) -> Iterator[str]:
 
 
 def marks_of(record: Mapping[str, JsonValue]) -> frozenset[str]:
-    """Return the marks in a record of a log that were made when it was written, as far as the record tells.
+    """Return the marks in a log record that were made when it was written, as far as the record shows.
 
-    Those are marks of the rules that its `masked` counts. A mark that merely stood in a text is of no such rule, unless
-    a secret was masked by the same rule in the same record: then both are returned.
+    These are the marks of the rules in its `masked`. A mark that was already in the text has no such rule, unless a
+    secret was masked by the same rule in the same record: then both are returned.
     """
     masked = record.get("masked")
     if not isinstance(masked, dict) or not masked:

@@ -15,9 +15,9 @@ from harness.redaction.shapes import Shape, shape_spans, shapes_for
 from harness.regex import regex
 
 ROUNDS = 8
-"""How often a text is gone through at most: where a secret stood right before another one, only the second time shows it."""
+"""Maximum number of passes over a text. A secret right before another one is found in the second pass only."""
 _MOST_MARKS_KEPT = 4_096
-"""Of how many secrets the marks are kept, so that one that comes often is not hashed each time."""
+"""Number of secrets whose marks are cached, so that a frequent secret is hashed once."""
 
 _DIGEST = regex("[0-9a-f]{64}")
 _SESSION = regex("[0-9a-f]{12}")
@@ -26,22 +26,22 @@ _APART = "\x00"
 
 
 class _Search(Record):
-    """What there may be to find in a text."""
+    """The kinds of secrets that a text may hold."""
 
     known: Candidates
     shapes: tuple[Shape, ...]
     is_encoded: bool
-    """Whether shapes may stand in base64 or hex."""
+    """Whether base64 or hex in the text may hold shapes."""
 
 
 class Redactor:
-    """Replaces what is secret by `[redacted:<rule>:<hmac8>]`; equal secrets have equal marks, under one key.
+    """Replaces secrets with `[redacted:<rule>:<hmac8>]`. Equal secrets have equal marks under one key.
 
-    hmac8 is the beginning of HMAC-SHA256 (RFC 2104) of the secret as it is, whatever encoding it was found in: who has
-    the log but not the key can neither read a secret from it nor try guesses. Redacting twice changes nothing more.
+    hmac8 is the beginning of HMAC-SHA256 (RFC 2104) of the decoded secret. A reader of the log without the key can
+    neither recover a secret from it nor test guesses. A second redaction changes nothing.
 
-    A value of several lines is found however they are laid out, and each of them that looks made by chance. Not found: a
-    value that is cut in two, or encoded in a way that harness/redaction/known_values.py does not name; one of under
+    A value of several lines is found in any layout, and so is each of its lines that looks random. Not found: a value
+    cut in two, or in an encoding that harness/redaction/known_values.py does not name; one shorter than
     MIN_SECRET_CHARACTERS, or so ordinary that masking it would blot out ordinary text (`is_ordinary`).
     """
 
@@ -97,7 +97,9 @@ class Redactor:
         return result, hits
 
     def issued(self, text: str) -> str:
-        """Return the first mark in `text` that this redactor made or noted, or nothing: a forged one is ordinary text."""
+        """Return the first mark in `text` that this redactor issued or noted, or an empty string. A forged mark is
+        ordinary text.
+        """
         return next((mark for mark in marks_in(text) if mark in self._issued), "")
 
     def note(self, text: str) -> None:
@@ -106,11 +108,11 @@ class Redactor:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Every text that stands for a known value, the longest first. They are secret."""
+        """Every spelling of every known value, the longest first. They are secret."""
         return self._known.forms
 
     def knows(self, text: str) -> bool:
-        """Say whether a known value stands in `text`."""
+        """Return whether a known value occurs in `text`."""
         return self._known.candidates(text) is not NOTHING
 
     def spans(self, text: str) -> list[Span]:
@@ -118,7 +120,7 @@ class Redactor:
         return self._spans(text, self._search(text))
 
     def mark(self, span: Span) -> str:
-        """Return the mark that stands for a secret, which counts as issued from now on."""
+        """Return the mark of a secret and note it as issued."""
         made = self._made.get((span.rule, span.plain))
         if made is None:
             import hmac
@@ -132,7 +134,7 @@ class Redactor:
         return made
 
     def _search(self, text: str) -> _Search | None:
-        """Return what there may be to find in `text`, or in a part of it; None for nothing."""
+        """Return the kinds of secrets that `text` or a part of it may hold; `None` if there are none."""
         known, shapes = self._known.candidates(text), shapes_for(text) if self._shapes else ()
         is_encoded = self._shapes and may_hold_encoded(text)
         if not shapes and not is_encoded and known is NOTHING:

@@ -12,7 +12,7 @@ _MIN_BITS = 3.0
 """Bits per character (Shannon) that a value made by chance has at least, at 12 to 20 characters; words have less."""
 
 _MIN_CHANGES = 0.15
-"""Of all neighbours in a value that chance made, how many change between digits, small letters and capitals, at least."""
+"""Minimum share of neighbouring characters in a random value that change between digits, small letters and capitals."""
 _DENSE_BITS = 3.8
 """The same at 40 characters of base64, which have 4.9."""
 _MOST_LOOKED_AT = 256
@@ -23,7 +23,7 @@ _KINDS = bytes(
     ord("0" if byte in b"0123456789" else "a" if 97 <= byte <= 122 else "A" if 65 <= byte <= 90 else "-")
     for byte in range(256)
 )
-"""What kind of character each byte of ASCII is."""
+"""The kind of character of each ASCII byte."""
 _FILLER = r"[xX]{6}|\*{3}|\.{3}|[-_#]{6}|…"
 _PLACEHOLDER = (
     r"(?i:^[<{(%$]|[>})]$|^\[[^:\]]*\]$|\$\{|\{\{|%s|%\(|example|sample|dummy|placeholder|change.?me|replace|^\W*redacted\W*$|insert|"
@@ -56,7 +56,7 @@ _ESCAPE_BEFORE = (
 
 
 def is_filler(value: str) -> bool:
-    """Say whether somebody wrote `xxxxxx`, stars or dots where the secret goes."""
+    """Return whether a value is filler: `xxxxxx`, stars or dots in place of a secret."""
     value = value[:_MOST_LOOKED_AT]
     if value.isalnum() and "xx" not in value.lower():
         return False  # the most frequent answer, at a tenth of the time
@@ -64,7 +64,7 @@ def is_filler(value: str) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    """Say whether a value stands for one: `<your-key>`, `${TOKEN}`, `changeme`."""
+    """Return whether a value is a placeholder: `<your-key>`, `${TOKEN}`, `changeme`."""
     if value.isalnum() and value.isascii():
         low = value.lower()
         if not (any(word in low for word in _PLACEHOLDER_WORDS) or low.startswith(("fake", "test"))):
@@ -73,12 +73,16 @@ def _is_placeholder(value: str) -> bool:
 
 
 def is_password(value: str) -> bool:
-    """Say whether what stands at a password's place in a URL may be one: no placeholder, and not the word itself."""
+    """Return whether the text at the password's place of a URL can be one: not a placeholder, not the word
+    "password".
+    """
     return not _is_placeholder(value) and value.lower() not in _WORD_PASSWORDS
 
 
 def is_mixed_password(value: str) -> bool:
-    """Return whether a password holds more than letters: after a short option or in an address, a word is no password."""
+    """Return whether a password holds more than letters. After a short option or in an address, a plain word does not
+    count.
+    """
     return not value.isalpha() and is_password(value)
 
 
@@ -176,7 +180,7 @@ def stands_for_number(segment: str) -> bool:
 
 
 def _decoded(segment: str) -> bytes:
-    """Return what base64 without its padding stands for. Raises ValueError."""
+    """Decode base64 without padding. Raises ValueError."""
     return binascii.a2b_base64(segment.rstrip("=") + "=" * (-len(segment.rstrip("=")) % 4), strict_mode=True)
 
 
@@ -187,9 +191,9 @@ def segment_before(text: str, end: int) -> str:
 
 
 def is_apart(text: str, start: int) -> bool:
-    """Say whether a word begins at `start`: no letter or digit stands before it that is not the end of an escape.
+    r"""Return whether a word begins at `start`: no letter or digit precedes it, except as the end of an escape.
 
-    In JSON a line's end is `\\n`, in an address `=` is `%3D`, and a terminal's colours end in `m`.
+    In JSON a line end is `\n`, in an address `=` is `%3D`, and a terminal's colours end in `m`.
     """
     if start == 0 or not (text[start - 1].isalnum() and text[start - 1].isascii()):
         return True

@@ -1,7 +1,7 @@
-"""The shapes of secrets: a credential is known by its vendor's prefix, or by where it stands.
+"""The shapes of secrets: credentials with a vendor's prefix, or at a typical place.
 
-INVARIANT: each pattern goes through a text in linear time. What it repeats is bounded, or is taken whole and kept
-(possessive) with nothing required after it; a test runs each of them over long texts that are made against it.
+INVARIANT: each pattern passes over a text in linear time. Its repetitions are bounded, or possessive with nothing
+required after them; a test runs each pattern over long hostile texts.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _NO_KEY = r"\\{1,8}+[nrt]|\\u[0-9a-fA-F]{4}|(?:Proc-Type|DEK-Info): [^\n\\]*|[^A
 
 
 def _key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and base64 of each key in `text`: what stands between its first and its last line.
+    """Yield start, end and base64 of each private key in `text`: the text between its first and its last line.
 
-    A block without its last line, or one that another block interrupts, ends where its lines end to look like one.
+    A block without a last line, or interrupted by another block, ends where its lines stop looking like base64.
     """
     if WORD not in text:
         return
@@ -77,7 +77,7 @@ def _key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def open_block(text: str, settled: int) -> int | None:
-    """Return where the key of the last block in `text` begins if it may go on: all up to `settled` looks like one."""
+    """Return the start of the last key block in `text` if it may go on: every line up to `settled` looks like base64."""
     around = max(0, text.rfind(WORD) - 64)
     begins = list(re.finditer(_BEGIN, text[around:])) if WORD in text else []
     if not begins:
@@ -109,11 +109,11 @@ class Shape(Record):
     words: tuple[str, ...]
     """One of them is in every text that the pattern finds; in small letters if it is `folded`."""
     pattern: str
-    """Its first group is the secret, else all of it."""
+    """The pattern. Its first group is the secret, or the whole match without a group."""
     folded: bool = False
     """Whether capitals count as small letters."""
     apart: bool = False
-    """Whether no letter or digit may stand right before it."""
+    """Whether the match must not follow a letter or digit."""
     shortest: int = 0
     """Characters without a blank that it takes at least, where its words are in every text."""
     check: Check | None = None

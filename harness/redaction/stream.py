@@ -35,7 +35,9 @@ class Beginnings:
             self._forms.setdefault(form[:_SURE], []).append(form)
 
     def first_in(self, text: str, first: int = 0) -> int:
-        """Return where in `text` a beginning of a form stands that reaches to the end, from `first` on; else the end."""
+        """Return the first place in `text`, from `first` on, at which the beginning of a form reaches to the end;
+        else the end.
+        """
         if not self._forms:
             return len(text)
         sure = len(text) - _SURE + 1
@@ -71,7 +73,7 @@ class Beginnings:
 
 
 def _flat(text: str, line_end: str) -> tuple[str, list[int]]:
-    """Return a text without its line ends, read as `line_end` says, and where each of its characters stands."""
+    """Return a text without its line ends, read as `line_end` says, and the original place of each character."""
     places: list[int] = []
     pieces: list[str] = []
     end = 0
@@ -119,9 +121,9 @@ class RedactedStream:
         """Pieces that are not yet part of `_text`."""
         self._length = 0
         self._given = 0
-        """How much of `_text` was given out; the rest is held back."""
+        """Number of characters of `_text` that were returned; the rest is held back."""
         self._run = 0
-        """Where the last word begins that may go on."""
+        """Start of the last word that may go on."""
         self._tried = 0
         """The end of what was looked at last: before a word ends after it, nothing is new."""
         self._wait = 0
@@ -145,7 +147,7 @@ class RedactedStream:
         return self._look(last=False)
 
     def finish(self) -> str:
-        """Return what was held back: no more comes. The next piece begins another text."""
+        """Return the text held back at the end of a stream. The next piece begins another text."""
         given = self._look(last=True) if self._length > self._given else ""
         self._begin()
         return given
@@ -184,7 +186,7 @@ class RedactedStream:
         return settled if len(text) - settled <= 2 * _MOST_HELD else max(settled, run)
 
     def _password_place(self, settled: int) -> int:
-        """Return where a password may stand whose characters are not all of ASCII, or `settled`."""
+        """Return the start of a possible password with characters outside ASCII, or `settled`."""
         word = settled - len(self._text[:settled].rsplit(None, 1)[-1])
         before = self._text[max(0, word - 24) : settled]
         if not ("'" in before or '"' in before or ":" in before or "ord" in before.lower()):
@@ -192,7 +194,9 @@ class RedactedStream:
         return word if _PASSWORD_BEFORE.search(self._text, max(0, word - 24), settled) else settled
 
     def _give(self, settled: int, *, last: bool) -> str:
-        """Return what comes before `settled`, with marks; no secret is given out in part, unless it never seems to end."""
+        """Return the text before `settled` with marks. A secret is never returned in part, unless it never seems to
+        end.
+        """
         text = self._text
         self._wait = 0
         if not self._may_hold_a_secret():
@@ -232,7 +236,7 @@ class RedactedStream:
         return self._length - self._given >= MIN_SECRET_CHARACTERS and self._redactor.knows(self._text[self._given :])
 
     def _before_a_key(self, settled: int) -> int:
-        """Return where a key begins that may go on, or `settled`; it is looked at again when a good part more has come."""
+        """Return the start of a key that may go on, or `settled`. It is checked again after a good part more."""
         begin = open_block(self._text, self._run)
         if begin is None or begin >= settled or len(self._text) - begin >= _MOST_IN_A_SECRET:
             return settled
@@ -246,5 +250,5 @@ class RedactedStream:
 
 
 def _word_before(text: str, place: int) -> int:
-    """Return where the word begins that ends at `place`: no secret is looked for in a part of one."""
+    """Return the start of the word that ends at `place`, since parts of words are not searched."""
     return len(text[:place].rstrip(_VISIBLE))

@@ -37,7 +37,7 @@ def elapsed(seconds: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """Return how long something is past: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
+    """Return an elapsed time as text: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
     whole = int(seconds)
     for size, name in ((86_400, "d"), (3600, "h"), (60, "min")):
         if whole >= size:

@@ -1,10 +1,11 @@
-"""Fields of JSON and TOML: a few words say what each may hold, and what is wrong with a value.
+"""Fields of JSON and TOML: texts describe the type of each field, and a check describes the first problem of a value.
 
 A type is one of these texts:
+
     text, whole, number     a string, a whole number, a number; with bounds, as in `text of at most 300 characters`,
                             `whole from 1 to 100` and `number above 0, at most 10`
     count, flag, digest     a whole number of at least 0; true or false; a SHA-256
-    filled, line            a string that is not blank; one that stands on one line besides
+    filled, line            a string that is not blank; one of a single line
     one of a b              one of these strings
     list of TYPE, object of TYPE, TYPE|null
     any name in `parts`     a table of fields, or a check of the caller's own
@@ -21,11 +22,12 @@ from typing import Any, TypeAlias
 from harness.errors import nearest
 
 Check: TypeAlias = Callable[[Any], str]
-"""Returns what is wrong with a value, or nothing. Total: the value may be anything that JSON or TOML can say."""
+"""Returns the problem of a value, or an empty string. Total: the value may be anything that JSON or TOML can express.
+"""
 Parts: TypeAlias = Mapping[str, "Mapping[str, str] | Check"]
 
 _SHOWN_CHARACTERS = 50
-"""Of a name or a word that nobody knows."""
+"""Number of characters shown of an unknown name or word."""
 _BOUNDS = {"above": operator.gt, "from": operator.ge, "least": operator.ge, "to": operator.le, "most": operator.le}
 
 
@@ -39,7 +41,7 @@ class Fields:
         self._is_open = is_open
 
     def problem(self, value: object) -> str:
-        """Return what is wrong with an object, or nothing: the first field that nobody knows, does not fit, or is missing."""
+        """Return the problem of an object, or an empty string: the first unknown, unfit or missing field."""
         if not isinstance(value, dict):
             return f"must be an object ({', '.join(self._required)}), not {kind_of(value)}"
         for name, item in value.items():
@@ -75,7 +77,7 @@ def check_of(word: str, parts: Parts | None = None) -> Check:
 
 
 def kind_of(value: object) -> str:
-    """Return what kind of value this is, for people."""
+    """Return a readable name for the type of `value`."""
     if value is None:
         return "null"
     kinds = {bool: "true or false", int: "a number", float: "a decimal number", str: "a string", list: "a list"}

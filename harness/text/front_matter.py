@@ -19,20 +19,20 @@ _NOTHING = ("~", "null")
 
 
 class FrontMatter(Record):
-    """What a file says of itself, and the rest of it."""
+    """The fields at the top of a file, and the text below them."""
 
     fields: dict[str, str]
-    """By key, as texts. Lines of a value are joined by blanks, after `|` by line ends; entries of a list by commas."""
+    """Values by key. Lines of a value are joined by blanks, after `|` by line ends; entries of a list by commas."""
     body: str
     problem: str = ""
-    """What was not understood first, with the number of its line, and left out; else nothing."""
+    """The first line that was left out as unreadable, with its number. Empty if none was."""
 
 
 def front_matter(text: str) -> FrontMatter:
-    """Return what `text` begins with, and the rest; a text that does not begin with `---` has no fields.
+    """Parse the front matter of `text`. A text that does not begin with `---` has no fields.
 
-    This is the part of YAML 1.2 that such files use: plain and quoted texts, blocks of indented lines, lists. Nested tables
-    and lists in brackets are kept as they are written. A value may hold colons, as other readers let it.
+    This is the part of YAML 1.2 that such files use: plain and quoted texts, blocks of indented lines, lists. Nested
+    tables and lists in brackets are kept as they are written. A value may hold colons, as in other readers.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:

@@ -1,8 +1,8 @@
-"""JSON-RPC 2.0 as MCP writes it, one message a line: what a line is, and why it is refused.
+"""JSON-RPC 2.0 as MCP writes it, one message a line: the kinds of lines, and the reasons for refusals.
 
-What is judged is what the other side reads, so that nothing is passed on that two readers may read in two ways: no batch, no
-key twice and none that only its case tells from another (readers in Go take it for the same), no member besides those of
-JSON-RPC, no bytes that are not UTF-8, no CR within a line (some readers end a line there), no deep nesting, no endless line.
+Only a line that every reader reads alike is passed on. Refused are: a batch, a double key, two keys that differ in
+case only (readers in Go take them for the same), a member unknown to JSON-RPC, bytes that are not UTF-8, CR within a
+line (some readers end a line there), deep nesting, an endless line.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ MOST_LINE_BYTES = 16 * 1024 * 1024
 MOST_DEPTH = 100
 MOST_ID_CHARACTERS = 500
 MOST_IN_BATCH = 100
-"""Messages of a batch that are told that it is refused."""
+"""Maximum number of messages in a refused batch that get an answer each."""
 _BEGINNING = 4096
 """Bytes of a line that is too long, in which its id is looked for."""
 _MEMBERS = ("jsonrpc", "id", "method", "params", "result", "error")
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
 _ID = rb'"id"\s*:\s*(-?[0-9]{1,18}|"[\w. :/-]{1,100}")'
 _AT_START = rb'\s*\{\s*(?:%s\s*,\s*%s|%s\s*,\s*%s)\s*,\s*"(method|result|error)"\s*:' % (_VERSION, _ID, _ID, _VERSION)
-"""How most programs begin a message."""
+"""The usual beginning of a message."""
 
 
 class RpcCode(IntEnum):
-    """What is wrong, as JSON-RPC 2.0 numbers it (section 5.1)."""
+    """Error codes of JSON-RPC 2.0 (section 5.1)."""
 
     PARSE = -32700
     REQUEST = -32600
@@ -41,7 +41,7 @@ class RpcCode(IntEnum):
 
 
 class RpcKind(Enum):
-    """What a message is."""
+    """The kinds of messages."""
 
     REQUEST = "request"
     NOTIFICATION = "notification"
@@ -52,10 +52,10 @@ class RpcMessage(Record):
     """One message, read strictly."""
 
     line: bytes
-    """As it came, its line end included."""
+    """The line as received, with its line end."""
     kind: RpcKind
     id: str
-    """As JSON text, so that 1 and "1" are two; empty for a notification."""
+    """The id as JSON text, so that 1 and "1" differ. Empty for a notification."""
     method: str
     """Empty for a response."""
     fields: Mapping[str, JsonValue]
@@ -118,7 +118,9 @@ def id_text(value: JsonValue) -> str:
 
 
 def double_key(fields: Mapping[str, JsonValue], known: tuple[str, ...]) -> str:
-    """Return a key that a reader who minds no case takes for one of `known`, or for another key beside it; or nothing."""
+    """Return a key that a case-insensitive reader takes for one of `known` or for another key. Empty if there is
+    none.
+    """
     seen = set(known)
     for key in fields:
         if key in known:
@@ -154,7 +156,7 @@ def _line(fields: Mapping[str, JsonValue]) -> bytes:
 
 
 def _problem(value: Mapping[str, JsonValue]) -> str:
-    """Return why an object is no message, or nothing."""
+    """Return the reason why an object is not a message, or an empty string."""
     further = next((key for key in value if key not in _MEMBERS), None)
     if further is not None:
         return f"JSON-RPC knows no member {json.dumps(further[:50])}"
@@ -193,7 +195,7 @@ def _told_at_start(line: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _refused(line: bytes, why: str, code: RpcCode = RpcCode.REQUEST) -> RefusedLine:
-    """Return a refusal with what the line seems to ask and to answer, read as loosely as anybody might."""
+    """Return a refusal with the apparent method and id of the line, read as loosely as any reader might."""
     asks: list[str] = []
     answers: list[str] = []
     try:
@@ -208,7 +210,7 @@ def _refused(line: bytes, why: str, code: RpcCode = RpcCode.REQUEST) -> RefusedL
 
 
 def _objects(line: bytes) -> Iterator[Mapping[str, JsonValue]]:
-    """Yield the objects of a line. Raises ValueError or RecursionError for one that nobody can read."""
+    """Yield the objects of a line. Raises ValueError or RecursionError if the line cannot be read."""
     value = json.loads(line.decode("utf-8", "replace"))
     for one in value[:MOST_IN_BATCH] if isinstance(value, list) else (value,):
         if isinstance(one, dict):
@@ -223,7 +225,7 @@ class LineSplitter:
         self._length = 0
 
     def add(self, block: bytes) -> Iterator[bytes]:
-        """Take what came; yield each line that ends in it, its line end included; blank ones are left out."""
+        """Add received bytes; yield each line that they complete, with its line end. Blank lines are dropped."""
         *whole, rest = block.split(b"\n")
         for piece in whole:
             self._keep(piece + b"\n")
@@ -241,7 +243,7 @@ class LineSplitter:
 
     @property
     def rest(self) -> bytes:
-        """What came behind the last line end."""
+        """The bytes after the last line end."""
         return b"".join(self._kept)
 
     def _keep(self, piece: bytes) -> None:

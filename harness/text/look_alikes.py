@@ -12,9 +12,9 @@ from functools import cache
 
 _MOST_FINDINGS = 8
 _MOST_NAMED = 4
-"""How many characters are named of one finding."""
+"""Maximum number of characters named in one finding."""
 MOST_CHARACTERS = 200_000
-"""How much of a text is looked at."""
+"""Maximum number of characters examined in a text."""
 _WORD_SHOWN = 40
 
 # Letters drawn as the ASCII one before the colon (UTS #39, confusables.txt, the common ones), by code point.
@@ -50,7 +50,8 @@ _BESIDE_LATIN = frozenset(
 
 
 def findings(text: str, unseen: str) -> Iterator[str]:
-    """Yield what in `text` is not what it seems, a sentence each; at most _MOST_FINDINGS, and then that there is more.
+    """Yield the deceptive features of `text`, a sentence each: at most _MOST_FINDINGS, then a note that there are
+    more.
 
     `unseen` is the pattern of printable characters that are drawn as nothing or a blank. The sentences hold pieces of
     `text` as they are, and must be made safe to show.
@@ -77,7 +78,7 @@ def _all(text: str, unseen: str) -> Iterator[str]:
 
 
 def _unseen(text: str, unseen: str) -> Iterator[str]:
-    """Say which characters are there and not seen, or seen as a blank, and in which word the first of them is."""
+    """Yield a sentence with the invisible and blank-looking characters, and the word of the first of them."""
     kinds: dict[str, list[str]] = {}
     for char in dict.fromkeys(text):
         if char not in " \n\t" and (kind := _kind(char, unseen)):
@@ -112,7 +113,7 @@ def _kind(char: str, unseen: str) -> str:
 
 
 def _reorders(line: str) -> bool:
-    """Say whether signs or digits stand between right-to-left letters or after them: these may change places (UAX #9)."""
+    """Return whether signs or digits between or after right-to-left letters may change places (UAX #9)."""
     if line.isascii():
         return False
     places = [at for at, char in enumerate(line) if unicodedata.bidirectional(char) in ("R", "AL")]
@@ -123,7 +124,7 @@ def _reorders(line: str) -> bool:
 
 
 def _of_word(word: str, plain: frozenset[str] | set[str]) -> Iterator[str]:
-    """Say what is odd about a word; `plain` are scripts that are plainly meant in the text."""
+    """Yield the odd features of a word; `plain` are the scripts that the text plainly uses."""
     stands = [char for char in dict.fromkeys(word) if _stands_for(char)]
     if stands:
         yield f"{_shown(word)} holds what looks like ASCII: {_named(stands)}"
@@ -156,9 +157,10 @@ def _of_letters(letters: str, word: str, plain: frozenset[str] | set[str]) -> It
 
 
 def _belong_together(scripts: Mapping[str, list[str]]) -> bool:
-    """Say whether letters of these scripts may stand in one word.
+    """Return whether one word may mix letters of these scripts.
 
-    Latin with East Asian ones or with one other; Greek with Latin only where it does not look like it (`Δt`).
+    Latin may mix with East Asian scripts or with one other. Greek may mix with Latin if it does not look like it
+    (`Δt`).
     """
     others = scripts.keys() - {"LATIN"}
     if len(scripts) < 2 or others <= _EAST_ASIA:
@@ -172,7 +174,7 @@ def _belong_together(scripts: Mapping[str, list[str]]) -> bool:
 
 
 def _script(char: str) -> str:
-    """Return the script of a letter: the first word of its name; nothing for letters of no script (the micro sign)."""
+    """Return the script of a letter: the first word of its name. Empty for letters without a script (the micro sign)."""
     name = unicodedata.name(char, "")
     if name.startswith(("MICRO", "MODIFIER", "FEMININE", "MASCULINE")):
         return ""
@@ -180,7 +182,7 @@ def _script(char: str) -> str:
 
 
 def _stands_for(char: str) -> str:
-    """Return the ASCII text that a character stands for by Unicode (NFKC), or that it looks like, being a sign."""
+    """Return the ASCII text that a character equals by Unicode (NFKC), or that a sign looks like."""
     if char < "\u0250" and char != "\u01c0":
         return ""
     if char in _signs():

@@ -10,7 +10,7 @@ from harness.text.visible import visible_line
 
 
 class NotJsonError(ValueError):
-    """A text that is no single JSON value (RFC 8259); says why, in words that are safe to show."""
+    """A text that is not a single JSON value (RFC 8259), with the reason in words that are safe to show."""
 
 
 def read_one(text: str) -> JsonValue:
@@ -47,7 +47,7 @@ def is_deeper(value: JsonValue, most: int) -> bool:
 
 
 def once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Return an object's fields: `object_pairs_hook` of json.loads. Raises NotJsonError for a key that stands twice."""
+    """Return an object's fields, as the `object_pairs_hook` of json.loads. Raises NotJsonError for a duplicate key."""
     value = dict(pairs)
     if len(value) == len(pairs):
         return value

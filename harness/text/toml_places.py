@@ -31,11 +31,12 @@ def read_toml(data: bytes) -> tuple[str, dict[str, Any]]:
 def key_lines(text: str) -> dict[tuple[str, int, str], int]:
     """Return the line (from 1) of every key: (table, index, key) -> line; key "" is the table's own header.
 
-    A key that is written several times (`[[rule]]`, `tools.bash` and `tools.default`) stands where it stands first.
+    A key that is written several times (`[[rule]]`, `tools.bash` and `tools.default`) has the line of its first use.
 
     Only for text that tomllib accepts.
 
-    `index` counts the elements of an array of tables from 0; it is 0 for plain tables and for the top, which is table "".
+    `index` counts the elements of an array of tables from 0; it is 0 for plain tables and for the top, which is table
+    "".
     """
     lines: dict[tuple[str, int, str], int] = {("", 0, ""): 1}
     counts: dict[str, int] = {}

@@ -6,9 +6,9 @@ import re
 from enum import Enum
 
 MOST_MARKS = 5
-"""How many nonspacing marks may stand on one base; Vietnamese needs two, Hebrew with accents three, Burmese five."""
+"""Maximum number of nonspacing marks on one base. Vietnamese needs two, Hebrew with accents three, Burmese five."""
 _MOST_SPACING_MARKS = 8
-"""How many marks of any kind: Burmese and Tibetan syllables hold some that take a place of their own."""
+"""Maximum number of marks of any kind. Some marks of Burmese and Tibetan syllables take a column of their own."""
 
 # What Python calls printable, and a terminal draws as nothing or as a blank: Unicode's Default_Ignorable_Code_Point
 # (DerivedCoreProperties.txt), the Hangul fillers, the empty braille cell, the null notehead, blank hieroglyphs, a filler
@@ -36,7 +36,7 @@ _SELECTORS = (
 
 
 class _Mark(Enum):
-    """How a combining mark is drawn."""
+    """The drawing of a combining mark."""
 
     NONE = 0
     """It is none."""
@@ -45,16 +45,16 @@ class _Mark(Enum):
 
 
 def visible(text: str) -> str:
-    """Return `text` with every character that could move the cursor, reorder, hide or pile up text shown as an escape.
+    """Return `text` with an escape for every character that could move the cursor, reorder, hide or pile up text.
 
-    Newline and tab stay. These become escapes: C0, DEL, C1, format characters (among them all of Unicode's Bidi_Control,
-    zero-width ones, tags), variation selectors, blanks but the blank, line and paragraph separators, surrogates; private
-    use, which a console's font may draw as any letter (Linux maps U+F000 to its font, Documentation/admin-guide/unicode.rst);
-    what the Unicode of this Python does not know; and combining marks, where there are more on one base than MOST_MARKS,
-    or none before them to stand on. Wide characters and letters of all scripts stay, right-to-left ones too.
+    Newline and tab stay. These become escapes: C0, DEL, C1, format characters (among them all of Unicode's
+    Bidi_Control, zero-width ones, tags), variation selectors, all blanks but U+0020, line and paragraph separators,
+    surrogates; private use, which a console's font may draw as any letter (Linux maps U+F000 to its font,
+    Documentation/admin-guide/unicode.rst); characters unknown to this Python's Unicode; and combining marks without a
+    base, or more than MOST_MARKS on one. Wide characters and letters of all scripts stay, right-to-left ones too.
 
-    The result shown again is the same. What comes in pieces should be put together first: a mark that begins a piece
-    has no base there.
+    Applying it twice changes nothing. Join the pieces of a text first: a mark at the start of a piece has no base
+    there.
     """
     if text.isascii():
         return text if text.isprintable() else re.sub("[\\x00-\\x08\\x0b-\\x1f\\x7f]", _escaped, text)
@@ -98,12 +98,12 @@ def visible_line(text: str, width: int = 200) -> str:
 
 
 def suspicious(text: str) -> tuple[str, ...]:
-    """Return what a person should know of a command before they judge it by its looks, a sentence each; most often nothing.
+    """Return warnings about the looks of a command, a sentence each; most often none.
 
-    Letters of several scripts in one word, or a whole word of such that look like Latin ones; characters that stand for
-    ASCII ones, or look like a slash, a dot, a bar; an option with another dash; blanks that are none, invisible and
-    reordering characters, control characters. Each names the word and its characters; ready to be shown. The looks
-    are those of Unicode's UTS #39, in the small: what is not flagged is not thereby what it looks like.
+    Letters of several scripts in one word, or a whole word of letters that look Latin; characters that equal ASCII
+    ones, or look like a slash, a dot, a bar; an option with another dash; unusual blanks, invisible and reordering
+    characters, control characters. Each warning names the word and its characters, and is ready to be shown. It
+    follows Unicode's UTS #39 in part: a command without warnings may still deceive.
     """
     if text.isascii() and (text.isprintable() or not re.search("[\\x00-\\x08\\x0b-\\x1f\\x7f]", text)):
         return ()
@@ -128,7 +128,7 @@ def _stray(found: re.Match[str]) -> str:
 
 
 def _pile(found: re.Match[str]) -> str:
-    """Return the characters with the marks that are too many escaped; what is no mark is a new base."""
+    """Return the characters with surplus marks escaped. A character that is not a mark is a new base."""
     kinds = {char: _mark(char) for char in set(found.group())}
     if all(kind is _Mark.NONE for kind in kinds.values()):
         return found.group()
