@@ -1,10 +1,10 @@
-"""What a command starts: started, followed, bounded, and ended with all that descends from it.
+"""Processes of a command: started, followed, bounded, and ended with all their descendants.
 
 Read `command` first: `run_group` runs one bash to an end that always comes. It starts it (`start`, with the limits of
-`hardening`), takes what it prints (`capture`), and ends what it leaves running (`survivors`). `guard` is a small process that
-does the last of that when the harness itself is killed. `piped_process` is one program with a pipe to it and one from it.
-`procfs` reads what the kernel tells of processes. `environment` is what a command gets of variables, `temporary` the private
-folder that it may write. `lifeline` ends the processes of many tasks with whoever started them.
+`hardening`), reads its output (`capture`), and ends its remaining processes (`survivors`). `guard` is a small process
+that does the latter when the harness itself is killed. `piped_process` is one program with a pipe to it and one from
+it. `procfs` reads the kernel's facts about processes. `environment` builds a command's variables, `temporary` the
+private folder that it may write. `lifeline` ends the processes of many tasks with their parent.
 
 Nothing here judges a command, and nothing here knows a policy, a tool or a log.
 """

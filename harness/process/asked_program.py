@@ -1,4 +1,4 @@
-"""One run of a program that is asked something: its question on stdin, its answer on stdout, in bounded memory and time."""
+"""One run of a program with a question on stdin and an answer on stdout, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KeptBytes:
 
     @property
     def data(self) -> bytes:
-        """What was kept."""
+        """The bytes that were kept."""
         return bytes(self._kept)
 
     @property
@@ -36,12 +36,12 @@ class KeptBytes:
 
 
 class ProgramAnswer(Record):
-    """What a program came to."""
+    """Exit and output of a program."""
 
     ended: Ended
     output: bytes
     errors: bytes
-    """What it wrote to stderr, its beginning."""
+    """The beginning of its stderr."""
     is_cut: bool
     """Whether it printed more than `output` holds."""
 
@@ -58,10 +58,10 @@ def ask_program(  # noqa: PLR0913 - what a run takes, each named where it is pas
     pace: Pace = STANDARD_PACE,
     confine: Callable[[], None] | None = None,
 ) -> ProgramAnswer:
-    """Run a program, whose file is `argv[0]`, in `folder`; it may read `question` from its stdin, or not. `confine` puts it
-    behind walls (Launch.confine), None: without any.
+    """Run the program `argv[0]` in `folder`, with `question` on its stdin.
 
-    Whatever it starts is ended with it. Of its output `most_bytes` are kept. Raises as `run_group` does.
+    `confine` puts it behind walls (Launch.confine); `None` means without. All its processes end with it. The first
+    `most_bytes` of its output are kept. Raises the errors of `run_group`.
     """
     bash = find_bash(environment.get("PATH", os.defpath).split(":"))
     if not bash:

@@ -1,7 +1,7 @@
-"""What a command prints: `Capture` keeps it in bounded memory while it comes, and makes it readable afterwards.
+"""Output of a command: `Capture` keeps it in bounded memory as it arrives, and makes it readable afterwards.
 
-The whole of a long output goes into a file of an `OutputFolder`, within bounds for a call and for a session; a disk that is
-full harms no command.
+The whole of a long output goes into a file of an `OutputFolder`, within bounds for a call and for a session. A full
+disk does not harm the command.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from harness.text.visible import visible
 from harness.tool_kinds import READ_FILE
 
 HEAD_SHARE = 0.4
-"""Of what is shown of a long output: the beginning says what was done, the end how it came out."""
+"""Share of a shortened output that shows its beginning; the rest shows its end."""
 RESERVED_CHARACTERS = 300
 """Left free of a result's limit for the line that marks the cut and for the lines about how the command ended."""
 SPILL_CHARACTERS = 100
-"""Left free besides, and besides its path, for what is said of the file that holds the full output."""
+"""Number of characters reserved for the note about the file with the full output, besides its path."""
 _PROBE_BYTES = 8192
-"""Of an output, that say whether it is binary."""
+"""Number of bytes at the beginning that decide whether an output is binary."""
 COUNTED_BYTES = 8 << 20
-"""Of an output, whose lines are counted one by one."""
+"""Number of bytes whose lines are counted one by one."""
 SAMPLED_BLOCKS = 8
-"""Of the blocks after those, one in so many is counted."""
+"""After those, one block in so many is counted."""
 
 CALL_BYTES, SESSION_BYTES = 64 << 20, 512 << 20
-"""Of the files that hold full outputs."""
+"""Maximum sizes of the files with full outputs, for a call and for a session."""
 _MIB = 1 << 20
 
 # Bytes kept per character that may be shown: escape sequences are dropped, and a character takes up to four bytes.
@@ -48,7 +48,7 @@ _ESCAPE_SEQUENCE = regex(
 
 
 def result_characters(limits: Limits) -> int:
-    """Return how many characters a tool's result may hold under `limits`, the standard ones filled in."""
+    """Return the maximum number of characters of a tool's result under `limits`, with the default filled in."""
     characters = limits.filled().result_characters
     if characters is None:
         raise ValueError("the standard limits leave a result without a bound")
@@ -63,7 +63,7 @@ class ReadableOutput(Record):
 
 
 class _Lines:
-    """How many lines a stream has: counted while it is short; guessed from an eighth of what comes later.
+    """Number of lines in a stream: counted at first, then estimated from an eighth of the rest.
 
     Counting all takes longer than reading it from the pipe.
     """
@@ -94,13 +94,13 @@ class _Lines:
 
 
 class Capture:
-    """The head and the tail of a stream of bytes; its memory is bounded whatever comes.
+    """Head and tail of a stream of bytes, in bounded memory.
 
-    All of it goes to a file, if there is one to go to, as soon as it is clear that something will be left out.
+    All of it goes to a file, if one is given, as soon as a part must be left out.
     """
 
     def __init__(self, characters: int, spill: Spill | None = None) -> None:
-        """Take how many characters the result may hold, and the file for what does not fit."""
+        """`characters` is the maximum size of the result; `spill` gets the whole output if that is longer."""
         self.total = 0
         """Bytes that came."""
         self._spill = spill
@@ -133,7 +133,7 @@ class Capture:
             self._tail_size -= len(self._tail.popleft())
 
     def readable(self) -> ReadableOutput:
-        """Return what came as text: the middle left out if it is too long, empty if nothing came."""
+        """Return the output as text: without the middle if it is too long, empty if there was none."""
         head, tail = bytes(self._head), b"".join(self._tail)
         probe = head[:_PROBE_BYTES]
         if probe.count(0) * 10 > len(probe):
@@ -160,7 +160,7 @@ class Capture:
         )
 
     def _saved(self, where: str, failed: str) -> str:
-        """Return where all of it is, in the words given; save it now if it has not been."""
+        """Return the place of the full output, in the given words; save it now if that has not happened."""
         spill = self._spill
         if spill is None:
             return ""
@@ -178,9 +178,9 @@ class Capture:
 
 
 def readable(raw: bytes) -> str:
-    """Return bytes of a terminal's language as plain text: UTF-8, no escape sequences, lines as they stood at the end.
+    """Return terminal output as plain text: UTF-8, without escape sequences, lines in their last state.
 
-    Bytes that are no UTF-8 become U+FFFD; other control and hidden characters become visible escapes.
+    Invalid UTF-8 becomes U+FFFD; other control and hidden characters become visible escapes.
     """
     text = raw.decode("utf-8", "replace")
     if "\x1b" in text:
@@ -191,7 +191,7 @@ def readable(raw: bytes) -> str:
 
 
 def _last_state(line: str) -> str:
-    """Return what a line that was written over again (a progress bar) showed last; the returns at its end show nothing."""
+    """Return the last state of a line that was overwritten (a progress bar). Returns at its end have no effect."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 
@@ -211,14 +211,14 @@ def _end(text: str, most: int) -> str:
 
 
 KEPT_BYTES = 16_384
-"""Of what came since the last event; of more, the oldest is dropped and counted."""
+"""Number of bytes kept since the last event; older ones are dropped and counted."""
 
 
 class Live:
     """Tells an observer the readable text that came since it was last told."""
 
     def __init__(self, observer: Callable[[str], None]) -> None:
-        """Take who is told; what it raises is dropped."""
+        """`observer` gets the text; its exceptions are dropped."""
         self._observer = observer
         self._lock = allocate_lock()
         self._kept = b""
@@ -232,7 +232,7 @@ class Live:
             self._kept = kept[-KEPT_BYTES:]
 
     def deliver(self, *, last: bool) -> None:
-        """Tell what came: whole lines, as far as there are any, unless it is the `last` time."""
+        """Pass on the new text: whole lines if there are any, everything if it is the `last` time."""
         with self._lock:
             end = len(self._kept) if last else _whole(self._kept)
             raw, self._kept = self._kept[:end], self._kept[end:]
@@ -249,7 +249,7 @@ class Live:
 
 
 def _whole(raw: bytes) -> int:
-    """Return how much of `raw` can be shown: up to its last line's end; all of a line that is too long to wait for."""
+    """Return the number of bytes of `raw` to show: up to its last line end, or all of an overlong line."""
     end = max(raw.rfind(b"\n"), raw.rfind(b"\r", 0, -1)) + 1  # a CR at the very end may be half of a CR LF
     return end if end or len(raw) < KEPT_BYTES // 4 else len(raw)
 
@@ -297,7 +297,7 @@ class Spill:
         self.size = 0
         """Bytes that the file holds."""
         self.failure = ""
-        """Why there is no file, or no whole one; empty: none of that."""
+        """Reason why the file is missing or incomplete. Empty if it is whole."""
         self._outputs = outputs
         self._room = outputs.call_bytes
         self._file = -1

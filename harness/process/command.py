@@ -31,15 +31,17 @@ if TYPE_CHECKING:
 
 STEP_SECONDS = 0.01
 REAP_SECONDS = 0.5
-"""How often what ended is reaped while the program runs: init would do it at once, and numbers of processes are scarce."""
+"""Seconds between collecting ended processes while the program runs. Process numbers are scarce; init does it at
+once.
+"""
 LOOK_UP_SECONDS = 0.1
-"""How often the waiting thread looks up: a signal that comes just before it waits does not wake it."""
+"""Seconds between checks of the waiting thread. A signal right before it waits does not wake it."""
 BLOCK_BYTES = 1 << 18
-"""What the pipe holds, and one reading takes: twice as fast as the standard 64 KiB, and small enough for the cache."""
+"""Size of the pipe and of one read, in bytes: twice as fast as the usual 64 KiB, and small enough for the cache."""
 
 
 class CommandEnding(Enum):
-    """How a program ended."""
+    """The way a program ended."""
 
     EXITED = "exited"
     SIGNALLED = "signalled"
@@ -50,7 +52,7 @@ class CommandEnding(Enum):
 
 
 class Ended(Record):
-    """What a run came to."""
+    """The end of a run."""
 
     ending: CommandEnding
     status: int | None
@@ -71,18 +73,18 @@ class TakesOutput(Protocol):
 
 
 class Pace(Record):
-    """How long each step of a command's end may take."""
+    """Time limits for the steps of a command's end."""
 
     grace_seconds: float = 2.0
     """Between SIGTERM and SIGKILL."""
     gone_seconds: float = 1.0
-    """How long the end of the program itself is waited for after SIGKILL."""
+    """Seconds to wait for the program itself after SIGKILL."""
     settle_seconds: float = 0.15
-    """How long what the program left has to end, and to print its last, of its own accord."""
+    """Seconds for its remaining processes to end, and to print their last, by themselves."""
     term_seconds: float = 0.25
-    """How long it has after SIGTERM: git removes its lock files then."""
+    """Seconds for them after SIGTERM: git removes its lock files then."""
     kill_seconds: float = 2.0
-    """How long it is killed for; a process inside a system call that cannot be interrupted takes longer."""
+    """Seconds of repeated SIGKILL. A process inside an uninterruptible system call takes longer."""
 
 
 STANDARD_PACE = Pace()
@@ -104,16 +106,17 @@ def run_group(
     stops: Callable[[], int] | None = None,
     pace: Pace = STANDARD_PACE,
 ) -> Ended:
-    """Run a bash in a session of its own, stdout into `output`, stderr into `errors` (None: merged); return its end.
+    """Run a bash in a session of its own, stdout into `output`, stderr into `errors` (`None`: merged); return its
+    end.
 
-    Its command begins when it is bound and marked, for which bash itself waits (Latch); another program would not.
-    After `seconds` the group gets SIGTERM, and SIGKILL when its grace is over. KeyboardInterrupt does the same (twice: at
-    once) and is not raised but told by the ending. `stops` says how often a person asked to stop since this was wanted, for
-    a program that raises only the first time, or on another thread. `live` is told on this thread what is printed, ten
-    times a second; where the person's terminal was lent to the program, it is that.
+    Its command begins once it is bound and marked; bash itself waits for that (Latch), other programs would not.
+    After `seconds` the group gets SIGTERM, and SIGKILL after a grace period. KeyboardInterrupt does the same (a
+    second one at once); it is not raised but reported in the ending. `stops` returns how often a person asked to
+    stop, for a program that raises only the first time, or on another thread. `live` receives the output on this
+    thread, ten times a second. If the person's terminal was lent to the program, `live` is that.
 
-    Raises NotConfinedError where it could not be confined, OSError or ValueError if it cannot be started,
-    ChildProcessError where SIGCHLD is ignored: the kernel would give the number of the program away as soon as it ends.
+    Raises NotConfinedError if it could not be confined, OSError or ValueError if it cannot be started,
+    ChildProcessError if SIGCHLD is ignored: the kernel would reuse the program's number as soon as it ends.
     """
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         raise ChildProcessError(errno.ECHILD, "SIGCHLD is ignored in this process, so no command's end can be learned")

@@ -1,4 +1,4 @@
-"""The environment of a command: a short list of names, so that no key is handed on because somebody forgot it."""
+"""The environment of a command: a short list of allowed names, so that no key is passed on by oversight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNASKED = (
     ("core.pager", "cat"),
     ("core.attributesFile", "/dev/null"),
 )
-"""For a git that nobody was asked about: no hook, no pager, no driver of a file's kind from outside the repository."""
+"""Settings of a git command that ran without a question: no hook, pager, or driver of a file type from outside."""
 OFFLINE = ("protocol.allow", "never")
 """No transport, so that nothing is fetched to answer a question."""
 OFFLINE_VARIABLES = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
@@ -77,8 +77,10 @@ def read_as_judged(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def program_outside(root: str, name: str, given: Mapping[str, str]) -> str | None:
-    """Return where a program lies by the PATH of what `child_environment` gave, and not in the folder `root`: what commands
-    can write there is no program of the person's."""
+    """Return the path of a program, found by PATH in the output of `child_environment` and outside the folder `root`.
+
+    A program in a folder that commands can write is not the person's.
+    """
     for folder in given["PATH"].split(":"):
         found = os.path.join(folder, name)
         if os.path.isfile(found) and os.access(found, os.X_OK) and not leads_through(found, root):
@@ -87,14 +89,14 @@ def program_outside(root: str, name: str, given: Mapping[str, str]) -> str | Non
 
 
 def leads_through(path: str, root: str) -> bool:
-    """Return whether a path is in the folder `root`, ends there when links are followed, or is a link that lies there."""
+    """Return whether a path is in the folder `root`, ends there when links are followed, or is a link in it."""
     real = os.path.realpath(root)
     link = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     return any(is_within(place, real) for place in (os.path.abspath(path), link, os.path.realpath(path)))
 
 
 _SCREEN = ("TERM", "NO_COLOR", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "GIT_EDITOR", "EDITOR", "DEBIAN_FRONTEND")
-"""What is not set for a command that has a terminal: it may ask, page and colour there."""
+"""Variables that are left out for a command with a terminal: it may ask, page and colour there."""
 _OF_THE_PERSON = ("TERM", "COLORTERM", "NO_COLOR", "PAGER", "GIT_PAGER", "LESS", "EDITOR", "VISUAL", "GIT_EDITOR")
 
 
@@ -128,15 +130,16 @@ _WITHOUT_NETWORK = {
     "GOTOOLCHAIN": "local",
     "npm_config_update_notifier": "false",
 }
-"""What keeps programs that only look from asking a server for updates and toolchains."""
+"""Settings that keep reading programs from asking a server for updates and toolchains."""
 
 
 def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
-    """Return what a command gets besides, when nobody was asked about it: no hooks, no pager, no signatures, no fsmonitor.
+    """Return additional variables for a command that ran without a question: no hooks, pager, signatures or
+    fsmonitor.
 
-    A granted program without the network has its hooks: walls hold them. A command that is not to reach the network gets a
-    git without transports, too. One that only reads gets a git without git-lfs, and the folders of PATH that lie in the
-    workspace `root` come last: no `ls` of the workspace is taken for the system's.
+    A granted program without the network keeps its hooks: walls confine them. A command without the network also gets
+    a git without transports. A reader gets a git without git-lfs, and the PATH folders in the workspace `root` come
+    last, so that an `ls` of the workspace is not taken for the system's.
     """
     reads = effects.write == ()
     held = (
@@ -166,7 +169,7 @@ def cache_variables(effects: Effects, temporary: str) -> dict[str, str]:
 
 
 def walled_variables() -> dict[str, str]:
-    """Return what a granted program gets besides, which has no network: nothing waits for it."""
+    """Return additional variables for a granted program, which has no network: nothing waits for one."""
     return {
         "UV_OFFLINE": "1",
         "GOPROXY": "off",

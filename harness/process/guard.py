@@ -19,18 +19,18 @@ from harness.process.procfs import Process
 MARK_VARIABLE = "HARNESS_CALL"
 """The variable by which a process is known as one of a command's, as long as it keeps its environment."""
 TERM_SECONDS = 0.25
-"""How long the left ones have to put their files in order, between SIGTERM and SIGKILL."""
+"""Seconds for the remaining processes to tidy their files, between SIGTERM and SIGKILL."""
 SPAWN_SECONDS = 1.0
-"""How long a command waits for the guard to be started, which takes a millisecond or two."""
+"""Seconds that a command waits for the start of the guard, which takes a millisecond or two."""
 KILL_SECONDS = 5.0
-"""How long they are killed for, however many come after them."""
+"""Seconds of repeated SIGKILL, whatever new processes appear."""
 STEP_SECONDS = 0.02
 QUIET_LOOKS = 2
-"""How often in a row nothing new must be found: one that has ended may just have started another."""
+"""Number of consecutive looks without a new process: one that has ended may just have started another."""
 _POLITE = (signal.SIGTERM, signal.SIGCONT)
 
 READY_SECONDS = 30.0
-"""How long a command that may change our code waits until the guard has loaded its own."""
+"""Seconds that a command which may change our code waits until the guard has loaded its own."""
 _LOADED_NAME = "harness-guard"
 """The name that the process takes once it has loaded what it needs."""
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.process.guard import watch; watch()"
@@ -105,7 +105,7 @@ class Guard:
             self._tell()
 
     def wait_until_loaded(self) -> None:
-        """Return when the process has loaded all of its code, or cannot any more."""
+        """Wait until the process has loaded all of its code, or never will."""
         self.keep()
         deadline = time.monotonic() + READY_SECONDS
         while self._pid >= 0 and self._alive() and not (self._pid and _name_of(self._pid) == _LOADED_NAME):
@@ -115,7 +115,7 @@ class Guard:
             time.sleep(STEP_SECONDS / 10)
 
     def ended(self, mark: int) -> None:
-        """Tell that nothing of it is left."""
+        """Report that none of its processes is left."""
         with self._lock:
             self._running.pop(mark, None)
             self._tell()
@@ -192,7 +192,7 @@ def watch() -> None:
 
 
 def told(table: bytes) -> dict[int, int]:
-    """Return what a table says runs: marks and first processes. It ends with an empty line, what follows is older."""
+    """Parse a table of running commands: marks and first processes. It ends with an empty line; older data follows."""
     lines = table.partition(b"\n\n")[0].splitlines() if not table.startswith(b"\n") else []
     return {int(mark): int(leader) for mark, leader in (line.split() for line in lines)}
 
@@ -232,9 +232,9 @@ def _end(running: dict[int, int]) -> None:
 def _seen(
     running: dict[int, int], leaders: Collection[int], known: Collection[tuple[int, int]], others: set[int]
 ) -> Iterator[Process]:
-    """Yield every process that is known, marked, or of a leader's session, and after it what descends from it.
+    """Yield every process that is known, marked, or of a leader's session, and then its descendants.
 
-    In `others` it keeps the numbers of the rest, so that the next look is a quick one: no process gets a mark later.
+    `others` keeps the numbers of the rest to speed up the next look, since no process gets a mark later.
     """
     numbers = set(procfs.numbers()) - {os.getpid()}
     others &= numbers

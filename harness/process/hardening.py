@@ -1,4 +1,4 @@
-"""What the harness asks of the kernel, for itself and for a command that was just started: prctl(2) and limits."""
+"""Kernel settings for the harness itself and for a command that was just started: prctl(2) and limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_FILE_BYTES = 2 << 30
 MAX_OPEN_FILES = 4096
 MAX_DATA_BYTES = 4 << 30
 OOM_SCORE = 500
-"""Of a thousand (proc(5), oom_score_adj): where memory runs out, the command goes before the harness."""
+"""Out-of-memory score, of a thousand (proc(5), oom_score_adj): the command is killed before the harness."""
 
 _set_for: list[int] = []
 

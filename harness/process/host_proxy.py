@@ -18,20 +18,20 @@ from harness.record import Record, replace
 
 MOST_CONNECTIONS = 256
 MOST_KEPT = 50
-"""Different ends of connections that are told one by one."""
+"""Maximum number of different ends of connections that are listed."""
 BLOCK_BYTES = 1 << 16
 HEAD_SECONDS = 30.0
-"""How long a program may take to say where it wants to go."""
+"""Seconds for a program to send its request."""
 CONNECT_SECONDS = 20.0
-"""How long one address may take to answer."""
+"""Seconds for one address to answer."""
 CLOSE_SECONDS = 2.0
-"""How long the connections of a command that is over are waited for."""
+"""Seconds to wait for the connections of a command that has ended."""
 MAX_SHOWN = 255
-"""Characters of a host that nobody could read as one."""
+"""Maximum number of characters shown of an unreadable host."""
 
 
 class Route(Record):
-    """Where a connection may go."""
+    """The target of a connection."""
 
     host: str
     port: int
@@ -89,12 +89,12 @@ class HostProxy:
         self._door.setblocking(False)  # who waits at it may go away again
         self._wake, self._woken = socket.socketpair()
         self.total = 0
-        """How many connections were asked for."""
+        """Number of requested connections."""
         start_new_thread(self._answer, ())
 
     @property
     def connections(self) -> tuple[HostConnection, ...]:
-        """What came of them, at most MOST_KEPT ends."""
+        """Results of the connections, at most MOST_KEPT ends."""
         with self._lock:
             return tuple(self._found.values())
 
@@ -167,7 +167,7 @@ class HostProxy:
         end.close()
 
     def _note(self, route: Route, *, address: str = "", why_not: str = "", sent: int = 0, received: int = 0) -> None:
-        """Count what came of a connection, with others to the same end."""
+        """Count the result of a connection, together with others to the same end."""
         host = route.host[:MAX_SHOWN]
         key = (host, route.port, address, why_not)
         with self._lock:
@@ -241,7 +241,7 @@ class HostProxy:
 
 
 def _head(client: socket.socket) -> tuple[bytes, bytes]:
-    """Return what was said up to the empty line, and what came behind it. Raises ValueError, OSError."""
+    """Return the bytes up to the empty line, and those after it. Raises ValueError, OSError."""
     deadline = time.monotonic() + HEAD_SECONDS
     data = b""
     while END not in data:

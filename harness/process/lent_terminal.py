@@ -1,10 +1,10 @@
-"""A person's terminal, lent to one command: an editor, a pager, whatever asks for keys.
+"""A person's terminal, lent to one command that reads keys: an editor, a pager.
 
-The command has a pseudo-terminal of its own (pty(7)), which is the controlling one of its session, and what is typed and
-what it shows is passed on between the two.
+The command has a pseudo-terminal of its own (pty(7)), which is the controlling one of its session. Keys and output
+are passed on between the two.
 
-INVARIANT: no command holds a descriptor of the person's terminal, so that its modes are put back however the command ends,
-and nothing that a command leaves behind can read or write there.
+INVARIANT: no command holds a descriptor of the person's terminal. So its modes are restored however the command ends,
+and no remaining process can read or write there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Self
 from harness.regex import regex
 
 BLOCK_BYTES = 4_096
-"""What is typed is read in pieces of this size: a pseudo-terminal takes no more at once."""
+"""Size of a read from the keyboard, in bytes: a pseudo-terminal takes no more at once."""
 _SWITCH = regex(
     rb"\x1b\[(?:\?(?P<modes>[0-9;]{1,60})(?P<to>[hl])"
     rb"|(?P<stack>[<>])(?P<count>[0-9]{0,3})u|>4(?:;(?P<keys>[0-9]))?m|(?P<shape>[0-9]{0,2}) q)"
@@ -30,7 +30,7 @@ _SWITCH = regex(
 """DECSET and DECRST, modifyOtherKeys and DECSCUSR (xterm, "Control Sequences"); the stack of kitty's keyboard protocol."""
 _LEFT_OWN_SCREEN = b"\x1b[?1049l"
 _UNSEEN = regex(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78])|\r")
-"""Sequences and the return: nothing of them is seen in the line."""
+"""Sequences and returns that are invisible in the line."""
 _LONGEST = 70
 _MOST_PUSHED = 99
 _ON_AT_FIRST = frozenset((b"7", b"25"))
@@ -59,7 +59,7 @@ class LentTerminal:
         self._thread = threading.Thread(target=self._type, name="lent-terminal", daemon=True)
         self._tail = b""
         self._undoing: dict[bytes, int] = {}
-        """What undoes that which is not as it was at first, in the order in which it was changed, and how often."""
+        """Sequences that undo changed modes, in the order of the changes, with counts."""
         self._is_at_line_start = True
 
     def __enter__(self) -> Self:
@@ -98,7 +98,7 @@ class LentTerminal:
             self.far = -1
 
     def add(self, block: bytes) -> None:
-        """Show what the command wrote."""
+        """Show output of the command."""
         seen = self._tail + block
         for found in _SWITCH.finditer(seen):
             if found.end() > len(self._tail):
@@ -134,7 +134,7 @@ class LentTerminal:
         self._fit()
 
     def _put_back(self) -> bytes:
-        """Return what undoes what the command left: modes, its own screen, colours."""
+        """Return the sequences that undo the command's changes: modes, its own screen, colours."""
         text = b""
         if self._escapes:
             text = b"".join(undoing * self._undoing[undoing] for undoing in reversed(self._undoing)) + b"\x1b7" + _PLAIN
@@ -150,7 +150,7 @@ class LentTerminal:
             pass  # it is gone
 
     def _type(self) -> None:
-        """Pass on what is typed, until there is no more or the terminal is given back."""
+        """Pass on keys until their end, or until the terminal is given back."""
         pending = b""
         while True:
             ready, room, _ = select.select(

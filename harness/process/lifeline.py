@@ -1,4 +1,4 @@
-"""A pipe from whoever starts the processes of tasks to these: they see its end, and end too."""
+"""Lifeline: a pipe that makes task processes exit when the batch that started them exits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_of_a_batch(environment: Mapping[str, str]) -> bool:
 
 
 def watch_lifeline(environment: Mapping[str, str]) -> None:
-    """Send this process SIGTERM once the batch that started it has ended. Do nothing where no batch started it."""
+    """Send this process SIGTERM once the batch that started it has ended. Does nothing in other processes."""
     told = environment.get(VARIABLE, "")
     if not told.isascii() or not told.isdigit() or len(told) > 6:
         return

@@ -26,7 +26,7 @@ from harness.safe_files import read_regular
 NOTED = (".py", ".so", ".pth", ".toml", ".pem")
 """Endings of the files that are noted: code, what Python obeys as it starts, and data that decides."""
 PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
-"""Of <sys/mman.h>."""
+"""Protection flags of <sys/mman.h>."""
 
 
 @cache
@@ -72,10 +72,10 @@ class OwnCode:
         return os.path.islink(__file__) or status.st_nlink > 1
 
     def note_before(self, write: Sequence[str] | None, kept: str = "") -> None:
-        """Note the code of places that a call is about to be able to write.
+        """Note the code in places that a call is about to be able to write.
 
-        `write` are absolute paths, links followed, each with all below it but `kept`, unless one is in there itself. None
-        stands for the whole disk. Does nothing in a process that is not the `harness` command.
+        `write` holds absolute paths, links followed, each with everything below it except `kept`, unless one is in
+        there itself. `None` is the whole disk. Does nothing in a process that is not the `harness` command.
         """
         if not harness.is_program:
             return
@@ -105,9 +105,9 @@ class OwnCode:
                 self.check(path)
 
     def python_options(self) -> tuple[str, ...]:
-        """Return the options for a Python that is started now, and loads the same code. It obeys no variable.
+        """Return the options for a Python that starts now and loads the same code. It ignores all variables.
 
-        Raises ChangedCodeError if any of the code changed: that Python knows nothing of what was noted.
+        Raises ChangedCodeError if any of the code changed, since that Python does not know the notes.
         """
         if not self._noted:
             return ("-I",)
@@ -196,7 +196,7 @@ class _Finder:
         return own_code().find(self._folder, fullname)
 
     def invalidate_caches(self) -> None:
-        """Keep what was noted."""
+        """Keep the notes."""
 
 
 class _Source(SourceFileLoader):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 2.0
 """Between the end of its input and SIGTERM, and between that and SIGKILL (MCP, lifecycle: shutdown)."""
 SETTLE_SECONDS = 0.2
-"""How long what it started has to end by itself when it has ended."""
+"""Seconds for its own processes to end by themselves after its end."""
 STDERR = 2
 """That of this process."""
 _STEP_SECONDS = 0.01
@@ -32,9 +32,9 @@ class PipedProcess:
     """One program, with a pipe to it and one from it. To be ended by `end`."""
 
     def __init__(self, launch: Launch, noun: str, *, held: bool = False, errors: int = STDERR) -> None:
-        """Start it; its stderr is `errors`. Raises UsageError, about `noun`, where that is not possible.
+        """Start it; its stderr is `errors`. Raises UsageError, about `noun`, if that is not possible.
 
-        `held`: it begins when it is bound and marked as commands are, so that nothing of it can be lost sight of.
+        With `held` it begins once it is bound and marked as commands are, so that none of its processes can be lost.
         """
         adopt_orphans()
         self._survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
@@ -102,10 +102,10 @@ class PipedProcess:
         return self.exit in {descriptor for descriptor, _ in waiting.poll(int(seconds * 1000))}
 
     def end(self, *, at_once: bool, hurry: int | None = None, grace: float = GRACE_SECONDS) -> int | None:
-        """Wait for its end, and bring it about: by SIGTERM after `grace` seconds, or `at_once`, and then by SIGKILL.
+        """Wait for its end, and cause it: by SIGTERM after `grace` seconds, or `at_once`, and then by SIGKILL.
 
-        There is no grace any more when the descriptor `hurry` can be read from. Leaves nothing behind of what it started.
-        Returns its exit code, 128 and the signal's number where it was a signal; None where it was ended from here.
+        The grace ends as soon as the descriptor `hurry` is readable. All its processes end. Returns its exit code, or
+        128 and the signal's number; `None` if it was ended from here.
         """
         ended_itself = self.has_ended(0 if at_once else grace, hurry)
         for number in () if ended_itself else (signal.SIGTERM, signal.SIGKILL):

@@ -1,4 +1,4 @@
-"""What the kernel tells of processes, mostly below /proc (proc(5)). Everything here only reads."""
+"""The kernel's facts about processes, mostly below /proc (proc(5)). Everything here only reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from harness.record import Record
 
 RLIMIT_LOCKS = 10
-"""asm-generic/resource.h; nothing has obeyed it since Linux 2.4.25 (getrlimit(2)), every child inherits it."""
+"""Number of the limit in asm-generic/resource.h. Ignored since Linux 2.4.25 (getrlimit(2)), inherited by every child.
+"""
 _LOCKS = b"\nMax file locks"
 _cache: list[bool] = []
 
@@ -18,9 +19,9 @@ class Process(Record):
 
     pid: int
     name: str
-    """At most 15 bytes; any process may change its own."""
+    """Name of at most 15 bytes. A process may change its own."""
     state: str
-    """One letter, of its first thread: `Z` where that has ended, whatever the others do."""
+    """State of its first thread, one letter. `Z` if that has ended, even if others run."""
     parent: int
     group: int
     session: int
@@ -30,12 +31,12 @@ class Process(Record):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it runs any more, and it only waits for its parent to take notice."""
+        """Whether it has ended entirely and only waits for its parent to collect it."""
         return self.state in "ZX" and self.threads <= 1
 
 
 def process(pid: int) -> Process | None:
-    """Return what is known of a process; None where there is none of that number."""
+    """Return the facts about a process; `None` if it does not exist."""
     stat = _read(f"/proc/{pid}/stat")
     name, mark, rest = stat.partition(b" (")[2].rpartition(b") ")  # the name itself may hold blanks and brackets
     if not mark:
@@ -70,10 +71,10 @@ def first_children(pid: int) -> set[int]:
 
 
 def children(pid: int) -> set[int]:
-    """Return the numbers of a process's children, ended ones included.
+    """Return the numbers of a process's children, including ended ones.
 
-    From the `children` files of its threads where the kernel has them (CONFIG_PROC_CHILDREN), else from the `stat` of
-    every process there is. What comes or goes meanwhile may be missing: who must know asks again.
+    They come from the `children` files of its threads if the kernel has them (CONFIG_PROC_CHILDREN), else from the
+    `stat` of every process. A child that starts or ends at that moment may be missing: ask again if it matters.
     """
     if not _has_children_files():
         return {number for number in numbers() if (other := process(number)) is not None and other.parent == pid}
@@ -132,13 +133,13 @@ def walls(pid: int) -> tuple[int, int]:
 
 
 def _number(status: bytes, name: bytes) -> int:
-    """Return what stands behind a name in a `status` file; 0 where the kernel does not say it."""
+    """Return the number after a name in a `status` file; 0 if it is missing."""
     words = status.partition(b"\n%b:" % name)[2].split(None, 1)
     return int(words[0]) if words else 0
 
 
 def _read(path: str) -> bytes:
-    """Return a file's content; nothing for a process that is gone, or that is not ours to look into."""
+    """Return a file's content. Empty for a process that is gone, or that we may not inspect."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,6 +1,7 @@
-"""What a program asks of a proxy (RFC 9110, 9112): `CONNECT host:port`, or a plain request with the whole address in it.
+"""The request of a program to a proxy (RFC 9110, 9112): `CONNECT host:port`, or a plain request with the whole
+address.
 
-Read strictly: what is not plain is refused, since a server could read it in another way. Pure.
+Parsing is strict: an ambiguous request is refused, since a server could read it in another way. Pure.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from harness.record import Record
 from harness.regex import regex
 
 MAX_HEAD_BYTES = 32_768
-"""Of the lines before the body."""
+"""Maximum size of the lines before the body."""
 END = b"\r\n\r\n"
 _METHOD = regex(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}\Z")
 _FIELD = regex(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
@@ -29,11 +30,11 @@ class ProxyRequest(Record):
     is_tunnel: bool
     """Whether bytes are to be passed as they are; else `head` goes first."""
     head: bytes = b""
-    """What is sent to the server in place of what the program sent: a request for the path alone."""
+    """The head for the server, which replaces the program's: a request for the path alone."""
 
 
 def read_request(head: bytes) -> ProxyRequest:
-    """Return what is asked with `head`, all up to the empty line. Raises ValueError, whose text says what is wrong."""
+    """Parse `head`, everything up to the empty line. Raises ValueError with the problem as its text."""
     text = head.removesuffix(END).decode("latin-1")
     lines = text.split("\r\n")
     if any(not 32 <= ord(char) != 127 and char != "\t" for line in lines for char in line):

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 END_SECONDS = 1.0
-"""How long the end of a thread that has nothing left to do is waited for; it takes a few hundredths of a millisecond."""
+"""Seconds to wait for the end of an idle thread; it takes a few hundredths of a millisecond."""
 STEP_SECONDS = 0.00005
 
 
 class NotConfinedError(OSError):
-    """The walls could not be put up; nothing was started."""
+    """Raised if the walls could not be built; nothing was started."""
 
 
 class NetworkOfItsOwn(Protocol):
@@ -60,7 +60,7 @@ class Launch(Record):
     prefix: Sequence[str] = ()
     """Put in front of the command line: a program that confines, and starts `executable` in its turn."""
     descriptors: Sequence[int] = ()
-    """What the program inherits besides its standard streams."""
+    """Descriptors that the program inherits besides its standard streams."""
     input: int | None = None
     """A descriptor that it reads its input from; None: it has none."""
     terminal: LentTerminal | None = None
@@ -68,7 +68,7 @@ class Launch(Record):
 
 
 def find_bash(folders: Iterable[str]) -> str:
-    """Return where commands find bash, the system's before those of PATH, or the empty text."""
+    """Return the path of bash for commands, the system's before those of PATH; empty if there is none."""
     for folder in ("/bin", "/usr/bin", *folders):
         if folder.startswith("/") and os.access(f"{folder}/bash", os.X_OK):
             return f"{folder}/bash"
@@ -84,15 +84,15 @@ def becoming(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def start(launch: Launch, stdin: int, output: int, errors: int | None = None) -> Popen[bytes]:
-    """Start a program with `output` as its stdout, and `errors` (None: that too) as its stderr.
+    """Start a program with `output` as its stdout, and `errors` (`None`: that too) as its stderr.
 
-    INVARIANT: the thread that starts the program has ended when this returns. Walls are put up on it: a Landlock domain and
-    a seccomp filter bind a thread for ever and pass to what it starts; no other thread of the harness ever gets them. (A
-    function between fork and exec would cost a fork of the whole harness instead of a vfork.) And its children become
-    those of the main thread, where they are looked for (procfs.first_children): with CLONE_PARENT (clone(2)), what the
-    program starts is a child of the thread that started the program.
+    INVARIANT: the thread that starts the program has ended when this returns. The thread enters the walls: a Landlock
+    domain and a seccomp filter bind a thread for ever and pass to its children; no other thread of the harness ever
+    gets them. (A function between fork and exec would cost a fork of the whole harness instead of a vfork.) Its
+    children become those of the main thread, which is where they are searched for (procfs.first_children): with
+    CLONE_PARENT (clone(2)), a child of the program is a child of the thread that started the program.
 
-    Raises NotConfinedError if there are no walls, OSError or ValueError if the program cannot be started.
+    Raises NotConfinedError without walls, OSError or ValueError if the program cannot be started.
     """
     import subprocess
 
@@ -137,7 +137,7 @@ def _with_network(network: NetworkOfItsOwn, popen: Callable[[], Popen[bytes]]) -
 
 
 def _in_child(launch: Launch) -> Callable[[], None] | None:
-    """Return what the child does before it becomes the program; None: nothing, so that no copy of the harness is made."""
+    """Return the function that the child runs before it becomes the program. `None` avoids a copy of the harness."""
     if launch.network is None:
         return None if launch.terminal is None else _take_terminal
     network, terminal = launch.network, launch.terminal
@@ -204,7 +204,7 @@ _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_
 
 
 class Latch:
-    """Holds one bash. Close it once it is lifted, or nothing was started."""
+    """Holds one bash before its command. Close it once it is lifted, or if nothing was started."""
 
     def __init__(self) -> None:
         """Make it, closed. Raises OSError."""
@@ -222,12 +222,12 @@ class Latch:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What has to stand in the environment of bash."""
+        """Variables for the environment of bash."""
         return {"BASH_ENV": f"/proc/self/fd/{self._text}"}
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What bash has to inherit."""
+        """Descriptors that bash must inherit."""
         return (self._waiting, self._text)
 
     def lift(self) -> None:
@@ -253,7 +253,7 @@ class Latch:
 
 
 def _above_streams(descriptor: int) -> int:
-    """Return the descriptor, or in its place one above 2: those below are the command's streams. Raises OSError."""
+    """Return the descriptor, or a copy above 2: lower ones are the command's streams. Raises OSError."""
     if descriptor > 2:
         return descriptor
     try:

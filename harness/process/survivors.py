@@ -1,17 +1,19 @@
-"""What a command leaves running: found among the children of this process, named, and signalled.
+"""Remaining processes of a command: found among the children of this process, named, and signalled.
 
-INVARIANT: whose a process is. When a command's first process has ended, all that it left descends from children of the
-harness (hardening.adopt_orphans). Such a child is the command's
-  - if it is of the session or the group of the command's first process, which is not reaped before all this is over;
-  - or if it carries the command's mark, in its environment or as its limit of file locks;
-  - or if no other command runs in this process, and it is bound as none but a command's processes are: by a limit of file
-    locks that this process has not, or by the very walls of the command, if that is confined and this process is not;
-    or if it hides, so that this cannot be asked.
-A child that was there before the command never is, nor one that none of this holds for: what a library's user started,
-or the guard. Only what is the command's is signalled, and reaped.
+INVARIANT: a process belongs to one command. After the end of a command's first process, all its other processes
+descend from children of the harness (hardening.adopt_orphans). Such a child is the command's
 
-Nothing below /proc tells of a process that keeps others out of it (PR_SET_DUMPABLE(2const), a set-user-ID program) where
-/proc is mounted with hidepid (proc(5)). It is a child all the same, and the system calls for children tell of it.
+- if it is of the session or the group of the command's first process, which is collected after all this;
+- or if it carries the command's mark, in its environment or as its limit of file locks;
+- or if no other command runs in this process, and it is bound as only a command's processes are: by a limit of file
+  locks that this process has not, or by the very walls of the command, if that is confined and this process is not;
+- or if it hides, so that this cannot be determined.
+
+A child from before the command never is, nor one without any of these signs: a process of a library's user, or the
+guard. Only processes of the command are signalled and collected.
+
+Nothing below /proc describes a process that keeps others out of it (PR_SET_DUMPABLE(2const), a set-user-ID program)
+if /proc is mounted with hidepid (proc(5)). It is a child all the same, and the system calls for children report it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from harness.process.hardening import bound, new_mark
 from harness.process.procfs import Process
 
 MAX_LOOKS = 100
-"""Where one process starts the next and ends, without end, this is where it is taken for one that still runs."""
+"""Maximum number of looks. A chain of processes that start the next and end counts as running after that."""
 QUIET_LOOKS = 2
 HIDDEN = "(a process that hides its name)"
 
@@ -36,7 +38,7 @@ _lock = allocate_lock()
 
 
 class Survivors:
-    """What one command has started, from before its start until nothing of it is left."""
+    """All processes of one command, from before its start until the last has ended."""
 
     def __init__(self, *, confined: bool) -> None:
         """Take note of the children that are there before it. `close` must be called."""
@@ -76,7 +78,9 @@ class Survivors:
         self._before.add(self._leader)
 
     def close(self) -> None:
-        """Forget the command: nothing of it is left. Called before its first process is reaped; may be called again."""
+        """Forget the command, whose processes have all ended. Called before its first process is collected; may be
+        called again.
+        """
         self._guard.ended(self.mark)
         with _lock:
             _running.discard(self.mark)
@@ -92,10 +96,10 @@ class Survivors:
         return [one for one in hidden if procfs.lock_limit(one.pid) is None and not self._owns(one)]
 
     def left(self) -> list[Process]:
-        """Return every process of the command that still runs; reap those that have ended, all but its first.
+        """Return every running process of the command; collect the ended ones, except its first.
 
-        INVARIANT: nothing is left only where two looks in a row found no child at all that is the command's. One that has
-        ended is no proof: what it started has become a child of the harness since the list of these was read.
+        INVARIANT: the list is empty only if two looks in a row found no child of the command. An ended child proves
+        nothing: its own child has become one of the harness since the list was read.
         """
         children: list[Process] = []
         quiet = 0
@@ -134,7 +138,9 @@ class Survivors:
             pass  # another part of this process waits for children that are not its own
 
     def _owns(self, child: Process) -> bool:
-        """Apply the rule that stands at the head of this module; what was the command's once is so when it has ended."""
+        """Return whether a child belongs to the command, by the rules at the top of this module. An ended child still
+        belongs.
+        """
         identity = (child.pid, child.started)
         if identity not in self._known and self._is_owned(child):
             self._known.add(identity)

@@ -20,7 +20,7 @@ class TemporaryFolder:
         self._lock = allocate_lock()
 
     def path(self) -> str:
-        """Return the folder, links followed; made anew where it is gone, or something else is in its place. Raises OSError."""
+        """Return the folder, links followed. It is created again if it is missing or was replaced. Raises OSError."""
         with self._lock:
             if not self._path or not _is_folder(self._path, self._owner):
                 self._make()
@@ -42,9 +42,10 @@ class TemporaryFolder:
 
 
 def _is_folder(path: str, owner: int) -> bool:
-    """Tell whether a folder of that user is there, and no link on the way: a command may have put one in its place.
+    """Return whether a folder of that user is there, with no link on the way: a command may have put one in its
+    place.
 
-    One that a command removed and made again is as good as the first, and goes as that does.
+    A folder that a command removed and created again is as good as the first, and is removed like it.
     """
     try:
         found = os.lstat(path)

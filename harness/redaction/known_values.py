@@ -114,9 +114,9 @@ def _quoted(plain: str) -> Iterator[str]:
 
 def _percent_encoded(data: bytes) -> Iterator[str]:
     for bare in _LEFT_BARE:
-        kept = _UNRESERVED + bare
+        unescaped = _UNRESERVED + bare
         for form in ("%{:02X}", "%{:02x}"):
-            encoded = "".join(chr(byte) if byte in kept else form.format(byte) for byte in data)
+            encoded = "".join(chr(byte) if byte in unescaped else form.format(byte) for byte in data)
             yield encoded
             yield encoded.replace("%20", "+")  # a form's blanks
 
@@ -141,11 +141,11 @@ def unwrapped(data: bytes) -> Iterator[tuple[str, bytes]]:
     lines = data.replace(b"\r\n", b"\n") if b"\r" in data else data
     if b"\\n" in lines:
         lines = lines.replace(b"\\r\\n", b"\n").replace(b"\\n", b"\n")
-    wrapped, listed, marked = LINE_ENDS
-    first, *others = lines.split(b"\n")
-    yield wrapped, b"".join([first, *(line.lstrip(b" \t") for line in others)])
+    wrapped, bulleted, marked = LINE_ENDS
+    first, *following = lines.split(b"\n")
+    yield wrapped, b"".join([first, *(line.lstrip(b" \t") for line in following)])
     if re.search(rf"\n{_NUMBER}".encode(), lines):
-        yield listed, re.sub(rf"\n{_LISTED}".encode(), b"", lines)
+        yield bulleted, re.sub(rf"\n{_LISTED}".encode(), b"", lines)
     if re.search(rf"\n(?:{_NUMBER})?[-+<>]".encode(), lines):
         yield marked, re.sub(rf"\n{_MARKED}".encode(), b"", lines)
 
@@ -156,9 +156,9 @@ def _wrapped_places(text: str, form: str, line_end: str) -> Iterator[tuple[int, 
     """
     removed = 0
     begins, shifts = [0], [0]
-    for found in re.finditer(line_end, text):
-        removed += found.end() - found.start()
-        begins.append(found.end() - removed)
+    for line_break in re.finditer(line_end, text):
+        removed += line_break.end() - line_break.start()
+        begins.append(line_break.end() - removed)
         shifts.append(removed)
     flat = re.sub(line_end, "", text)
     place = flat.find(form)
@@ -225,28 +225,28 @@ class KnownValues:
             Known(form=form, plain=plain, data=form.encode("utf-8", "surrogatepass")) for form, plain in longest_first
         )
         self._by_word: dict[int, list[int]] = {}
-        for index, known in enumerate(self._known):
-            for word in set(_words(known.data)):
+        for index, value in enumerate(self._known):
+            for word in set(_words(value.data)):
                 self._by_word.setdefault(word, []).append(index)
         self._words = frozenset(self._by_word)
 
     @property
     def forms(self) -> tuple[str, ...]:
         """Every spelling of every value, the longest first. They are secret."""
-        return tuple(known.form for known in self._known)
+        return tuple(value.form for value in self._known)
 
     def candidates(self, text: str) -> Candidates:
         """Return the forms that occur in `text`."""
         if not self._known:
             return NOTHING
         data = text.encode("utf-8", "surrogatepass")  # faster to search than a text with one wide character
-        known = self._in(data)
+        candidates = self._in(data)
         wrapped = tuple(
             Wrapped(line_end=line_end, known=over_lines)
             for line_end, flat in unwrapped(data)
             if (over_lines := self._over_lines(flat, data))
         )
-        return Candidates(known=known, wrapped=wrapped) if known or wrapped else NOTHING
+        return Candidates(known=candidates, wrapped=wrapped) if candidates or wrapped else NOTHING
 
     def _over_lines(self, flat: bytes, data: bytes) -> tuple[Known, ...]:
         """Return the forms that occur in `flat` and, over line ends, in `data`.
@@ -255,10 +255,10 @@ class KnownValues:
         always counts: a whole occurrence after a line end has lost its beginning in `flat`.
         """
         return tuple(
-            one
-            for one in self._in(flat)
-            if len(one.form) >= MIN_WRAPPED_CHARACTERS
-            and (one.form[0] in _MARKS or flat.count(one.data) > data.count(one.data))
+            value
+            for value in self._in(flat)
+            if len(value.form) >= MIN_WRAPPED_CHARACTERS
+            and (value.form[0] in _MARKS or flat.count(value.data) > data.count(value.data))
         )
 
     def _in(self, data: bytes) -> tuple[Known, ...]:
@@ -272,22 +272,22 @@ class KnownValues:
 
 def known_spans(text: str, candidates: Candidates) -> Iterator[Span]:
     """Yield each place in `text` of what `candidates` said of it, or of a text that it is a part of; they may overlap."""
-    for known in candidates.known:
-        start = text.find(known.form)
+    for value in candidates.known:
+        start = text.find(value.form)
         while start >= 0:
-            end = start + len(known.form)
-            yield Span(start=start, end=end, rule=KNOWN, plain=known.plain)
-            start = text.find(known.form, end)
+            end = start + len(value.form)
+            yield Span(start=start, end=end, rule=KNOWN, plain=value.plain)
+            start = text.find(value.form, end)
     for wrapped in candidates.wrapped:
-        for known in wrapped.known:
-            for start, end in _wrapped_places(text, known.form, wrapped.line_end):
-                yield Span(start=start, end=end, rule=KNOWN, plain=known.plain)
+        for value in wrapped.known:
+            for start, end in _wrapped_places(text, value.form, wrapped.line_end):
+                yield Span(start=start, end=end, rule=KNOWN, plain=value.plain)
 
 
 def _words(data: bytes) -> Iterator[int]:
     """Yield a word of `data` for each of the four ways in which it may lie on the grid: the one that is rarest in text."""
     for first in range(_WORD):
-        whole = memoryview(data[first : first + (len(data) - first) // _WORD * _WORD])
-        starts = range(0, len(whole), _WORD)
-        rarest = max(starts, key=lambda start: sum(byte in _RARE for byte in whole[start : start + _WORD]))
-        yield whole[rarest : rarest + _WORD].cast("I")[0]
+        aligned = memoryview(data[first : first + (len(data) - first) // _WORD * _WORD])
+        starts = range(0, len(aligned), _WORD)
+        rarest = max(starts, key=lambda start: sum(byte in _RARE for byte in aligned[start : start + _WORD]))
+        yield aligned[rarest : rarest + _WORD].cast("I")[0]

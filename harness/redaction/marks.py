@@ -29,7 +29,7 @@ def is_redacted(text: str) -> bool:
 
 def marks_in(text: str) -> Iterator[str]:
     """Yield the marks in `text`."""
-    return (found[0] for found in MARK.finditer(text)) if OPENING in text else iter(())
+    return (match[0] for match in MARK.finditer(text)) if OPENING in text else iter(())
 
 
 def marks_of(record: Mapping[str, JsonValue]) -> frozenset[str]:
@@ -47,12 +47,12 @@ def marks_of(record: Mapping[str, JsonValue]) -> frozenset[str]:
 
 def _texts_in(value: JsonValue) -> Iterator[str]:
     """Yield every text in `value`, at any depth, in any order; names of fields are none."""
-    left: list[JsonValue] = [value]
-    while left:
-        one = left.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict):
-            left.extend(one.values())
-        elif isinstance(one, list | tuple):
-            left.extend(one)
+    stack: list[JsonValue] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)

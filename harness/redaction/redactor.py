@@ -121,33 +121,33 @@ class Redactor:
 
     def mark(self, span: Span) -> str:
         """Return the mark of a secret and note it as issued."""
-        made = self._made.get((span.rule, span.plain))
-        if made is None:
+        mark = self._made.get((span.rule, span.plain))
+        if mark is None:
             import hmac
 
             digest = hmac.digest(self._key, span.plain.encode("utf-8", "surrogatepass"), "sha256").hex()
-            made = f"{OPENING}{span.rule}:{digest[:8]}]"
+            mark = f"{OPENING}{span.rule}:{digest[:8]}]"
             if len(self._made) >= _MOST_MARKS_KEPT:
                 self._made.clear()
-            self._made[span.rule, span.plain] = made
-        self._issued.add(made)
-        return made
+            self._made[span.rule, span.plain] = mark
+        self._issued.add(mark)
+        return mark
 
     def _search(self, text: str) -> _Search | None:
         """Return the kinds of secrets that `text` or a part of it may hold; `None` if there are none."""
-        known, shapes = self._known.candidates(text), shapes_for(text) if self._shapes else ()
+        candidates, shapes = self._known.candidates(text), shapes_for(text) if self._shapes else ()
         is_encoded = self._shapes and may_hold_encoded(text)
-        if not shapes and not is_encoded and known is NOTHING:
+        if not shapes and not is_encoded and candidates is NOTHING:
             return None
-        return _Search(known=known, shapes=shapes, is_encoded=is_encoded)
+        return _Search(known=candidates, shapes=shapes, is_encoded=is_encoded)
 
     def _spans(self, text: str, search: _Search | None) -> list[Span]:
         if search is None:
             return []
-        found = [*known_spans(text, search.known), *shape_spans(text, search.shapes)]
+        spans = [*known_spans(text, search.known), *shape_spans(text, search.shapes)]
         if search.is_encoded:
-            found += encoded_spans(text)
-        return _joined(_beside_marks(text, found)) if found else found
+            spans += encoded_spans(text)
+        return _joined(_beside_marks(text, spans)) if spans else spans
 
     def _once(self, text: str, search: _Search | None, hits: dict[str, int]) -> str:
         """Return `text` with what was found replaced, and count it; the same object if that is nothing."""
@@ -177,7 +177,7 @@ def _copy(
 
     Where `redacted` is None, or returns it, the text is as it was.
     """
-    left: list[tuple[JsonValue, dict[str, JsonValue] | list[JsonValue]]] = []
+    stack: list[tuple[JsonValue, dict[str, JsonValue] | list[JsonValue]]] = []
 
     def copied(name: str, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
@@ -185,18 +185,18 @@ def _copy(
             return value if changed is None else changed
         if isinstance(value, dict):
             inner: dict[str, JsonValue] = {}
-            left.append((value, inner))
+            stack.append((value, inner))
             return inner
         if isinstance(value, list | tuple):
             items: list[JsonValue] = []
-            left.append((value, items))
+            stack.append((value, items))
             return items
         return value
 
     for name, value in fields.items():
         result[name] = copied(name, value)
-    while left:
-        source, target = left.pop()
+    while stack:
+        source, target = stack.pop()
         if isinstance(target, dict) and isinstance(source, dict):
             for name, value in source.items():
                 target[name] = copied(name, value)
@@ -206,7 +206,7 @@ def _copy(
 
 def _beside_marks(text: str, spans: list[Span]) -> list[Span]:
     """Return the spans that neither cut a mark in two nor hold nothing but marks: a mark is never redacted itself."""
-    marks = [found.span() for found in MARK.finditer(text)] if OPENING in text else []
+    marks = [match.span() for match in MARK.finditer(text)] if OPENING in text else []
     if not marks:
         return spans
     ends = [end for _, end in marks]

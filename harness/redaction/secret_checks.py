@@ -93,12 +93,12 @@ def is_marked_password(value: str) -> bool:
     return (has_sign or (has_digit(value) and has_cases)) and is_mixed_password(value)
 
 
-def is_chance(value: str, least: int = 12) -> bool:
+def is_chance(value: str, min_length: int = 12) -> bool:
     """Say whether a value looks as if chance had made it: letters and digits mixed as words and names never mix them.
 
     A UUID, an address, a digest that says so, a version, a date and a path are none.
     """
-    return len(value) >= least and _is_chance(value[:_MOST_LOOKED_AT])
+    return len(value) >= min_length and _is_chance(value[:_MOST_LOOKED_AT])
 
 
 @lru_cache(maxsize=4096)
@@ -139,10 +139,12 @@ def has_digit(value: str) -> bool:
     return any(character.isdigit() for character in value)
 
 
-def _has_bits(value: str, least: float) -> bool:
-    """Say whether a value has `least` bits per character; how many different ones it has often tells without counting each."""
-    most = len(value) - len(set(value)) + 1
-    return math.log2(len(value)) - most * math.log2(most) / len(value) >= least or bits(value) >= least
+def _has_bits(value: str, min_bits: float) -> bool:
+    """Return whether a value has at least `min_bits` bits per character. The number of distinct ones often suffices."""
+    max_repeats = len(value) - len(set(value)) + 1
+    return (
+        math.log2(len(value)) - max_repeats * math.log2(max_repeats) / len(value) >= min_bits or bits(value) >= min_bits
+    )
 
 
 def bits(value: str) -> float:
@@ -186,8 +188,8 @@ def _decoded(segment: str) -> bytes:
 
 def segment_before(text: str, end: int) -> str:
     """Return the letters, digits, `_` and `-` that end at `end`, at most 28 of them."""
-    found = re.search(r"[A-Za-z0-9_-]*\Z", text[max(0, end - 28) : end])
-    return found[0] if found else ""
+    match = re.search(r"[A-Za-z0-9_-]*\Z", text[max(0, end - 28) : end])
+    return match[0] if match else ""
 
 
 def is_apart(text: str, start: int) -> bool:

@@ -59,7 +59,7 @@ def _key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
     if WORD not in text:
         return
     begins = list(re.finditer(_BEGIN, text))
-    limits = [*(found.start() for found in begins), len(text)][1:]
+    limits = [*(match.start() for match in begins), len(text)][1:]
     end = 0
     for begin, limit in zip(begins, limits, strict=True):
         start = begin.end()
@@ -521,14 +521,14 @@ def shape_spans(text: str, shapes: Sequence[Shape]) -> Iterator[Span]:
 
 
 def _found(shape: Shape, text: str, looked_at: str) -> Iterator[Span]:
-    for found in _compiled(shape.pattern).finditer(looked_at):
-        start, end = found.span(1 if found.re.groups else 0)
+    for match in _compiled(shape.pattern).finditer(looked_at):
+        start, end = match.span(1 if match.re.groups else 0)
         secret = text[start:end]
         if secret.startswith(OPENING) and MARK.fullmatch(secret):
             continue
-        if is_filler(secret) or (shape.apart and not is_apart(text, found.start())):
+        if is_filler(secret) or (shape.apart and not is_apart(text, match.start())):
             continue
-        if shape.before is not None and not shape.before(segment_before(text, found.start())):
+        if shape.before is not None and not shape.before(segment_before(text, match.start())):
             continue
         if shape.check is None or shape.check(secret):
             yield Span(start=start, end=end, rule=shape.rule, plain=secret)

@@ -51,25 +51,25 @@ class Beginnings:
 
     def first_wrapped_in(self, text: str, first: int) -> int:
         """Return the same of a form that goes over the ends of lines, half a line's end at the end of `text` included."""
-        held = text[first:]
-        if "\n" not in held and "\\n" not in held and not _HALF_A_LINE_END.search(held[-3:]):
+        tail = text[first:]
+        if "\n" not in tail and "\\n" not in tail and not _HALF_A_LINE_END.search(tail[-3:]):
             return len(text)
-        if not held or held.isspace():
+        if not tail or tail.isspace():
             return len(text)
-        return min(first + self._wrapped_in(held, line_end) for line_end in LINE_ENDS)
+        return min(first + self._wrapped_in(tail, line_end) for line_end in LINE_ENDS)
 
-    def _wrapped_in(self, held: str, line_end: str) -> int:
+    def _wrapped_in(self, tail: str, line_end: str) -> int:
         # A beginning that reaches to the end lies in the last characters; of a long text these alone are made flat.
-        cut = max(0, len(held) - 4 * self._longest - 64)
-        flat, places = _flat(held[cut:], line_end)
+        cut = max(0, len(tail) - 4 * self._longest - 64)
+        flat, places = _flat(tail[cut:], line_end)
         if cut and len(flat) < self._longest + 8:  # little but line ends
-            cut, (flat, places) = 0, _flat(held, line_end)
-        half = _HALF_A_LINE_END.search(flat)
-        starts = [self.first_in(flat), self.first_in(flat[: half.start()]) if half else len(flat)]
-        if half and starts[1] >= half.start():
+            cut, (flat, places) = 0, _flat(tail, line_end)
+        partial_end = _HALF_A_LINE_END.search(flat)
+        starts = [self.first_in(flat), self.first_in(flat[: partial_end.start()]) if partial_end else len(flat)]
+        if partial_end and starts[1] >= partial_end.start():
             starts[1] = len(flat)
         start = min(starts)
-        return cut + places[start] if start < len(flat) else len(held)
+        return cut + places[start] if start < len(flat) else len(tail)
 
 
 def _flat(text: str, line_end: str) -> tuple[str, list[int]]:
@@ -77,10 +77,10 @@ def _flat(text: str, line_end: str) -> tuple[str, list[int]]:
     places: list[int] = []
     pieces: list[str] = []
     end = 0
-    for found in re.finditer(line_end, text):
-        pieces.append(text[end : found.start()])
-        places += range(end, found.start())
-        end = found.end()
+    for line_break in re.finditer(line_end, text):
+        pieces.append(text[end : line_break.start()])
+        places += range(end, line_break.start())
+        end = line_break.end()
     pieces.append(text[end:])
     places += range(end, len(text))
     return "".join(pieces), places
@@ -135,9 +135,9 @@ class RedactedStream:
         """Take the next piece and return what can be given out."""
         self._new.append(piece)
         self._length += len(piece)
-        ended = len(piece.rstrip(_VISIBLE))
-        if ended:
-            self._run = self._length - len(piece) + ended
+        visible_end = len(piece.rstrip(_VISIBLE))
+        if visible_end:
+            self._run = self._length - len(piece) + visible_end
         if self._length - self._run > 2 * _MOST_HELD:
             self._run = self._length - _MOST_HELD
         if self._run <= self._tried or (self._length < self._wait and not self._may_end_a_key()):
@@ -148,9 +148,9 @@ class RedactedStream:
 
     def finish(self) -> str:
         """Return the text held back at the end of a stream. The next piece begins another text."""
-        given = self._look(last=True) if self._length > self._given else ""
+        output = self._look(last=True) if self._length > self._given else ""
         self._begin()
-        return given
+        return output
 
     def _may_end_a_key(self) -> bool:
         return "-" in self._new[-1] and END in "".join(self._new[-2 * len(END) :])
@@ -160,7 +160,7 @@ class RedactedStream:
         self._new.clear()
         self._tried = self._run
         settled = self._length if last else self._settled()
-        given = self._give(settled, last=last) if settled > self._given else ""
+        output = self._give(settled, last=last) if settled > self._given else ""
         forgotten = max(0, self._given - CONTEXT)
         if forgotten > CONTEXT:  # not for every word
             self._text = self._text[forgotten:]
@@ -170,7 +170,7 @@ class RedactedStream:
             self._tried -= forgotten
             self._wait -= forgotten
             self._alert -= forgotten
-        return given
+        return output
 
     def _settled(self) -> int:
         """Return up to where no word goes on in the next piece, as far as the words alone tell."""
@@ -200,9 +200,9 @@ class RedactedStream:
         text = self._text
         self._wait = 0
         if not self._may_hold_a_secret():
-            given = text[self._given : settled]
+            output = text[self._given : settled]
             self._given = settled
-            return given
+            return output
         if not last:
             settled = self._before_a_key(settled)
         pieces: list[str] = []
@@ -225,13 +225,13 @@ class RedactedStream:
 
     def _may_hold_a_secret(self) -> bool:
         """Say whether there can be a secret in what is held back, by itself or by what was given out before it."""
-        held = self._text[max(0, self._given - _LONGEST_WORD) :]
-        words = shapes_for(held)
+        tail = self._text[max(0, self._given - _LONGEST_WORD) :]
+        words = shapes_for(tail)
         if words:
-            longest = max(map(len, held.split()), default=0)
+            longest = max(map(len, tail.split()), default=0)
             if any(shape.shortest <= longest for shape in words):
                 self._alert = self._length + CONTEXT
-        if self._given < self._alert or may_hold_encoded(held):
+        if self._given < self._alert or may_hold_encoded(tail):
             return True
         return self._length - self._given >= MIN_SECRET_CHARACTERS and self._redactor.knows(self._text[self._given :])
 

@@ -1,11 +1,12 @@
-"""The kernel's wall around one command: `Walls` say what it may touch, `prepare` builds them, `enter` goes behind them.
+"""The kernel's walls around one command: `Walls` describe them, `prepare` builds them, `enter` puts a thread behind
+them.
 
-Read `walls` first, then `confinement`, which puts them up by three means: `landlock` (files, ports, signals), `seccomp`
-(system calls; their numbers are in `system_calls`) and, where something must be hidden in a folder that may be written,
-`bubblewrap`. `machine` measures what this machine can do. `kernel` makes the system calls.
+Read `walls` first, then `confinement`, which builds them by three means: `landlock` (files, ports, signals),
+`seccomp` (system calls; their numbers are in `system_calls`) and, to hide something in a writable folder,
+`bubblewrap`. `machine` measures the abilities of this machine. `kernel` makes the system calls.
 
-Whoever starts a command does so from a thread that entered, and from which only it starts. Nothing here judges a command or
-starts one.
+The caller starts a command from a thread that entered the walls, and starts only that command from it. Nothing here
+judges a command or starts one.
 """
 
 from __future__ import annotations

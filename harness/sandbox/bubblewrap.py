@@ -1,11 +1,11 @@
-"""bubblewrap: the wall for what Landlock cannot hide, as arguments of `bwrap`.
+"""bubblewrap: the walls that Landlock cannot build, as arguments of `bwrap`.
 
-It gives a command its own view of the disk (bwrap(1)): everything read-only, some folders writable, and something empty
-laid over what is hidden. Nothing is ever made on the disk for that: what does not exist is not covered.
+It gives a command its own view of the disk (bwrap(1)): everything read-only, some folders writable, and empty files
+and folders over the hidden ones. It never creates a path on the disk for that: a missing path is not covered.
 
-Two options are left out on purpose. `--die-with-parent` would end the command together with the thread that started it
-(PR_SET_PDEATHSIG, prctl(2)); the process namespace ends with bwrap's own process group instead. `--new-session` would take
-the command out of that group; whoever starts it gives it a session.
+Two options are left out on purpose. `--die-with-parent` would end the command together with the thread that started
+it (PR_SET_PDEATHSIG, prctl(2)); the process namespace ends with bwrap's own process group instead. `--new-session`
+would take the command out of that group; the caller gives it a session.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ BASE = ("--ro-bind", "/", "/", "--unshare-pid", "--unshare-ipc")
 
 
 def arguments(bubblewrap: str, walls: Walls, filter_descriptor: int | None) -> tuple[str, ...]:
-    """Return what is put in front of a command line.
+    """Return the words to put in front of a command line.
 
-    `filter_descriptor` is one from which bwrap reads the system call filter; it has to be inherited. Raises
-    Unenforceable for a writable path that is reached over a link now; bwrap itself follows one that comes later.
+    `filter_descriptor` is the descriptor from which bwrap reads the system call filter; the process must inherit it.
+    Raises Unenforceable for a writable path that a link leads to now; bwrap itself follows one that is created later.
     """
     words = [bubblewrap, *BASE]
     if not walls.internet:
@@ -48,7 +48,7 @@ def arguments(bubblewrap: str, walls: Walls, filter_descriptor: int | None) -> t
 
 
 def _layers(walls: Walls) -> dict[str, tuple[str, ...]]:
-    """Return what is laid over the read-only disk, by the place; where two want the same place, hiding wins."""
+    """Return the layers over the read-only disk, by path. Hiding wins over writing."""
     layers: dict[str, tuple[str, ...]] = {"/dev": ("--dev", "/dev"), "/proc": ("--proc", "/proc")}
     for path in walls.writable:
         mode = _mode(path)
@@ -70,7 +70,9 @@ def _layers(walls: Walls) -> dict[str, tuple[str, ...]]:
 
 
 def _held(walls: Walls, hidden: Sequence[str]) -> Iterator[str]:
-    """Yield what stays as it is, and is there; not what lies in something hidden, which would be seen again."""
+    """Yield the existing paths that must stay as they are, except those below a hidden path, which would become
+    visible.
+    """
     for path in (*walls.keep, *walls.hold):
         mode = _mode(path)
         if mode is None or stat.S_ISLNK(mode) or os.path.realpath(path) != path:
@@ -80,17 +82,17 @@ def _held(walls: Walls, hidden: Sequence[str]) -> Iterator[str]:
 
 
 def _ways(layers: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the folders on the way from one that may be written to what is laid over in it, each bound onto itself.
+    """Return the folders between a writable folder and a layer inside it, each bound onto itself.
 
-    INVARIANT: what is hidden or held cannot be moved out of its place, nor a folder that it lies in: a mount is busy.
+    INVARIANT: a hidden or held path, and a folder above it, cannot be moved: a mount is busy.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    ways: dict[str, tuple[str, ...]] = {}
     for path, layer in layers.items():
         above = parents(path)
         base = next((folder for folder in above if folder in layers), "")
         if layer[0] != "--bind" and base and layers[base][0] == "--bind":
-            found |= {folder: ("--bind", folder, folder) for folder in above[: above.index(base)]}
-    return found
+            ways |= {folder: ("--bind", folder, folder) for folder in above[: above.index(base)]}
+    return ways
 
 
 def _hidden_from_above(path: str, layers: dict[str, tuple[str, ...]]) -> bool:

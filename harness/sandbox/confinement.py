@@ -1,6 +1,6 @@
-"""Confinement: walls put up for one command. The thread that starts the command enters them first.
+"""Confinement: walls built for one command. The thread that starts the command enters them first.
 
-INVARIANT: what cannot be enforced raises before anything could be started, or stands in `gaps`.
+INVARIANT: a wall that cannot be enforced raises before anything could be started, or is listed in `gaps`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _rulesets = Rulesets()
 
 
 class Unhidden(Enum):
-    """What becomes of a hidden path that cannot be hidden here."""
+    """The treatment of a hidden path that cannot be hidden on this machine."""
 
     REFUSE = "refuse"
     """`prepare` raises Unenforceable."""
@@ -30,7 +30,7 @@ class Unhidden(Enum):
 
 
 class Confinement:
-    """Walls that stand ready. Enter them on a thread that then starts one command and does nothing else, ever."""
+    """Walls that are built. Enter them on a thread that then starts one command and does nothing else, ever."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class Confinement:
     ) -> None:
         self.walls = walls
         self.prefix = prefix
-        """What goes in front of the command line."""
+        """Words to put in front of the command line."""
         self.descriptors = descriptors
-        """What the started process has to inherit."""
+        """Descriptors that the started process must inherit."""
         self.gaps = gaps
-        """What was asked for and is not enforced, a sentence each."""
+        """Walls that were requested and are not enforced, a sentence each."""
         self._ruleset = ruleset
         self._program = program
         self._capabilities = capabilities
@@ -98,11 +98,11 @@ class Confinement:
 
 
 def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REFUSE) -> Confinement:
-    """Put up `walls` on `machine` (from `probe`), for one command. Close what is returned.
+    """Build `walls` on `machine` (from `probe`) for one command. Close the result.
 
-    Landlock and a system call filter where these can do it; bubblewrap where something is hidden that they cannot hide.
-    Raises Unenforceable (an OSError) where the machine cannot do it, another OSError where the kernel refuses; nothing
-    may be started then.
+    Uses Landlock and a system call filter, and bubblewrap for paths that those cannot hide. Raises Unenforceable (an
+    OSError) if the machine cannot build the walls, another OSError if the kernel refuses. The caller must not start
+    anything then.
     """
     for path in (*walls.writable, *walls.hide, *walls.show, *walls.keep):
         _check_path(path)
@@ -144,13 +144,17 @@ def _check_path(path: str) -> None:
 
 def _by_landlock(walls: Walls, ruleset: int, program: bytes, gaps: tuple[str, ...]) -> Confinement:
     try:
-        held = kernel.capabilities()
+        capabilities = kernel.capabilities()
     except BaseException:
         os.close(ruleset)
         raise
-    kept = held & KEPT_BITS
+    kept_capabilities = capabilities & KEPT_BITS
     return Confinement(
-        walls=walls, ruleset=ruleset, program=program, capabilities=None if kept == held else kept, gaps=gaps
+        walls=walls,
+        ruleset=ruleset,
+        program=program,
+        capabilities=None if kept_capabilities == capabilities else kept_capabilities,
+        gaps=gaps,
     )
 
 

@@ -34,9 +34,9 @@ class _Library:
 
     def call(self, function: str, *arguments: int | bytes | None) -> int:
         """Call a function of the C library that answers -1 for a failure. Raises OSError."""
-        found = self.function(function)
+        loaded = self.function(function)
         long = self._ctypes.c_long  # an int alone is passed as 32 bits
-        answer = found(*(long(value) if isinstance(value, int) else value for value in arguments))
+        answer = loaded(*(long(value) if isinstance(value, int) else value for value in arguments))
         if answer == -1:
             number = self._ctypes.get_errno()
             raise OSError(number, f"{function}: {os.strerror(number)}")
@@ -50,15 +50,15 @@ class _Library:
 
                 self._ctypes = ctypes
             try:
-                found = getattr(self._ctypes.CDLL(None, use_errno=True), name)
+                function = getattr(self._ctypes.CDLL(None, use_errno=True), name)
             except (AttributeError, OSError) as error:
                 raise OSError(errno.ENOSYS, f"the C library has no {name}") from error
-            found.restype = self._ctypes.c_long if name == "syscall" else self._ctypes.c_int
-            self._functions[name] = found
+            function.restype = self._ctypes.c_long if name == "syscall" else self._ctypes.c_int
+            self._functions[name] = function
         return self._functions[name]
 
     def address(self, data: bytes) -> tuple[int, object]:
-        """Return where a copy of `data` lies in memory, and what keeps it there."""
+        """Return the address of a copy of `data` in memory, and the object that keeps it alive."""
         buffer = self._ctypes.create_string_buffer(data, len(data))
         return self._ctypes.addressof(buffer), buffer
 
@@ -134,14 +134,16 @@ def try_socket() -> None:
 def capabilities() -> int:
     """Return the permitted capabilities of the calling thread, as a set of bits. Raises OSError."""
     sets = bytearray(24)
-    address, kept = _library.address(bytes(sets))
+    address, buffer = _library.address(bytes(sets))
     _library.call("capget", struct.pack("=Ii", CAPABILITY_VERSION, 0), address)
-    low, high = struct.unpack("=4xI8xI4x", bytes(kept))  # type: ignore[call-overload]
+    low, high = struct.unpack("=4xI8xI4x", bytes(buffer))  # type: ignore[call-overload]
     return int(low | high << 32)
 
 
-def keep_capabilities(kept: int) -> None:
-    """Make `kept` the permitted and effective capabilities of the calling thread; none is inheritable. Raises OSError."""
-    low, high = kept & 0xFFFFFFFF, kept >> 32
+def keep_capabilities(capabilities: int) -> None:
+    """Make `capabilities` the permitted and effective ones of the calling thread, and none inheritable. Raises
+    OSError.
+    """
+    low, high = capabilities & 0xFFFFFFFF, capabilities >> 32
     sets = struct.pack("=IIIIII", low, low, 0, high, high, 0)
     _library.call("capset", struct.pack("=Ii", CAPABILITY_VERSION, 0), sets)

@@ -21,12 +21,12 @@ from harness.sandbox import kernel
 from harness.sandbox.walls import Unenforceable, Walls
 
 MOST_ENTRIES = 16_384
-"""How many entries of one folder are gone through; a rule each costs some 30 microseconds and memory of the kernel."""
+"""Maximum number of entries of a folder that get a rule each, at some 30 microseconds and kernel memory."""
 DEVICES = "/dev"
 
 
 class Right(IntFlag):
-    """What a rule gives back (LANDLOCK_ACCESS_FS_* of <linux/landlock.h>)."""
+    """Rights that a rule gives back (LANDLOCK_ACCESS_FS_* of <linux/landlock.h>)."""
 
     EXECUTE = 1 << 0
     WRITE_FILE = 1 << 1
@@ -51,7 +51,8 @@ def _first(count: int) -> int:
 
 
 FILESYSTEM_RIGHTS = {1: _first(13), 2: _first(14), 3: _first(15), 4: _first(15), 5: _first(16)}
-"""Every right that a version of the interface can take away; later versions add none of this kind that is known here."""
+"""Every right that a version of the interface can take away. Later versions add none of this kind that is known here.
+"""
 TCP = 0b11
 """LANDLOCK_ACCESS_NET_BIND_TCP and _CONNECT_TCP, since version 4."""
 SCOPES = 0b11
@@ -81,7 +82,7 @@ State = tuple[object, ...]
 
 
 class Rules(Record):
-    """What a ruleset allows, and of which version it is."""
+    """The rules of a ruleset, and the version that they are for."""
 
     version: int
     readable: ReadablePaths
@@ -112,8 +113,8 @@ def ruleset(rules: Rules) -> tuple[int, bool]:
     try:
         for path, rights in grants:
             _allow(descriptor, path, rights & filesystem)
-        same = [_allow(descriptor, path, READ & filesystem) == found for path, found in rules.readable.whole.items()]
-        same += [_allow_writing(descriptor, path, filesystem) == found for path, found in rules.write.items()]
+        same = [_allow(descriptor, path, READ & filesystem) == state for path, state in rules.readable.whole.items()]
+        same += [_allow_writing(descriptor, path, filesystem) == state for path, state in rules.write.items()]
     except BaseException:
         os.close(descriptor)
         raise
@@ -121,7 +122,9 @@ def ruleset(rules: Rules) -> tuple[int, bool]:
 
 
 def scopes(version: int, *, network: bool) -> int | None:
-    """Return a ruleset that knows nothing of files, for what builds its own view of them, or None below version 6."""
+    """Return a ruleset without rules for files, for a program that builds its own view of them. `None` below version
+    6.
+    """
     return kernel.create_ruleset(0, 0 if network else TCP, SCOPES) if version >= 6 else None
 
 
@@ -138,28 +141,28 @@ def _allow(ruleset_descriptor: int, path: str, rights: int) -> State | None:
     with _opened(path) as descriptor:
         if descriptor is None:
             return None
-        found = os.fstat(descriptor)
-        if not stat.S_ISLNK(found.st_mode):
-            known = rights if stat.S_ISDIR(found.st_mode) else rights & ON_A_FILE
-            kernel.add_path(ruleset_descriptor, known, descriptor)
-        return _identity(found)
+        status = os.fstat(descriptor)
+        if not stat.S_ISLNK(status.st_mode):
+            allowed = rights if stat.S_ISDIR(status.st_mode) else rights & ON_A_FILE
+            kernel.add_path(ruleset_descriptor, allowed, descriptor)
+        return _identity(status)
 
 
 def _allow_writing(ruleset_descriptor: int, path: str, known: int) -> State | None:
-    """Give back writing at and below `path`. Return what is there.
+    """Give back writing at and below `path`. Return the state of the path.
 
-    INVARIANT: no link is followed to a place that nobody judged.
+    INVARIANT: no link is followed to a path that was not judged.
     """
     with _opened(path) as descriptor:
         if descriptor is None:
             return None
         _check_resolved(path, descriptor)
-        found = os.fstat(descriptor)
-        rights = WRITE if stat.S_ISDIR(found.st_mode) else WRITE & ON_A_FILE
-        if stat.S_ISCHR(found.st_mode):
+        status = os.fstat(descriptor)
+        rights = WRITE if stat.S_ISDIR(status.st_mode) else WRITE & ON_A_FILE
+        if stat.S_ISCHR(status.st_mode):
             rights |= Right.IOCTL_DEV
         kernel.add_path(ruleset_descriptor, rights & known, descriptor)
-        return _identity(found)
+        return _identity(status)
 
 
 def _check_resolved(path: str, descriptor: int) -> None:
@@ -183,7 +186,7 @@ def _opened(path: str) -> Iterator[int | None]:
 
 
 MOST_KEPT = 8
-"""How many sets of walls are kept; an agent uses two or three."""
+"""Number of sets of walls that are cached; an agent uses two or three."""
 SETTLED_NANOSECONDS = 100_000_000
 """A folder that was changed less than this before may change again without its time showing it (a clock tick is 4 to 10 ms)."""
 
@@ -198,24 +201,26 @@ class Built:
         self._usable = _usable(walls)
         self._closed = _closed(walls)
         hidden = frozenset(os.path.realpath(path) for path in walls.hide if os.path.exists(path))
-        found = readable(hidden, {path: self._usable[path] for path in walls.show})
-        self._listed = found.listed
-        self._settled_times = _settled_times(found.listed, began)
+        readable_paths = readable(hidden, {path: self._usable[path] for path in walls.show})
+        self._listed = readable_paths.listed
+        self._settled_times = _settled_times(readable_paths.listed, began)
         """None where the folders must be listed to see whether they hold what they held."""
-        self.gaps = _gaps(walls, hidden, found)
-        """What was to be hidden and is not, a sentence each."""
+        self.gaps = _gaps(walls, hidden, readable_paths)
+        """Paths that were to be hidden and are not, a sentence each."""
         write = {path: self._usable[path] for path in walls.writable}
-        rules = Rules(version=version, readable=found, write=write, network=walls.internet, reader=walls.reader)
+        rules = Rules(
+            version=version, readable=readable_paths, write=write, network=walls.internet, reader=walls.reader
+        )
         self.ruleset, self._is_as_found = ruleset(rules)
-        """Its descriptor: a command gets a copy."""
+        """Descriptor of the ruleset; a command gets a copy."""
         self._held = _held((*walls.writable, *walls.show))
 
     def is_current(self) -> bool:
-        """Tell whether the disk still looks as it did.
+        """Return whether the disk still looks as it did.
 
-        Folders that were changed may hold what they held: where others make and remove files, they are changed all the time.
-        What was allowed keeps its inode number as long as there is a rule for it: the kernel holds the inode. That says
-        nothing of a rule that was made for something else than had been found there.
+        A changed folder may hold the same entries: others create and remove files all the time. An allowed path keeps
+        its inode number as long as it has a rule, since the kernel holds the inode. That does not cover a rule that
+        was made for another file than the one found there.
         """
         if not self._is_as_found or _usable(self._walls) != self._usable or _closed(self._walls) != self._closed:
             return False
@@ -253,8 +258,8 @@ class Rulesets:
             return os.dup(built.ruleset), built.gaps
 
 
-def _gaps(walls: Walls, hidden: frozenset[str], found: ReadablePaths) -> tuple[str, ...]:
-    """Say what Landlock cannot hide."""
+def _gaps(walls: Walls, hidden: frozenset[str], readable_paths: ReadablePaths) -> tuple[str, ...]:
+    """Return a sentence for each path that Landlock cannot hide."""
     gaps = []
     for path in sorted(hidden):
         folder = next((folder for folder in walls.writable if is_within(path, folder)), None)
@@ -269,18 +274,18 @@ def _gaps(walls: Walls, hidden: frozenset[str], found: ReadablePaths) -> tuple[s
     ]
     gaps += [
         f"{path} has more than {MOST_ENTRIES} entries, too many to hide one of them: nothing in it can be read"
-        for path in found.too_large
+        for path in readable_paths.too_large
     ]
     return tuple(gaps)
 
 
 def _usable(walls: Walls) -> dict[str, State | None]:
-    """Return what lies at each path that may be written or is shown."""
+    """Return the state of each path that may be written or is shown."""
     return {path: _found_at(path, follow=False) for path in (*walls.writable, *walls.show)}
 
 
 def _closed(walls: Walls) -> State:
-    """Return what lies at the paths that are hidden, and whether terminals may be opened."""
+    """Return the state of the hidden paths, and whether terminals may be opened."""
     return (*(_found_at(path, follow=True) for path in walls.hide), not walls.reader and holds_no_terminal())
 
 
@@ -291,13 +296,15 @@ def _found_at(path: str, *, follow: bool) -> State | None:
         return None
 
 
-def _identity(found: os.stat_result) -> State:
-    return stat.S_IFMT(found.st_mode), found.st_dev, found.st_ino
+def _identity(status: os.stat_result) -> State:
+    return stat.S_IFMT(status.st_mode), status.st_dev, status.st_ino
 
 
 def _settled_times(folders: Iterable[str], now: int) -> list[int] | None:
-    """Return when each folder was changed last, in nanoseconds, 0 for one that is gone. None if one was changed so shortly
-    before `now` that it may change again and keep its time."""
+    """Return the time of the last change of each folder, in nanoseconds, 0 for a missing one.
+
+    `None` if a folder was changed so shortly before `now` that it may change again and keep its time.
+    """
     times = []
     for path in folders:
         try:
@@ -308,14 +315,14 @@ def _settled_times(folders: Iterable[str], now: int) -> list[int] | None:
 
 
 def _held(paths: tuple[str, ...]) -> list[int]:
-    """Hold what rules were made for, so that nothing that takes its place can have the same inode number."""
-    held = []
+    """Open the paths that have rules, so that a replacement cannot get the same inode number."""
+    descriptors = []
     for path in paths:
         try:
-            held.append(os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
+            descriptors.append(os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
         except OSError:  # it is not there, and the ruleset knows
             pass
-    return held
+    return descriptors
 
 
 # Reading everything but what is hidden. Landlock only allows, so a hidden path is one that no allowed folder holds: the folders
@@ -324,7 +331,7 @@ def _held(paths: tuple[str, ...]) -> list[int]:
 
 
 class ReadablePaths(Record):
-    """What may be read."""
+    """The readable paths."""
 
     whole: Mapping[str, State | None]
     """Files and folders, these with everything below. With what was found there, None where nothing was."""
@@ -335,17 +342,17 @@ class ReadablePaths(Record):
 
 
 def readable(hidden: frozenset[str], show: Mapping[str, State | None]) -> ReadablePaths:
-    """Return what may be read where `hidden` may not, but `show` below it may. Devices are never in it.
+    """Return the readable paths: all but `hidden`, and `show` below those. Devices are never included.
 
-    All paths are absolute and resolved; `show` has them with what was found there. Links in the folders that are gone
-    through are left out: what they lead to is allowed where it lies. A folder that cannot be listed allows nothing.
+    All paths are absolute and resolved; `show` maps them to their state. Links in the listed folders are left out,
+    since their targets are allowed at their own place. A folder that cannot be listed allows nothing.
     """
     closed = hidden | {DEVICES}
     above = {parent for path in closed for parent in parents(path)}
-    found = _Found()
-    found.go({"/": None}, closed, above)
-    found.go(show, closed, above)
-    return ReadablePaths(whole=found.whole, listed=found.listed, too_large=tuple(found.too_large))
+    collected = _Found()
+    collected.go({"/": None}, closed, above)
+    collected.go(show, closed, above)
+    return ReadablePaths(whole=collected.whole, listed=collected.listed, too_large=tuple(collected.too_large))
 
 
 class _Found:
@@ -358,11 +365,11 @@ class _Found:
 
     def go(self, paths: Mapping[str, State | None], closed: frozenset[str], above: set[str]) -> None:
         """Allow each of `paths`, or what is not closed below it."""
-        for path, found in paths.items():
+        for path, state in paths.items():
             if path in closed:
                 continue
             if path not in above:
-                self.whole[path] = found
+                self.whole[path] = state
                 continue
             entries = self.listed[path] = _entries(path)
             if entries is None:
@@ -372,9 +379,9 @@ class _Found:
 
 
 def _entries(folder: str) -> dict[str, State] | None:
-    """Return the names of a folder that are no links, with what is found there, or None where there are too many.
+    """Return the names in a folder that are not links, with their state; `None` if there are too many.
 
-    The kernel is asked about each: in the list of a folder, some file systems (FUSE) have one number for all.
+    The kernel is queried for each: in the list of a folder, some file systems (FUSE) have one number for all.
     """
     found: dict[str, State] = {}
     try:
@@ -391,8 +398,8 @@ def _entries(folder: str) -> dict[str, State] | None:
 
 def parents(path: str) -> list[str]:
     """Return every folder above an absolute path, the nearest first; none for the root."""
-    found = []
+    folders = []
     while path != "/":
         path = os.path.dirname(path)
-        found.append(path)
-    return found
+        folders.append(path)
+    return folders

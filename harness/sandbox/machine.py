@@ -1,4 +1,4 @@
-"""Machine: what this machine can enforce. `probe` measures it by trying, on a thread that is thrown away."""
+"""Machine: the walls that this machine can enforce. `probe` measures them by trying, on a thread that is thrown away."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHY_NO_LANDLOCK = {
 
 
 class Machine(Record):
-    """What can be enforced here."""
+    """The walls that this machine can enforce."""
 
     landlock: int
     """The version of Landlock's interface; 0: none."""
@@ -36,14 +36,14 @@ class Machine(Record):
     bubblewrap: str | None = None
     """The path of a bwrap that works, empty: none; None: not tried yet, it is when walls demand it."""
     reasons: tuple[str, ...] = ()
-    """Why something is missing, in words."""
+    """Reasons for missing abilities, in words."""
 
 
 @cache
 def probe() -> Machine:
-    """Return what this machine enforces for this process, found by doing it. Measured once.
+    """Return the walls that this machine enforces for this process, measured once by building them.
 
-    Never raises: what fails is missing, with its reason.
+    Never raises: an ability that fails is missing, with its reason.
     """
     if sys.platform != "linux":
         return Machine(landlock=0, seccomp="", bubblewrap="", reasons=(f"{sys.platform} has no Landlock",))
@@ -69,7 +69,7 @@ def hides_where_it_may_write(machine: Machine) -> bool:
 
 
 def describe(machine: Machine) -> str:
-    """Return what there is, in one short line: `Landlock 7, seccomp`."""
+    """Return the abilities in one short line: `Landlock 7, seccomp`."""
     parts = [f"Landlock {machine.landlock}"] if machine.landlock else []
     parts += ["seccomp"] if machine.seccomp else []
     parts += ["bubblewrap"] if machine.bubblewrap else []
@@ -77,20 +77,20 @@ def describe(machine: Machine) -> str:
 
 
 def missing(machine: Machine) -> tuple[str, ...]:
-    """Return what cannot be enforced, and why, a sentence each; empty where all of it can."""
-    found = list(machine.reasons)
+    """Return the missing abilities and their reasons, a sentence each. Empty if all are there."""
+    reasons = list(machine.reasons)
     if 0 < machine.landlock < LEAST_LANDLOCK:
-        found.append(
+        reasons.append(
             f"Landlock {machine.landlock} does not keep files from being emptied (Linux 6.2 or newer is needed)"
         )
     elif LEAST_LANDLOCK <= machine.landlock < SIGNALS_LANDLOCK:
-        found.append(
+        reasons.append(
             f"Landlock {machine.landlock} does not keep signals and abstract Unix sockets inside: a command that may write "
             "can end other programs of the same user (Linux 6.12 or newer is needed)"
         )
     if machine.bubblewrap == "":
-        found.append("bubblewrap does not work here: nothing can be hidden inside a folder that may be written")
-    return tuple(found)
+        reasons.append("bubblewrap does not work here: nothing can be hidden inside a folder that may be written")
+    return tuple(reasons)
 
 
 def _landlock() -> tuple[int, str]:

@@ -24,7 +24,7 @@ NEW_USER = 0x10000000  # CLONE_NEWUSER
 GET_FLAGS, SET_FLAGS = 0x8913, 0x8914  # SIOCGIFFLAGS, SIOCSIFFLAGS of <linux/sockios.h>
 UP = 0x1  # IFF_UP of <linux/if.h>
 DOOR = ("127.0.0.1", 3128)
-"""Where the proxy stands in every such network; nothing else is in there."""
+"""Address of the proxy in every such network, its only program."""
 WAITING = 1024
 """Connections that may wait at the door."""
 _GOOD = b"+"
@@ -59,20 +59,20 @@ class OwnNetwork:
                     _drop_gained(self._held)
                 self._far.sendmsg([_GOOD], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
         except OSError as error:
-            said = f"{error.errno or errno.EIO} {error.strerror or error}"
-            self._far.send(said.encode("utf-8", "replace")[:_MAX_SAID])
+            message = f"{error.errno or errno.EIO} {error.strerror or error}"
+            self._far.send(message.encode("utf-8", "replace")[:_MAX_SAID])
             raise
 
     def door(self) -> socket.socket:
         """Return the listener that was made inside. Raises OSError where there is none: the text says why."""
         self._far.close()  # a child that ended early has left nothing, and is not waited for
-        said, rights, _flags, _address = self._near.recvmsg(_MAX_SAID, socket.CMSG_SPACE(4))
+        message, rights, _flags, _address = self._near.recvmsg(_MAX_SAID, socket.CMSG_SPACE(4))
         for level, kind, data in rights:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 (descriptor,) = struct.unpack("i", data[:4])
                 os.set_inheritable(descriptor, False)
                 return socket.socket(fileno=descriptor)
-        number, _, words = said.decode("utf-8", "replace").partition(" ")
+        number, _, words = message.decode("utf-8", "replace").partition(" ")
         raise OSError(int(number) if number.isdigit() else errno.EIO, words or "it ended before it had a network")
 
     def close(self) -> None:
@@ -100,22 +100,25 @@ def _leave(user: int, group: int) -> bool:
     return True
 
 
-def _drop_gained(held: int) -> None:
-    """Give up every capability but those that were `held` and that commands keep. Raises OSError."""
+def _drop_gained(capabilities: int) -> None:
+    """Give up every capability but those that were `capabilities` and that commands keep. Raises OSError."""
     kernel.forbid_new_privileges()
-    kernel.keep_capabilities(held & KEPT_BITS)
+    kernel.keep_capabilities(capabilities & KEPT_BITS)
 
 
 def _loopback_up() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
-        asked = struct.pack("16sH22x", b"lo", 0)
-        (flags,) = struct.unpack_from("H", fcntl.ioctl(wire, GET_FLAGS, asked), 16)
+        request = struct.pack("16sH22x", b"lo", 0)
+        (flags,) = struct.unpack_from("H", fcntl.ioctl(wire, GET_FLAGS, request), 16)
         fcntl.ioctl(wire, SET_FLAGS, struct.pack("16sH22x", b"lo", flags | UP))
 
 
 @cache
 def why_none() -> str:
-    """Return why no command can have a network of its own on this machine, or nothing. Tried once, in a child."""
+    """Return the reason why commands cannot have a network of their own on this machine. Empty if they can.
+
+    Measured once, in a child process.
+    """
     import subprocess
 
     try:

@@ -56,7 +56,7 @@ SOCKET_TYPE_BITS = 0xF
 NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET and _NEWTIME of <linux/sched.h>."""
 EXIT_SIGNAL_BITS = 0xFF
-"""In the flags of clone(2) these name a signal; CLONE_NEWTIME, which lies among them, exists for unshare(2) only."""
+"""Bits of a signal in the flags of clone(2). CLONE_NEWTIME is among them, but exists for unshare(2) only."""
 FILE_LOCKS = 10
 """RLIMIT_LOCKS of <asm-generic/resource.h>, which bounds nothing: the harness marks commands by it (process/hardening.py)."""
 
@@ -78,17 +78,20 @@ METADATA: Final = (
     # Memory, queues and semaphores of other programs; a new one outlives the command.
     "shmget shmat shmctl msgget msgsnd msgrcv msgctl semget semop semtimedop semctl mq_open mq_unlink"
 )
-"""What changes something without opening it for writing, which Landlock does not see."""
+"""System calls that change metadata without opening the file for writing, which Landlock does not see."""
 SCHEDULES: Final = "sched_setaffinity sched_setattr sched_setparam sched_setscheduler"
-"""When and where a process runs. By its number any process of the user could be slowed for good, and a thread's own number is
-no different to a filter: programs that set their threads' places do without. 0, the calling thread, is let through."""
+"""System calls that set when and where a process runs; they could slow any process of the user for good.
+
+A filter cannot tell a thread's own number from another: programs that set their threads' places do without. The
+number 0, the calling thread, is let through.
+"""
 PRIORITIES: Final = {"setpriority": 0, "ioprio_set": 1}
 """The same, with PRIO_PROCESS of <linux/resource.h> and IOPRIO_WHO_PROCESS of <linux/ioprio.h> in front."""
 SIGNALS: Final = "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal"
 
 
 class Calls(Record):
-    """Which kinds of system calls a filter lets through."""
+    """Kinds of system calls that a filter lets through."""
 
     network: bool
     sockets: bool
@@ -128,7 +131,7 @@ def program(architecture: str, calls: Calls) -> bytes:
 
 
 def _answers(calls: Calls) -> dict[str, Code]:
-    """Return what is answered to the calls that are not simply let through."""
+    """Return the answers to the system calls that are not let through."""
     refused = ALWAYS.split()
     refused += [] if calls.metadata else METADATA.split()
     refused += [] if calls.signals else SIGNALS.split()
@@ -163,8 +166,8 @@ def _requests(calls: Calls) -> Code:
         return _one_of(LOOKING_REQUESTS)
     types = WRITERS_REQUEST_TYPES if calls.metadata else (TERMINAL_REQUEST_TYPE,)
     by_type = _step(KEEP_BITS, REQUEST_TYPE_BITS) + _one_of(kind << 8 for kind in types)
-    known = _where(LOOKING_REQUESTS + (WRITERS_REQUESTS if calls.metadata else ()), _answer(ALLOW), by_type)
-    return _where(TYPE_INTO_TERMINAL, _refuse(errno.EPERM), known)
+    checked = _where(LOOKING_REQUESTS + (WRITERS_REQUESTS if calls.metadata else ()), _answer(ALLOW), by_type)
+    return _where(TYPE_INTO_TERMINAL, _refuse(errno.EPERM), checked)
 
 
 def _own_priority(which: int) -> Code:
@@ -178,8 +181,8 @@ def _own_limits() -> Code:
     With a limit on its files or its time the harness could be stopped. `new` is an address, of two halves.
     """
     change = _load(2) + _if(IF_EQUAL, 0, _load_upper(2) + _one_of((0,)), _refuse(errno.EPERM))
-    own = _load(1) + _if(IF_EQUAL, FILE_LOCKS, change, _answer(ALLOW))
-    return _load(0) + _if(IF_EQUAL, 0, own, _refuse(errno.EPERM))
+    own_change = _load(1) + _if(IF_EQUAL, FILE_LOCKS, change, _answer(ALLOW))
+    return _load(0) + _if(IF_EQUAL, 0, own_change, _refuse(errno.EPERM))
 
 
 def _pair_type(calls: Calls) -> Code:
@@ -239,7 +242,7 @@ def _unless_bits(bits: int) -> Code:
 
 
 def _search(ranges: list[tuple[int, Code]]) -> Code:
-    """Return a binary search for the range that the loaded number lies in."""
+    """Return a binary search for the range of the loaded number."""
     if len(ranges) == 1:
         return ranges[0][1]
     middle = len(ranges) // 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""What a filter sees of the architecture (AUDIT_ARCH_* of <linux/audit.h>), by the name that uname(2) gives."""
+"""The architecture as a filter sees it (AUDIT_ARCH_* of <linux/audit.h>), by its name in uname(2)."""
 
 FIRST_UNKNOWN = 470
 """From here on a call is newer than this table (Linux 6.18), on both; x32 numbers (from 0x40000000 on) lie above it too."""

@@ -1,4 +1,4 @@
-"""Walls: what one command may write, read and reach, as plain values."""
+"""Walls: the paths and networks that one command may use, as plain values."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from harness.record import Record
 
 
 class Unenforceable(OSError):
-    """Walls that this machine cannot put up as they are asked for; nothing may be started. The text says why."""
+    """Raised for walls that this machine cannot build as requested; nothing may be started. The text has the reason."""
 
 
 class Walls(Record):
-    """What one command is confined to. Every path is absolute and resolved; one that does not exist is skipped.
+    """The confinement of one command. Every path is absolute and resolved; a missing one is skipped.
 
-    Beside `write` and `temporary`, every command may write /dev/null and its like. Everything that is not hidden may be
-    read, but for devices. A command with no `write` (a reader) is held tighter: it changes no modes, owners, times or
-    attributes either, shares no memory, and talks to no other program of this machine but over a `needed_socket`.
+    Besides `write` and `temporary`, every command may write the likes of /dev/null. Everything that is not hidden may
+    be read, except devices. A command with no `write` (a reader) is confined further: it cannot change modes, owners,
+    times or attributes, share memory, or talk to other programs of this machine except over a `needed_socket`.
     """
 
     write: tuple[str, ...]
@@ -24,14 +24,14 @@ class Walls(Record):
     hide: tuple[str, ...] = ()
     """Folders, files and Unix sockets that cannot be opened. Names and sizes stay visible (see landlock)."""
     show: tuple[str, ...] = ()
-    """What may be read although it lies below a hidden folder."""
+    """Readable paths below a hidden folder."""
     own_network: bool = False
     """Whether it is started in a network of its own (own_network): there it may do what it likes, `network` or not."""
     keep: tuple[str, ...] = ()
     """Files and folders that stay as they are though they lie in a folder that may be written: by bubblewrap alone, Landlock
     takes nothing out of a folder."""
     hold: tuple[str, ...] = ()
-    """Further ones, where bubblewrap stands anyway."""
+    """Further paths to protect if bubblewrap is used anyway."""
     unix_sockets: bool = True
     """Whether Unix sockets may be connected to: those of a container daemon, a session bus, a terminal multiplexer or
     an agent with keys lead out of every wall. By a reader only with `needed_socket`."""

@@ -30,18 +30,22 @@ def duration(seconds: float) -> str:
 
 def elapsed(seconds: float) -> str:
     """Return a time that is still going on: `12 s`, `3 min 05 s`, `1 h 02 min`."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60} min {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole // 60 % 60:02} min"
+    whole_seconds = int(seconds)
+    if whole_seconds < 60:
+        return f"{whole_seconds} s"
+    return (
+        f"{whole_seconds // 60} min {whole_seconds % 60:02} s"
+        if whole_seconds < 3600
+        else f"{whole_seconds // 3600} h {whole_seconds // 60 % 60:02} min"
+    )
 
 
 def ago(seconds: float) -> str:
     """Return an elapsed time as text: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
-    whole = int(seconds)
+    whole_seconds = int(seconds)
     for size, name in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if whole >= size:
-            return f"{whole // size} {name} ago"
+        if whole_seconds >= size:
+            return f"{whole_seconds // size} {name} ago"
     return "just now"
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 
-def without_middle(text: str, most: int) -> str:
-    """Return `text`, or of one with more than `most` characters the two ends, and between them how much is left out."""
-    if len(text) <= most:
+def without_middle(text: str, max_characters: int) -> str:
+    """Return `text`, or its two ends and the size of the gap if it has more than `max_characters` characters."""
+    if len(text) <= max_characters:
         return text
-    half = most // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    side = max_characters // 2
+    return f"{text[:side]}\n[... {len(text) - 2 * side} characters left out ...]\n{text[-side:]}"

@@ -50,8 +50,8 @@ class Fields:
                 if not self._is_open:
                     cut = name[:_SHOWN_CHARACTERS]
                     return f"has the unknown field {cut!r}{nearest(cut, self._checks)}"
-            elif found := check(item):
-                return f"{name}: {found}"
+            elif problem := check(item):
+                return f"{name}: {problem}"
         if self._required.keys() <= value.keys():
             return ""
         return f"lacks the field {next(name for name in self._required if name not in value)}"
@@ -100,7 +100,9 @@ def _list_of(inner: Check, *, of_text: bool) -> Check:
             return (
                 'must be a list of strings, such as ["a", "b"]' if of_text else f"must be a list, not {kind_of(value)}"
             )
-        return next((f"number {place}: {found}" for place, item in enumerate(value, 1) if (found := inner(item))), "")
+        return next(
+            (f"number {place}: {problem}" for place, item in enumerate(value, 1) if (problem := inner(item))), ""
+        )
 
     return check
 
@@ -110,7 +112,7 @@ def _object_of(inner: Check) -> Check:
         if not isinstance(value, dict):
             return f"must be an object, not {kind_of(value)}"
         return next(
-            (f"{name[:_SHOWN_CHARACTERS]!r}: {found}" for name, item in value.items() if (found := inner(item))), ""
+            (f"{name[:_SHOWN_CHARACTERS]!r}: {problem}" for name, item in value.items() if (problem := inner(item))), ""
         )
 
     return check
@@ -119,20 +121,20 @@ def _object_of(inner: Check) -> Check:
 def _bounded(name: str, bounds: str) -> Check:
     words = bounds.replace(",", "").split()
     limits = [(_BOUNDS[word], float(limit)) for word, limit in pairwise(words) if word in _BOUNDS]
-    wanted = f"{_SIZED[name][0]} {bounds}"
+    expected = f"{_SIZED[name][0]} {bounds}"
 
     def fits(value: Any) -> bool:
         size = len(value) if name == "text" else value
         return all(holds(size, limit) for holds, limit in limits)
 
-    return _check(wanted, *_SIZED[name][1:], fits=fits)
+    return _check(expected, *_SIZED[name][1:], fits=fits)
 
 
-def _check(wanted: str, *types: type, fits: Callable[[Any], object] | None = None, problem: str = "") -> Check:
+def _check(expected: str, *types: type, fits: Callable[[Any], object] | None = None, problem: str = "") -> Check:
     def check(value: object) -> str:
         if type(value) not in types:  # exactly: in Python `true` is a whole number as well
-            return f"must be {wanted}, not {kind_of(value)}"
-        return "" if fits is None or fits(value) else problem or f"must be {wanted}"
+            return f"must be {expected}, not {kind_of(value)}"
+        return "" if fits is None or fits(value) else problem or f"must be {expected}"
 
     return check
 

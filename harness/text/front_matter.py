@@ -43,20 +43,20 @@ def front_matter(text: str) -> FrontMatter:
         return FrontMatter(fields={}, body=text, problem=problem)
     fields: dict[str, list[str]] = {}
     problems = []
-    held: list[str] = []
+    values: list[str] = []
     for number, line in enumerate(map(str.rstrip, lines[1:end]), 2):
-        if held and (line[:1] in ("", " ", "\t") or line == "-" or line.startswith("- ") or _CLOSES.fullmatch(line)):
-            held.append(line)
+        if values and (line[:1] in ("", " ", "\t") or line == "-" or line.startswith("- ") or _CLOSES.fullmatch(line)):
+            values.append(line)
         elif not line.strip() or line.lstrip().startswith("#"):
             continue
-        elif (found := _LINE.fullmatch(line)) is None:
+        elif (match := _LINE.fullmatch(line)) is None:
             problems.append(f"line {number}: it must be `key: value`")
         else:
-            key = found[1] or found[2] or found[3]
-            held = [(found[4] or "").strip()]
+            key = match[1] or match[2] or match[3]
+            values = [(match[4] or "").strip()]
             if key in fields:
                 problems.append(f"line {number}: {key} stands here twice")
-            fields.setdefault(key, held)
+            fields.setdefault(key, values)
     return FrontMatter(
         fields={key: _value(first, more) for key, (first, *more) in fields.items()},
         body="\n".join(lines[end + 1 :]),
@@ -70,10 +70,10 @@ def _value(first: str, more: Sequence[str]) -> str:
 
         kept = textwrap.dedent("\n".join(more)).strip("\n")
         return kept if block[1] == "|" else re.sub(r"\n(\n*)", lambda ends: ends[1] or " ", kept)
-    told = [line.strip() for line in more if line.strip() and not line.lstrip().startswith("#")]
-    if not first and told and all(line == "-" or line.startswith("- ") for line in told):
-        return ", ".join(_value(line[1:].strip(), ()) for line in told)
-    joined = " ".join((first, *told)).strip()
+    lines = [line.strip() for line in more if line.strip() and not line.lstrip().startswith("#")]
+    if not first and lines and all(line == "-" or line.startswith("- ") for line in lines):
+        return ", ".join(_value(line[1:].strip(), ()) for line in lines)
+    joined = " ".join((first, *lines)).strip()
     if quoted := _QUOTED.fullmatch(joined):
         return _unescaped(quoted[1]) if quoted[2] is None else quoted[2].replace("''", "'")
     plain = re.split(r"(?:^|[ \t])#", joined, maxsplit=1)[0].rstrip()

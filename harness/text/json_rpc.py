@@ -92,9 +92,9 @@ def read_message(line: bytes) -> RpcMessage | RefusedLine:
         return _refused(line, "a batch is not passed on: send each message by itself")
     if not isinstance(value, dict):
         return RefusedLine(why="it is no JSON object", code=RpcCode.REQUEST)
-    why = _problem(value)
-    if why:
-        return _refused(line, why)
+    reason = _problem(value)
+    if reason:
+        return _refused(line, reason)
     method = value.get("method")
     asks = RpcKind.REQUEST if "id" in value else RpcKind.NOTIFICATION
     return RpcMessage(
@@ -117,17 +117,17 @@ def id_text(value: JsonValue) -> str:
     return text if len(text) <= MOST_ID_CHARACTERS else ""
 
 
-def double_key(fields: Mapping[str, JsonValue], known: tuple[str, ...]) -> str:
-    """Return a key that a case-insensitive reader takes for one of `known` or for another key. Empty if there is
+def double_key(fields: Mapping[str, JsonValue], reserved: tuple[str, ...]) -> str:
+    """Return a key that a case-insensitive reader takes for one of `reserved` or for another key. Empty if there is
     none.
     """
-    seen = set(known)
+    folded = set(reserved)
     for key in fields:
-        if key in known:
+        if key in reserved:
             continue
-        if key.casefold() in seen:
+        if key.casefold() in folded:
             return key
-        seen.add(key.casefold())
+        folded.add(key.casefold())
     return ""
 
 
@@ -157,9 +157,9 @@ def _line(fields: Mapping[str, JsonValue]) -> bytes:
 
 def _problem(value: Mapping[str, JsonValue]) -> str:
     """Return the reason why an object is not a message, or an empty string."""
-    further = next((key for key in value if key not in _MEMBERS), None)
-    if further is not None:
-        return f"JSON-RPC knows no member {json.dumps(further[:50])}"
+    unknown_key = next((key for key in value if key not in _MEMBERS), None)
+    if unknown_key is not None:
+        return f"JSON-RPC knows no member {json.dumps(unknown_key[:50])}"
     if value.get("jsonrpc") != "2.0":
         return 'its "jsonrpc" is not "2.0"'
     if "id" in value and not id_text(value["id"]):
@@ -186,15 +186,15 @@ def _too_long(line: bytes) -> RefusedLine:
 
 def _told_at_start(line: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the id that a line seems to ask with, and that which it seems to answer, of one that is not read whole."""
-    found = re.match(_AT_START, line[:_BEGINNING])
-    if found is None:
+    match = re.match(_AT_START, line[:_BEGINNING])
+    if match is None:
         return (), ()
-    first, second, member = found.groups()
+    first, second, member = match.groups()
     identity = id_text(json.loads(first or second))
     return ((identity,), ()) if member == b"method" else ((), (identity,))
 
 
-def _refused(line: bytes, why: str, code: RpcCode = RpcCode.REQUEST) -> RefusedLine:
+def _refused(line: bytes, reason: str, code: RpcCode = RpcCode.REQUEST) -> RefusedLine:
     """Return a refusal with the apparent method and id of the line, read as loosely as any reader might."""
     asks: list[str] = []
     answers: list[str] = []
@@ -205,16 +205,16 @@ def _refused(line: bytes, why: str, code: RpcCode = RpcCode.REQUEST) -> RefusedL
                 (asks if "method" in fields else answers).append(identity)
     except (ValueError, RecursionError):
         ids = _told_at_start(line)
-        return RefusedLine(why=why, asks=ids[0], answers=ids[1], code=code)
-    return RefusedLine(why=why, asks=tuple(asks), answers=tuple(answers), code=code)
+        return RefusedLine(why=reason, asks=ids[0], answers=ids[1], code=code)
+    return RefusedLine(why=reason, asks=tuple(asks), answers=tuple(answers), code=code)
 
 
 def _objects(line: bytes) -> Iterator[Mapping[str, JsonValue]]:
     """Yield the objects of a line. Raises ValueError or RecursionError if the line cannot be read."""
     value = json.loads(line.decode("utf-8", "replace"))
-    for one in value[:MOST_IN_BATCH] if isinstance(value, list) else (value,):
-        if isinstance(one, dict):
-            yield one
+    for item in value[:MOST_IN_BATCH] if isinstance(value, list) else (value,):
+        if isinstance(item, dict):
+            yield item
 
 
 class LineSplitter:
@@ -226,8 +226,8 @@ class LineSplitter:
 
     def add(self, block: bytes) -> Iterator[bytes]:
         """Add received bytes; yield each line that they complete, with its line end. Blank lines are dropped."""
-        *whole, rest = block.split(b"\n")
-        for piece in whole:
+        *lines, rest = block.split(b"\n")
+        for piece in lines:
             self._keep(piece + b"\n")
             line = b"".join(self._kept)
             self._kept.clear()

@@ -58,10 +58,10 @@ def findings(text: str, unseen: str) -> Iterator[str]:
     """
     if len(text) > MOST_CHARACTERS:
         yield f"only the first {MOST_CHARACTERS} characters were searched for look-alikes"
-    found = tuple(dict.fromkeys(_all(text[:MOST_CHARACTERS], unseen)))
-    yield from found[:_MOST_FINDINGS]
-    if len(found) > _MOST_FINDINGS:
-        yield f"and {len(found) - _MOST_FINDINGS} more such findings"
+    sentences = tuple(dict.fromkeys(_all(text[:MOST_CHARACTERS], unseen)))
+    yield from sentences[:_MOST_FINDINGS]
+    if len(sentences) > _MOST_FINDINGS:
+        yield f"and {len(sentences) - _MOST_FINDINGS} more such findings"
 
 
 def _all(text: str, unseen: str) -> Iterator[str]:
@@ -145,13 +145,13 @@ def _of_letters(letters: str, word: str, plain: frozenset[str] | set[str]) -> It
         if char.isalpha() and not _stands_for(char) and (script := _script(char)):
             scripts.setdefault(script, []).append(char)
     latin = scripts.get("LATIN", [])
-    others = [char for script, chars in scripts.items() if script != "LATIN" for char in chars]
+    foreign = [char for script, chars in scripts.items() if script != "LATIN" for char in chars]
     looks = drawn_letters()
     if not _belong_together(scripts):
-        yield f"{_shown(word)} mixes letters of {' and '.join(map(str.title, sorted(scripts)))}: {_named(others)}"
-    elif others and not latin and all(char in looks for char in others) and not plain & scripts.keys():
+        yield f"{_shown(word)} mixes letters of {' and '.join(map(str.title, sorted(scripts)))}: {_named(foreign)}"
+    elif foreign and not latin and all(char in looks for char in foreign) and not plain & scripts.keys():
         as_latin = "".join(looks.get(char, char) for char in letters)
-        yield f"{_shown(word)} looks like {as_latin}, but is {' and '.join(map(str.title, sorted(scripts)))}: {_named(others)}"
+        yield f"{_shown(word)} looks like {as_latin}, but is {' and '.join(map(str.title, sorted(scripts)))}: {_named(foreign)}"
     elif any(char.isascii() for char in latin) and (odd := [char for char in latin if char in looks]):
         yield f"{_shown(word)} holds letters that look like ASCII: {_named(odd)}"
 
@@ -162,12 +162,12 @@ def _belong_together(scripts: Mapping[str, list[str]]) -> bool:
     Latin may mix with East Asian scripts or with one other. Greek may mix with Latin if it does not look like it
     (`Δt`).
     """
-    others = scripts.keys() - {"LATIN"}
-    if len(scripts) < 2 or others <= _EAST_ASIA:
+    foreign = scripts.keys() - {"LATIN"}
+    if len(scripts) < 2 or foreign <= _EAST_ASIA:
         return True
-    if len(others) != 1 or "LATIN" not in scripts:
+    if len(foreign) != 1 or "LATIN" not in scripts:
         return False
-    (other,) = others
+    (other,) = foreign
     if other == "GREEK":
         return not any(char in drawn_letters() for char in scripts[other])
     return other in _BESIDE_LATIN

@@ -31,16 +31,16 @@ def read_line(line: bytes) -> JsonValue:
         raise NotJsonError(f"column {error.colno}: {error.msg}") from None
 
 
-def is_deeper(value: JsonValue, most: int) -> bool:
-    """Say whether objects and lists lie more than `most` deep in each other; goes level by level, not by recursion."""
+def is_deeper(value: JsonValue, max_depth: int) -> bool:
+    """Say whether objects and lists lie more than `max_depth` deep in each other; goes level by level, not by recursion."""
     level = [value] if isinstance(value, dict | list) else []
-    for _ in range(most):
+    for _ in range(max_depth):
         if not level:
             return False
         level = [
             inner
-            for one in level
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item)
             if isinstance(inner, dict | list)
         ]
     return bool(level)
@@ -51,11 +51,11 @@ def once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     value = dict(pairs)
     if len(value) == len(pairs):
         return value
-    seen: set[str] = set()
+    keys: set[str] = set()
     for name, _ in pairs:
-        if name in seen:
+        if name in keys:
             raise NotJsonError(f"the key {visible_line(json.dumps(name), 100)} stands twice in an object")
-        seen.add(name)
+        keys.add(name)
     return value
 
 

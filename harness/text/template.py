@@ -36,8 +36,8 @@ def fill(template: str, values: Mapping[str, str], *, name: str, all_used: bool 
             import difflib  # 10 ms, for an error only
 
             near = difflib.get_close_matches(match[1], values, 1)
-            known = f"; did you mean {near[0]}?" if near else f"; known are: {', '.join(values) or 'none'}"
-            raise UsageError(f"{name}:{_line(template, match)}: no value for {{{{{match[1]}}}}}{known}")
+            choices = f"; did you mean {near[0]}?" if near else f"; known are: {', '.join(values) or 'none'}"
+            raise UsageError(f"{name}:{_line(template, match)}: no value for {{{{{match[1]}}}}}{choices}")
         return values[match[1]]
 
     filled = _MARKS.sub(value, template)

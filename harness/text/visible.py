@@ -119,22 +119,22 @@ def _escape(char: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return _escape(found.group())
+def _escaped(match: re.Match[str]) -> str:
+    return _escape(match.group())
 
 
-def _stray(found: re.Match[str]) -> str:
-    return found.group() if _mark(found.group()) is _Mark.NONE else _escape(found.group())
+def _stray(match: re.Match[str]) -> str:
+    return match.group() if _mark(match.group()) is _Mark.NONE else _escape(match.group())
 
 
-def _pile(found: re.Match[str]) -> str:
+def _pile(match: re.Match[str]) -> str:
     """Return the characters with surplus marks escaped. A character that is not a mark is a new base."""
-    kinds = {char: _mark(char) for char in set(found.group())}
+    kinds = {char: _mark(char) for char in set(match.group())}
     if all(kind is _Mark.NONE for kind in kinds.values()):
-        return found.group()
-    shown = []
+        return match.group()
+    pieces = []
     marks = nonspacing = 0
-    for char in found.group():
+    for char in match.group():
         kind = kinds[char]
         if kind is _Mark.NONE:
             marks = nonspacing = 0
@@ -142,8 +142,8 @@ def _pile(found: re.Match[str]) -> str:
             marks += 1
             nonspacing += kind is _Mark.ON_ITS_BASE
         too_many = marks > _MOST_SPACING_MARKS or (nonspacing > MOST_MARKS and kind is _Mark.ON_ITS_BASE)
-        shown.append(_escape(char) if too_many else char)
-    return "".join(shown)
+        pieces.append(_escape(char) if too_many else char)
+    return "".join(pieces)
 
 
 def _mark(char: str) -> _Mark:
