@@ -13,8 +13,8 @@ from harness.record import Record
 class KeptBytes:
     """The first bytes of a stream, and how many there were."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._most = max_bytes
         self.total = 0
         self._kept = bytearray()
 
@@ -68,25 +68,25 @@ def ask_program(  # noqa: PLR0913 - what a run takes, each named where it is pas
         raise FileNotFoundError("no bash was found to start it with")
     output, errors = KeptBytes(most_bytes), KeptBytes(most_bytes)
     # A file in memory: a program that never reads cannot make us wait.
-    given = os.memfd_create("question", os.MFD_CLOEXEC)
+    question_file = os.memfd_create("question", os.MFD_CLOEXEC)
     try:
-        _fill(given, question)
+        _fill(question_file, question)
         launch = Launch(
             argv=becoming(argv),
             executable=bash,
             cwd=folder,
             environment=environment,
-            input=given,
+            input=question_file,
             confine=confine,
         )
         ended = run_group(launch, seconds=seconds, output=output, errors=errors, stops=stops, pace=pace)
     finally:
-        os.close(given)
+        os.close(question_file)
     return ProgramAnswer(ended=ended, output=output.data, errors=errors.data, is_cut=output.is_cut)
 
 
 def _fill(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
     os.lseek(descriptor, 0, os.SEEK_SET)

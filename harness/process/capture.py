@@ -141,10 +141,10 @@ class Capture:
             return ReadableOutput(text=f"[binary output, {self.total:,} bytes{saved}]", truncated=True)
         if self.total > len(head) + len(tail):
             return self._cut(readable(head), readable(tail))
-        whole = readable(head + tail)
-        if len(whole) <= self._characters:
-            return ReadableOutput(text=whole, truncated=False)
-        return self._cut(whole, whole)
+        text = readable(head + tail)
+        if len(text) <= self._characters:
+            return ReadableOutput(text=text, truncated=False)
+        return self._cut(text, text)
 
     def _cut(self, head: str, tail: str) -> ReadableOutput:
         head = _beginning(head, int(self._characters * HEAD_SHARE))
@@ -152,22 +152,22 @@ class Capture:
         # As exact as it can be said: what was dropped to make the rest readable counts as omitted.
         size = max(self.total - len(head.encode()) - len(tail.encode()), 0)
         lines = max(self._lines.count() - head.count("\n") - tail.count("\n"), 0)
-        about = "" if self._lines.exact else "about "
+        prefix = "" if self._lines.exact else "about "
         gap = "" if head.endswith("\n") else "\n"
         saved = self._saved(f"; full output: {{}}; read it with {READ_FILE.name}", "; {}")
         return ReadableOutput(
-            text=f"{head}{gap}[... {size:,} bytes, {about}{lines:,} lines omitted{saved} ...]\n{tail}", truncated=True
+            text=f"{head}{gap}[... {size:,} bytes, {prefix}{lines:,} lines omitted{saved} ...]\n{tail}", truncated=True
         )
 
-    def _saved(self, where: str, failed: str) -> str:
+    def _saved(self, template: str, failed: str) -> str:
         """Return the place of the full output, in the given words; save it now if that has not happened."""
         spill = self._spill
         if spill is None:
             return ""
         if not self._spilling:
             self._spill_all(b"")
-        told = where.format(f"{spill.path} ({spill.failure})" if spill.failure else spill.path)
-        return told if spill.size else failed.format(spill.failure)
+        sentence = template.format(f"{spill.path} ({spill.failure})" if spill.failure else spill.path)
+        return sentence if spill.size else failed.format(spill.failure)
 
     def _spill_all(self, block: bytes) -> None:
         """Begin the file with what came so far, which is all in memory still, and then `block`."""
@@ -195,18 +195,18 @@ def _last_state(line: str) -> str:
     return line.rstrip("\r").rpartition("\r")[2]
 
 
-def _beginning(text: str, most: int) -> str:
-    """Return at most `most` characters from the start, up to a line's end if that keeps the half of them."""
-    if len(text) <= most:
+def _beginning(text: str, max_characters: int) -> str:
+    """Return at most `max_characters` characters from the start, up to a line's end if that keeps the half of them."""
+    if len(text) <= max_characters:
         return text
-    end = text.rfind("\n", most // 2, most)
-    return text[: end + 1] if end >= 0 else text[:most]
+    end = text.rfind("\n", max_characters // 2, max_characters)
+    return text[: end + 1] if end >= 0 else text[:max_characters]
 
 
-def _end(text: str, most: int) -> str:
-    """Return at most `most` characters from the end, from a line's start if that keeps the half of them."""
-    start = max(len(text) - most, 0)
-    newline = text.find("\n", max(start - 1, 0), start + most // 2)
+def _end(text: str, max_characters: int) -> str:
+    """Return at most `max_characters` characters from the end, from a line's start if that keeps the half of them."""
+    start = max(len(text) - max_characters, 0)
+    newline = text.find("\n", max(start - 1, 0), start + max_characters // 2)
     return text[newline + 1 :] if newline >= 0 else text[start:].lstrip("\ufffd")
 
 
@@ -227,9 +227,9 @@ class Live:
     def add(self, block: bytes) -> None:
         """Take in the next bytes; never waits for the observer."""
         with self._lock:
-            kept = self._kept + block[-KEPT_BYTES:]
-            self._dropped += len(self._kept) + len(block) - len(kept[-KEPT_BYTES:])
-            self._kept = kept[-KEPT_BYTES:]
+            pending = self._kept + block[-KEPT_BYTES:]
+            self._dropped += len(self._kept) + len(block) - len(pending[-KEPT_BYTES:])
+            self._kept = pending[-KEPT_BYTES:]
 
     def deliver(self, *, last: bool) -> None:
         """Pass on the new text: whole lines if there are any, everything if it is the `last` time."""

@@ -122,40 +122,40 @@ def run_group(
         raise ChildProcessError(errno.ECHILD, "SIGCHLD is ignored in this process, so no command's end can be learned")
     # On a thread of its own, since KeyboardInterrupt is raised in the main thread only, between any two instructions:
     # here it can only cut short the waiting, never lose a child that has just been started.
-    ended: list[Ended | BaseException] = []
+    results: list[Ended | BaseException] = []
     done = allocate_lock()
     done.acquire()
     interrupt = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def work() -> None:
         try:
-            ended.append(_run(launch, seconds, (output, errors), live, interrupt, pace))
+            results.append(_run(launch, seconds, (output, errors), live, interrupt, pace))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
-            ended.append(error)
+            results.append(error)
         finally:
             done.release()
 
-    count, asked, over = stops or _never, 0, False
+    count, stop_count, over = stops or _never, 0, False
     try:
         start_new_thread(work, ())
         while not over:
             try:
                 done.acquire(timeout=LOOK_UP_SECONDS)
-                over = bool(ended)
+                over = bool(results)
                 if live is not None:
                     live.deliver(last=over)
-                if count() > asked:
-                    asked = count()
+                if count() > stop_count:
+                    stop_count = count()
                     os.eventfd_write(interrupt, 1)
             except KeyboardInterrupt:
-                asked += 1
+                stop_count += 1
                 os.eventfd_write(interrupt, 1)
     except BaseException:
         # Whatever came (two Ctrl-C at once come between any two instructions): the command is ended before it is passed on.
-        _wait_for_end(ended, interrupt, pace)
+        _wait_for_end(results, interrupt, pace)
         raise
     os.close(interrupt)
-    result = ended[0]
+    result = results[0]
     if isinstance(result, BaseException):
         raise result
     return result
@@ -165,13 +165,13 @@ def _never() -> int:
     return 0
 
 
-def _wait_for_end(ended: list[Ended | BaseException], interrupt: int, pace: Pace) -> None:
+def _wait_for_end(results: list[Ended | BaseException], interrupt: int, pace: Pace) -> None:
     """Have the command killed, and wait until the thread that follows it is through, however often one is interrupted.
 
     The event is not closed: the thread may still be looking at it.
     """
     deadline = time.monotonic() + pace.grace_seconds + pace.gone_seconds + pace.kill_seconds
-    while not ended and time.monotonic() < deadline:
+    while not results and time.monotonic() < deadline:
         try:
             os.eventfd_write(interrupt, 1)
             time.sleep(STEP_SECONDS)
@@ -282,13 +282,13 @@ class _Group:
 
     def follow(self, seconds: float, started: float) -> Ended:
         """Take output until the end, or bring it about after `seconds`; leave nothing behind that can be killed."""
-        seen = self._until_exit(seconds)
-        if seen is not _Seen.EXIT:
+        exit_seen = self._until_exit(seconds)
+        if exit_seen is not _Seen.EXIT:
             self._stop()
-        ending, status = self._status(seen)
-        taken = time.monotonic() - started
-        terminated, surviving = self._end_rest(settle=self._pace.settle_seconds if seen is _Seen.EXIT else 0.0)
-        return Ended(ending=ending, status=status, seconds=taken, terminated=terminated, surviving=surviving)
+        ending, status = self._status(exit_seen)
+        elapsed = time.monotonic() - started
+        terminated, surviving = self._end_rest(settle=self._pace.settle_seconds if exit_seen is _Seen.EXIT else 0.0)
+        return Ended(ending=ending, status=status, seconds=elapsed, terminated=terminated, surviving=surviving)
 
     def close(self) -> None:
         """Kill what is left, reap the program if it is dead, and close the descriptors. May be called again."""
@@ -318,25 +318,25 @@ class _Group:
         """
         self._poll.unregister(self._exit)
         self._poll.unregister(self._interrupt)
-        left = self._until_gone(settle)
-        names = {(one.pid, one.started): one.name for one in left}
-        if left:
+        remaining = self._until_gone(settle)
+        names = {(process.pid, process.started): process.name for process in remaining}
+        if remaining:
             self._signal(signal.SIGTERM)
-            send(left, signal.SIGTERM, signal.SIGCONT)
-            left = self._until_gone(self._pace.term_seconds)
+            send(remaining, signal.SIGTERM, signal.SIGCONT)
+            remaining = self._until_gone(self._pace.term_seconds)
         deadline = time.monotonic() + self._pace.kill_seconds
         self._signal(signal.SIGKILL)
-        while left and time.monotonic() < deadline:
-            names |= {(one.pid, one.started): one.name for one in left}
-            send(left, signal.SIGKILL)
-            left = self._until_gone(STEP_SECONDS)
+        while remaining and time.monotonic() < deadline:
+            names |= {(process.pid, process.started): process.name for process in remaining}
+            send(remaining, signal.SIGKILL)
+            remaining = self._until_gone(STEP_SECONDS)
         self._drain(STEP_SECONDS)
         unknown = self._survivors.unknown()
         self._survivors.close()
         self._process.poll()
-        surviving = {(one.pid, one.started) for one in left}
-        terminated = tuple(name for one, name in names.items() if one not in surviving)
-        return terminated, tuple(one.name for one in (*left, *unknown))
+        surviving = {(process.pid, process.started) for process in remaining}
+        terminated = tuple(name for process, name in names.items() if process not in surviving)
+        return terminated, tuple(process.name for process in (*remaining, *unknown))
 
     def _until_gone(self, seconds: float) -> list[Process]:
         """Take output until it ends and only the program is left, `seconds` at most; return what else is left."""
@@ -344,16 +344,16 @@ class _Group:
         while True:
             wait = min(max(deadline - time.monotonic(), 0.0), STEP_SECONDS)
             self._drain(wait)
-            left = self._survivors.left()
-            if wait == 0.0 or (not left and not self._open):
-                return left
+            remaining = self._survivors.left()
+            if wait == 0.0 or (not remaining and not self._open):
+                return remaining
             if not self._open:
                 time.sleep(wait)
 
-    def _status(self, seen: _Seen) -> tuple[CommandEnding, int | None]:
-        if seen is _Seen.DEADLINE:
+    def _status(self, exit_seen: _Seen) -> tuple[CommandEnding, int | None]:
+        if exit_seen is _Seen.DEADLINE:
             return CommandEnding.TIMED_OUT, None
-        if seen is _Seen.INTERRUPT:
+        if exit_seen is _Seen.INTERRUPT:
             return CommandEnding.INTERRUPTED, None
         try:
             status = os.waitid(os.P_PIDFD, self._exit, os.WEXITED | os.WNOWAIT | os.WNOHANG)
@@ -383,8 +383,8 @@ class _Group:
     def _drain(self, seconds: float) -> bool:
         """Take output until its end, `seconds` at most; return whether it ended."""
         deadline = time.monotonic() + seconds
-        while self._open and (left := deadline - time.monotonic()) > 0:
-            self._wait(left)
+        while self._open and (seconds_left := deadline - time.monotonic()) > 0:
+            self._wait(seconds_left)
         return not self._open
 
     def _wait(self, seconds: float) -> set[int]:

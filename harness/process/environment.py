@@ -66,25 +66,25 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 def read_as_judged(variables: Mapping[str, str]) -> dict[str, str]:
     """Return variables with which bash reads a command line, and puts names in order, as it was judged."""
-    given = dict(variables)
-    if not _reads_bytes_alike(given):
-        given["LC_ALL"] = "C.UTF-8"
-    if given.get("LC_ALL"):
-        given["LANG"] = given["LC_ALL"]
-        given = {name: value for name, value in given.items() if not name.startswith("LC_")}
-    given["LC_COLLATE"] = "C.UTF-8"  # the order of the words that a pattern stands for
-    return given
+    result = dict(variables)
+    if not _reads_bytes_alike(result):
+        result["LC_ALL"] = "C.UTF-8"
+    if result.get("LC_ALL"):
+        result["LANG"] = result["LC_ALL"]
+        result = {name: value for name, value in result.items() if not name.startswith("LC_")}
+    result["LC_COLLATE"] = "C.UTF-8"  # the order of the words that a pattern stands for
+    return result
 
 
-def program_outside(root: str, name: str, given: Mapping[str, str]) -> str | None:
+def program_outside(root: str, name: str, variables: Mapping[str, str]) -> str | None:
     """Return the path of a program, found by PATH in the output of `child_environment` and outside the folder `root`.
 
     A program in a folder that commands can write is not the person's.
     """
-    for folder in given["PATH"].split(":"):
-        found = os.path.join(folder, name)
-        if os.path.isfile(found) and os.access(found, os.X_OK) and not leads_through(found, root):
-            return found
+    for folder in variables["PATH"].split(":"):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK) and not leads_through(path, root):
+            return path
     return None
 
 
@@ -100,11 +100,11 @@ _SCREEN = ("TERM", "NO_COLOR", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "GIT
 _OF_THE_PERSON = ("TERM", "COLORTERM", "NO_COLOR", "PAGER", "GIT_PAGER", "LESS", "EDITOR", "VISUAL", "GIT_EDITOR")
 
 
-def at_a_terminal(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+def at_a_terminal(variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a command that has the terminal of a person, whose own environment is `environment`;
-    `given` is what commands get without one."""
-    own = {name: environment[name] for name in _OF_THE_PERSON if name in environment}
-    return {**{name: value for name, value in given.items() if name not in _SCREEN}, **own}
+    `variables` is what commands get without one."""
+    personal = {name: environment[name] for name in _OF_THE_PERSON if name in environment}
+    return {**{name: value for name, value in variables.items() if name not in _SCREEN}, **personal}
 
 
 def _reads_bytes_alike(variables: Mapping[str, str]) -> bool:
@@ -142,10 +142,10 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     last, so that an `ls` of the workspace is not taken for the system's.
     """
     reads = effects.write == ()
-    held = (
+    is_walled = (
         not effects.sockets and not effects.reaches
     )  # a hook that another command left there gets no more than that one
-    own = [one for one in _UNASKED_GIT if not held or one[0] != "core.hooksPath"]
+    own = [setting for setting in _UNASKED_GIT if not is_walled or setting[0] != "core.hooksPath"]
     settings = (*own, *(() if effects.reaches else (OFFLINE,)), *(_READING_GIT if reads else ()))
     variables = as_variables(settings)
     if not effects.reaches:

@@ -46,13 +46,13 @@ def marked(mark: int) -> bytes:
 def guard() -> Guard:
     """Return the guard of this process, started if there is none or if it was killed."""
     with _lock:
-        found = _guards.get(os.getpid())
-        if found is None:
+        existing = _guards.get(os.getpid())
+        if existing is None:
             if not _guards:
                 os.register_at_fork(after_in_child=_forget)
-            found = _guards[os.getpid()] = Guard()
-    found.keep()
-    return found
+            existing = _guards[os.getpid()] = Guard()
+    existing.keep()
+    return existing
 
 
 def _forget() -> None:
@@ -204,58 +204,62 @@ def _end(running: dict[int, int]) -> None:
     named it when the harness ended. Later looks go by marks, and by processes known from the first.
     """
     leaders = frozenset(running.values()) - {0}
-    known = {(one.pid, one.started) for one in _seen(running, leaders, frozenset(), set()) if _send(one, *_POLITE)}
+    signalled = {
+        (process.pid, process.started)
+        for process in _seen(running, leaders, frozenset(), set())
+        if _send(process, *_POLITE)
+    }
     time.sleep(TERM_SECONDS)
     deadline = time.monotonic() + KILL_SECONDS
-    ended: set[tuple[int, int]] = set()
-    others: set[int] = set()
+    collected: set[tuple[int, int]] = set()
+    strangers: set[int] = set()
     quiet = 0
     while quiet < QUIET_LOOKS and time.monotonic() < deadline:
-        found = news = False
+        has_new = news = False
         # Each is killed as soon as it is seen: where one starts the next and ends, it is a race.
-        for one in _seen(running, frozenset(), known, others):
-            identity = (one.pid, one.started)
-            if one.has_ended and identity in ended:
+        for process in _seen(running, frozenset(), signalled, strangers):
+            identity = (process.pid, process.started)
+            if process.has_ended and identity in collected:
                 continue  # its parent takes no notice of it
-            found = True
-            news |= identity not in known
-            known.add(identity)
-            if one.has_ended:
-                ended.add(identity)
+            has_new = True
+            news |= identity not in signalled
+            signalled.add(identity)
+            if process.has_ended:
+                collected.add(identity)
             else:
-                _send(one, signal.SIGKILL)
-        quiet = 0 if found else quiet + 1
+                _send(process, signal.SIGKILL)
+        quiet = 0 if has_new else quiet + 1
         if not news:
             time.sleep(STEP_SECONDS)
 
 
 def _seen(
-    running: dict[int, int], leaders: Collection[int], known: Collection[tuple[int, int]], others: set[int]
+    running: dict[int, int], leaders: Collection[int], identities: Collection[tuple[int, int]], strangers: set[int]
 ) -> Iterator[Process]:
     """Yield every process that is known, marked, or of a leader's session, and then its descendants.
 
-    `others` keeps the numbers of the rest to speed up the next look, since no process gets a mark later.
+    `strangers` keeps the numbers of the rest to speed up the next look, since no process gets a mark later.
     """
     numbers = set(procfs.numbers()) - {os.getpid()}
-    others &= numbers
-    for number in numbers - others:
-        seen = procfs.process(number)
-        if seen is None:
+    strangers &= numbers
+    for number in numbers - strangers:
+        process = procfs.process(number)
+        if process is None:
             continue
-        if (number, seen.started) in known or seen.session in leaders or _is_marked(number, running):
-            yield from procfs.family([seen])
+        if (number, process.started) in identities or process.session in leaders or _is_marked(number, running):
+            yield from procfs.family([process])
         else:
-            others.add(number)
+            strangers.add(number)
 
 
-def _send(one: Process, *numbers: signal.Signals) -> bool:
+def _send(process: Process, *numbers: signal.Signals) -> bool:
     """Send signals to a process that has not ended; return whether it had not."""
     for number in numbers:
         try:
-            os.kill(one.pid, number)
+            os.kill(process.pid, number)
         except OSError:
             pass
-    return not one.has_ended
+    return not process.has_ended
 
 
 def _is_marked(number: int, marks: Collection[int]) -> bool:

@@ -71,13 +71,13 @@ def bound(pid: int, mark: int) -> bool:
     """
     import resource
 
-    for kind, most in (
+    for kind, maximum in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, MAX_FILE_BYTES),
         (resource.RLIMIT_NOFILE, MAX_OPEN_FILES),
         (resource.RLIMIT_DATA, MAX_DATA_BYTES),
     ):
-        _lower(pid, kind, most)
+        _lower(pid, kind, maximum)
     try:
         descriptor = os.open(f"/proc/{pid}/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -96,13 +96,13 @@ def bound(pid: int, mark: int) -> bool:
     return True
 
 
-def _lower(pid: int, kind: int, most: int) -> None:
-    """Lower a soft and a hard limit of a process to `most`."""
+def _lower(pid: int, kind: int, maximum: int) -> None:
+    """Lower a soft and a hard limit of a process to `maximum`."""
     import resource
 
     try:
         soft, hard = resource.prlimit(pid, kind)
-        lower = tuple(most if limit == resource.RLIM_INFINITY else min(limit, most) for limit in (soft, hard))
+        lower = tuple(maximum if limit == resource.RLIM_INFINITY else min(limit, maximum) for limit in (soft, hard))
         if lower != (soft, hard):
             resource.prlimit(pid, kind, (lower[0], lower[1]))
     except (OSError, ValueError):

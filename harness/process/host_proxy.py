@@ -258,9 +258,9 @@ def _head(client: socket.socket) -> tuple[bytes, bytes]:
     return head, rest
 
 
-def _refuse(client: socket.socket, status: int, words: str, why: str) -> None:
+def _refuse(client: socket.socket, status: int, words: str, reason: str) -> None:
     """Answer with one line that says why, and end the connection."""
-    line = f"harness: {why}\n".encode("utf-8", "replace")
+    line = f"harness: {reason}\n".encode("utf-8", "replace")
     head = f"HTTP/1.1 {status} {words}\r\nContent-Type: text/plain; charset=utf-8\r\n"
     client.settimeout(CLOSE_SECONDS)
     client.sendall(f"{head}Content-Length: {len(line)}\r\nConnection: close\r\n\r\n".encode() + line)
@@ -303,23 +303,23 @@ class _Way:
 
     def step(self, ready: Mapping[int, int]) -> int:
         """Do what can be done without waiting; return how many bytes were taken. Raises OSError."""
-        taken = 0
+        count = 0
         broken = select.POLLERR | select.POLLHUP | select.POLLNVAL
         if not self._waiting and not self._ended and ready.get(self._source.fileno(), 0) & (select.POLLIN | broken):
             try:
                 block = self._source.recv(BLOCK_BYTES)
             except BlockingIOError:
                 return 0
-            self._waiting, self._ended, taken = memoryview(block), not block, len(block)
+            self._waiting, self._ended, count = memoryview(block), not block, len(block)
         if self._waiting and ready.get(self._sink.fileno(), select.POLLOUT) & (select.POLLOUT | broken):
             try:
                 self._waiting = self._waiting[self._sink.send(self._waiting) :]
             except BlockingIOError:
-                return taken
+                return count
         if self._ended and not self._waiting and not self.is_done:
             self.is_done = True
             _shut_writing(self._sink)
-        return taken
+        return count
 
 
 def _shut_writing(end: socket.socket) -> None:

@@ -99,30 +99,33 @@ class LentTerminal:
 
     def add(self, block: bytes) -> None:
         """Show output of the command."""
-        seen = self._tail + block
-        for found in _SWITCH.finditer(seen):
-            if found.end() > len(self._tail):
-                self._note(found)
-        self._tail = seen[-_LONGEST:]
-        left = _LEFT_OWN_SCREEN
-        begin = max(seen.rfind(b"\n") + 1, seen.rfind(left) + len(left) if left in seen else 0)
+        output = self._tail + block
+        for match in _SWITCH.finditer(output):
+            if match.end() > len(self._tail):
+                self._note(match)
+        self._tail = output[-_LONGEST:]
+        own_screen_left = _LEFT_OWN_SCREEN
+        begin = max(
+            output.rfind(b"\n") + 1,
+            output.rfind(own_screen_left) + len(own_screen_left) if own_screen_left in output else 0,
+        )
         if begin or _UNSEEN.sub(b"", block):
-            self._is_at_line_start = bool(begin) and not _UNSEEN.sub(b"", seen[begin:])
+            self._is_at_line_start = bool(begin) and not _UNSEEN.sub(b"", output[begin:])
         self._write(block)
 
-    def _note(self, found: re.Match[bytes]) -> None:
+    def _note(self, match: re.Match[bytes]) -> None:
         """Note what a sequence switched, by what undoes it."""
-        if found["modes"]:
-            for mode in found["modes"].split(b";"):
+        if match["modes"]:
+            for mode in match["modes"].split(b";"):
                 at_first = b"h" if mode in _ON_AT_FIRST else b"l"
-                self._switched(b"\x1b[?%s%s" % (mode, at_first), int(found["to"] != at_first))
-        elif found["stack"]:
-            pushed = 1 if found["stack"] == b">" else -int(found["count"] or 1)
+                self._switched(b"\x1b[?%s%s" % (mode, at_first), int(match["to"] != at_first))
+        elif match["stack"]:
+            pushed = 1 if match["stack"] == b">" else -int(match["count"] or 1)
             self._switched(_POP, min(self._undoing.get(_POP, 0) + pushed, _MOST_PUSHED))
-        elif found["shape"] is not None:
-            self._switched(_USUAL_SHAPE, int(found["shape"].strip(b"0") != b""))
+        elif match["shape"] is not None:
+            self._switched(_USUAL_SHAPE, int(match["shape"].strip(b"0") != b""))
         else:
-            self._switched(_USUAL_KEYS, int(found["keys"] not in (None, b"0")))
+            self._switched(_USUAL_KEYS, int(match["keys"] not in (None, b"0")))
 
     def _switched(self, undoing: bytes, times: int) -> None:
         self._undoing.pop(undoing, None)

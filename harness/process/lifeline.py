@@ -32,11 +32,11 @@ def is_of_a_batch(environment: Mapping[str, str]) -> bool:
 
 def watch_lifeline(environment: Mapping[str, str]) -> None:
     """Send this process SIGTERM once the batch that started it has ended. Does nothing in other processes."""
-    told = environment.get(VARIABLE, "")
-    if not told.isascii() or not told.isdigit() or len(told) > 6:
+    descriptor_text = environment.get(VARIABLE, "")
+    if not descriptor_text.isascii() or not descriptor_text.isdigit() or len(descriptor_text) > 6:
         return
     try:
-        descriptor = int(told)
+        descriptor = int(descriptor_text)
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             return
         os.set_inheritable(descriptor, False)  # so that no command inherits it

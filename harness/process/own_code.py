@@ -71,20 +71,20 @@ class OwnCode:
         status = os.lstat(__file__)
         return os.path.islink(__file__) or status.st_nlink > 1
 
-    def note_before(self, write: Sequence[str] | None, kept: str = "") -> None:
+    def note_before(self, write: Sequence[str] | None, excluded: str = "") -> None:
         """Note the code in places that a call is about to be able to write.
 
-        `write` holds absolute paths, links followed, each with everything below it except `kept`, unless one is in
+        `write` holds absolute paths, links followed, each with everything below it except `excluded`, unless one is in
         there itself. `None` is the whole disk. Does nothing in a process that is not the `harness` command.
         """
         if not harness.is_program:
             return
         with self._lock:
             for entry, real in self._places.items():
-                inside = bool(kept) and is_within(real, kept)
+                inside = bool(excluded) and is_within(real, excluded)
                 if entry not in self._noted and (
                     write is None
-                    or any(_meet(path, entry, real) for path in write if not inside or is_within(path, kept))
+                    or any(_meet(path, entry, real) for path in write if not inside or is_within(path, excluded))
                 ):
                     self._note(entry)
 

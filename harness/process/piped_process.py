@@ -55,9 +55,9 @@ class PipedProcess:
             self._survivors.close()
             for descriptor in pipes:
                 os.close(descriptor)
-            why = error.strerror if isinstance(error, NotConfinedError) else error
-            what = "cannot be confined" if isinstance(error, NotConfinedError) else "cannot be started"
-            raise UsageError(f"{noun} {what}: {launch.argv[0]}: {why}") from None
+            reason = error.strerror if isinstance(error, NotConfinedError) else error
+            problem = "cannot be confined" if isinstance(error, NotConfinedError) else "cannot be started"
+            raise UsageError(f"{noun} {problem}: {launch.argv[0]}: {reason}") from None
         os.close(reads)
         os.close(writes)
         self._input_open = True
@@ -125,15 +125,15 @@ class PipedProcess:
             ((signal.SIGTERM, signal.SIGCONT), GRACE_SECONDS),
             ((signal.SIGKILL,), GRACE_SECONDS),
         ):
-            left = self._survivors.left()
-            if left and numbers:
-                send(left, *numbers)
+            remaining = self._survivors.left()
+            if remaining and numbers:
+                send(remaining, *numbers)
             deadline = time.monotonic() + seconds
-            while (left := self._survivors.left()) and time.monotonic() < deadline:
+            while (remaining := self._survivors.left()) and time.monotonic() < deadline:
                 if signal.SIGKILL in numbers:
-                    send(left, signal.SIGKILL)
+                    send(remaining, signal.SIGKILL)
                 time.sleep(_STEP_SECONDS)
-            if not left:
+            if not remaining:
                 break
         self._survivors.close()
 

@@ -93,15 +93,15 @@ def _has_children_files() -> bool:
 
 def family(roots: Iterable[Process]) -> list[Process]:
     """Return processes with all that descend from them, none twice, parents first."""
-    found = {root.pid: root for root in roots}
-    waiting = list(found)
+    processes = {root.pid: root for root in roots}
+    waiting = list(processes)
     while waiting:
         for number in children(waiting.pop()):
             child = process(number)
-            if child is not None and number not in found:
-                found[number] = child
+            if child is not None and number not in processes:
+                processes[number] = child
                 waiting.append(number)
-    return list(found.values())
+    return list(processes.values())
 
 
 def lock_limit(pid: int) -> int | None:

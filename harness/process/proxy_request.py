@@ -75,10 +75,10 @@ def _plain_request(method: str, target: str, fields: tuple[tuple[str, str], ...]
         path = ""
     # Other connections than this one server's could be meant by what follows, so nothing follows: each is asked for anew.
     lines = [f"{method} /{path} HTTP/1.1", f"Host: {authority}", "Connection: close"]
-    named = {
+    hop_headers = {
         word.strip().lower() for name, value in fields if name.lower() == "connection" for word in value.split(",")
     }
-    lines += [f"{name}: {value}" for name, value in fields if name.lower() not in _OF_THE_WAY | named]
+    lines += [f"{name}: {value}" for name, value in fields if name.lower() not in _OF_THE_WAY | hop_headers]
     with_port = authority if ":" in authority.rpartition("]")[2] else f"{authority}:80"
     head = "\r\n".join(lines).encode("latin-1") + END
     return ProxyRequest(target=with_port, is_tunnel=False, head=head)

@@ -87,13 +87,13 @@ class Survivors:
 
     def reap(self) -> None:
         """Reap what has ended, all but its first process; while the command runs, from time to time."""
-        for one in self._children():
-            self._reap_ended(one)
+        for process in self._children():
+            self._reap_ended(process)
 
     def unknown(self) -> list[Process]:
         """Return the children that hide, and of which nothing says whose they are: another command's, it may be."""
-        hidden = [one for one in self._new() if one.started == 0 and not one.has_ended]
-        return [one for one in hidden if procfs.lock_limit(one.pid) is None and not self._owns(one)]
+        hidden = [process for process in self._new() if process.started == 0 and not process.has_ended]
+        return [process for process in hidden if procfs.lock_limit(process.pid) is None and not self._owns(process)]
 
     def left(self) -> list[Process]:
         """Return every running process of the command; collect the ended ones, except its first.
@@ -105,9 +105,9 @@ class Survivors:
         quiet = 0
         for _ in range(MAX_LOOKS):
             children = self._children()
-            living = [one for one in procfs.family(children) if not one.has_ended]
-            for one in children:
-                self._reap_ended(one)
+            living = [process for process in procfs.family(children) if not process.has_ended]
+            for process in children:
+                self._reap_ended(process)
             quiet = 0 if children else quiet + 1
             if living or quiet == QUIET_LOOKS:
                 return living
@@ -115,7 +115,11 @@ class Survivors:
 
     def _children(self) -> list[Process]:
         """Return the children of the harness that are the command's; its first process only if that has not ended."""
-        return [one for one in self._new() if not (one.pid == self._leader and one.has_ended) and self._owns(one)]
+        return [
+            process
+            for process in self._new()
+            if not (process.pid == self._leader and process.has_ended) and self._owns(process)
+        ]
 
     def _new(self) -> list[Process]:
         """Return the children of the harness that were not there before the command.
@@ -125,8 +129,8 @@ class Survivors:
         """
         numbers = procfs.first_children(os.getpid())
         self._before &= numbers
-        seen = map(_seen, numbers - self._before)
-        return [one for one in seen if one is not None and one.parent == os.getpid()]
+        processes = map(_seen, numbers - self._before)
+        return [process for process in processes if process is not None and process.parent == os.getpid()]
 
     def _reap_ended(self, child: Process) -> None:
         if not child.has_ended:
@@ -160,20 +164,20 @@ class Survivors:
             return child.started == 0
         if limit != procfs.lock_limit(os.getpid()):
             return True
-        own = procfs.walls(os.getpid())
-        return self._walls > own and procfs.walls(child.pid) == self._walls
+        own_walls = procfs.walls(os.getpid())
+        return self._walls > own_walls and procfs.walls(child.pid) == self._walls
 
 
 def send(processes: list[Process], *numbers: signal.Signals) -> None:
     """Send signals to processes; one that ended since, so that another may have its number, is left alone."""
-    for one in processes:
+    for process in processes:
         try:
-            descriptor = os.pidfd_open(one.pid)
+            descriptor = os.pidfd_open(process.pid)
         except OSError:
             continue
         try:
-            now = _seen(one.pid)
-            if now is not None and now.started == one.started:
+            now = _seen(process.pid)
+            if now is not None and now.started == process.started:
                 for number in numbers:
                     signal.pidfd_send_signal(descriptor, number)
         except OSError:
@@ -184,9 +188,9 @@ def send(processes: list[Process], *numbers: signal.Signals) -> None:
 
 def _seen(number: int) -> Process | None:
     """Return a process; one that hides (its start is 0) only if it is a child, which keeps its number until it is reaped."""
-    seen = procfs.process(number)
-    if seen is not None:
-        return seen
+    process = procfs.process(number)
+    if process is not None:
+        return process
     try:
         end = os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         group, session = os.getpgid(number), os.getsid(number)

@@ -30,13 +30,13 @@ class TemporaryFolder:
         import weakref
 
         if self._parent:
-            made = os.path.join(self._parent, f"harness-{os.urandom(8).hex()}")
-            os.mkdir(made, 0o700)
+            path = os.path.join(self._parent, f"harness-{os.urandom(8).hex()}")
+            os.mkdir(path, 0o700)
         else:
             import tempfile  # loads a dozen modules
 
-            made = tempfile.mkdtemp(prefix="harness-")
-        self._path = os.path.realpath(made)
+            path = tempfile.mkdtemp(prefix="harness-")
+        self._path = os.path.realpath(path)
         self._owner = os.lstat(self._path).st_uid  # not always this user: NFS makes what root does somebody else's
         weakref.finalize(self, _remove, self._path, self._owner, os.getpid())
 
@@ -48,10 +48,10 @@ def _is_folder(path: str, owner: int) -> bool:
     A folder that a command removed and created again is as good as the first, and is removed like it.
     """
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and os.path.realpath(path) == path
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == owner and os.path.realpath(path) == path
 
 
 def _remove(path: str, owner: int, maker: int) -> None:
