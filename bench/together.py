@@ -16,7 +16,7 @@ from tools import interleaved
 from bench import row
 from harness import ActionLog, Agent, Limits, Workspace, builtin_tools, deny_all, load_policy
 from harness.messages import Role
-from harness.session.parts import calls_at_once
+from harness.session.running_session import calls_at_once
 
 SLEEPERS = [f"sleep 1; cat {name}" for name in "abc"]
 

@@ -67,7 +67,7 @@ class CliCommand(Record):
     is_light: bool = False
     """Whether the command takes milliseconds and leaves nothing to close. Such a process skips the orderly end."""
     holds_session: bool = False
-    """Whether the command begins a session, which decides itself when garbage is collected (SessionParts.collect)."""
+    """Whether the command begins a session, which decides itself when garbage is collected (running_session.collect)."""
 
 
 class ToolPlace(Record):

@@ -44,7 +44,7 @@ def program() -> NoReturn:
     if light or _holds_session(words):
         import gc
 
-        gc.disable()  # a session collects when what lives as long as it is loaded: SessionParts.collect
+        gc.disable()  # a session collects when what lives as long as it is loaded: running_session.collect
     try:
         code = main()
     except KeyboardInterrupt:  # before main could say what it means, or behind its end

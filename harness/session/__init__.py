@@ -1,7 +1,8 @@
 """A session: what it is made of, and what every front end needs of it.
 
 Read these first:
-    parts.py            puts a session together: policy, tools, log, approver, model
+    running_session.py  the last of four steps: session_place, session_rules, session_tools, and the session itself
+    front.py            whoever stands in front of a session: the prompt, a run, an editor, or nobody
     state.py            the folders of the program; own_folders.py keeps them out of reach of commands
     policies.py         the policies in force; trust.py asks about those of a workspace
     advice.py           the rules that would let a refused call run; rule_subjects.py: what a rule may be about

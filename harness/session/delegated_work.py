@@ -13,16 +13,17 @@ from harness.errors import PolicyError, ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.gate.tool import Tool
 from harness.interrupt import Interrupt
-from harness.loop.delegated_sessions import DelegatedSessions, Equipment
+from harness.loop.delegated_sessions import AnotherModel, DelegatedSessions, Equipment
 from harness.paths import is_within
 from harness.policy.policy import Policy
 from harness.session.config.provider import about_model
 from harness.session.policies import held_to_reading
+from harness.session.session_tools import helper_tools
 from harness.tool_kinds import is_of_server
 
 if TYPE_CHECKING:
-    from harness.loop.agent import Agent
-    from harness.session.parts import SessionParts
+    from harness.session.running_session import RunningSession
+    from harness.session.session_place import SessionPlace
     from harness.session.work_folders.work_folder import WorkFolder
 
 NOT_FOR_HELPERS = ("delegate", "ask_user", "todo")
@@ -35,13 +36,13 @@ _ROLE = (
 )
 _READS = " You only read and look; you change nothing."
 
-FreshTools = Callable[[Workspace, Interrupt, Sequence[str]], tuple[Tool, ...]]
-"""Makes the tools of files, commands and scripts for a workspace, by what they are stopped, and what is hidden from commands
-besides: they know what a conversation has read."""
 
+def helpers_of(session: RunningSession, another_model: AnotherModel | None) -> DelegatedSessions:
+    """Return what runs the helpers of a session; `another_model` as DelegatedSessions has it.
 
-def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> DelegatedSessions:
-    """Return what runs the helpers of `agent`, which was made of `parts`."""
+    Each has fresh tools of files, commands and scripts: tools know what their conversation has read.
+    """
+    agent = session.agent
 
     @contextmanager
     def equip(task: DelegatedTask, policy: Policy, interrupt: Interrupt) -> Iterator[Equipment]:
@@ -51,13 +52,14 @@ def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> Delegate
         names = _names(task, known)
 
         def tools_in(workspace: Workspace, hide: Sequence[str] = ()) -> tuple[Tool, ...]:
-            own = {tool.spec.name: tool for tool in fresh(workspace, interrupt, hide)}
+            fresh = helper_tools(session.tools, session.log.path, workspace, interrupt, hide)
+            own = {tool.spec.name: tool for tool in fresh}
             return tuple(own.get(name) or agent.registry[name] for name in names)
 
-        system, model = f"{agent.parts.system}{_ROLE}", about_model(parts.settings)
+        system, model = f"{agent.parts.system}{_ROLE}", about_model(session.settings)
         if task.policy is HelperPolicy.SAME:
-            whole = parts.workspace
-            with _worktree(parts) as (folder, changes):
+            whole = session.place.workspace
+            with _worktree(session) as (folder, changes):
                 workspace = Workspace(
                     folder, whole.home, outputs=whole.outputs, skills=whole.skills, copy_of=whole.root
                 )
@@ -74,9 +76,9 @@ def helpers_of(parts: SessionParts, agent: Agent, fresh: FreshTools) -> Delegate
             policy = held_to_reading(policy)
         except PolicyError as error:
             raise ToolError(f"A helper cannot be had: {error}") from None
-        yield Equipment(tools=tools_in(parts.workspace), policy=policy, system=f"{system}{_READS}", about=model)
+        yield Equipment(tools=tools_in(session.place.workspace), policy=policy, system=f"{system}{_READS}", about=model)
 
-    return DelegatedSessions(agent, equip, parts.another_model)
+    return DelegatedSessions(agent, equip, another_model)
 
 
 def _hidden_in(policy: Policy, root: str) -> Sequence[str]:
@@ -100,7 +102,7 @@ def _works_in(folder: str, root: str) -> str:
 
 
 @contextmanager
-def _worktree(parts: SessionParts) -> Iterator[tuple[str, Callable[[], HelperChanges]]]:
+def _worktree(session: RunningSession) -> Iterator[tuple[str, Callable[[], HelperChanges]]]:
     """Make a worktree of the workspace's repository, and remove it; yield the folder to work in, and what tells the changes.
 
     Raises ToolError where none can be made.
@@ -109,7 +111,7 @@ def _worktree(parts: SessionParts) -> Iterator[tuple[str, Callable[[], HelperCha
     from harness.session.work_folders.work_folder import removed
     from harness.session.work_folders.worktree import add_worktree, remove_work_folder
 
-    root, environment = parts.workspace.root, parts.environment
+    root, environment = session.place.workspace.root, session.place.environment
     only_reads = "A helper that writes cannot be had here, one that reads can"
     if not os.path.lexists(os.path.join(git_top(root), ".git")):
         raise ToolError(
@@ -125,24 +127,24 @@ def _worktree(parts: SessionParts) -> Iterator[tuple[str, Callable[[], HelperCha
             folder = add_worktree(attempt, root, None, environment)
         except UsageError as error:
             raise ToolError(f"{only_reads}: {error}.") from None
-        yield folder.workspace, lambda: _changes(parts, folder, attempt)
+        yield folder.workspace, lambda: _changes(session.place, folder, attempt)
     finally:
         problem = remove_work_folder(attempt, environment)
         problem = problem or removed(around)
         if problem:
-            parts.tell(f"the copy of a helper is left behind: {problem}")
+            session.front.tell(f"the copy of a helper is left behind: {problem}")
 
 
-def _changes(parts: SessionParts, folder: WorkFolder, attempt: str) -> HelperChanges:
+def _changes(place: SessionPlace, folder: WorkFolder, attempt: str) -> HelperChanges:
     """Take the changes in a copy as a patch that is kept beside the outputs of commands."""
     from harness.session.work_folders.changes import take_changes
 
-    out = os.path.join(parts.workspace.outputs or parts.state.new_outputs(), f"helper-{os.urandom(4).hex()}")
+    out = os.path.join(place.workspace.outputs or place.state.new_outputs(), f"helper-{os.urandom(4).hex()}")
     try:
         os.makedirs(out, mode=0o700)
     except OSError as error:
         return HelperChanges(notes=(f"its changes are lost: {out} cannot be made: {error.strerror}",))
-    taken = take_changes(folder, attempt, out, parts.environment)
+    taken = take_changes(folder, attempt, out, place.environment)
     notes = [*folder.notes, *(f"lost, since no patch holds it: {lost}" for lost in taken.lost)]
     if taken.ignored is not None:
         notes.append(f"new files that the repository ignores are in {os.path.join(out, taken.ignored.file)}")

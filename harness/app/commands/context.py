@@ -77,7 +77,7 @@ def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
     for helper in conversation.helpers.of(conversation.session.identity):
         own = helper.last_usage.input_tokens + helper.last_usage.output_tokens
         conversation.say_line(f"  {helper.name} had a conversation of its own: {own:,} tokens at its last reply")
-    most = conversation.parts.context_tokens
+    most = conversation.agent.context_tokens
     if most is None:
         conversation.say("  how much the model takes is not configured (context_tokens)", Tone.QUIET)
     else:

@@ -1,17 +1,16 @@
-"""What slash commands act on: the session, its parts, and what is shown of it."""
+"""What slash commands act on: the session, what it was made of, and what is shown of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from harness.actions import Action, JsonValue
+from harness.actions import Action, Effects
 from harness.app.commands.notes_to_model import NotesToModel, is_unanswered
 from harness.audit.helper_tree import HelperTree
 from harness.gate.approval import Approver
 from harness.log.order import LogRecord
-from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import RunResult, StopReason, Usage
 from harness.model import Prices
@@ -19,7 +18,7 @@ from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.record import Record
-from harness.session.parts import SessionParts
+from harness.session.running_session import RunningSession
 from harness.session.session_log import pinned
 from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
@@ -28,7 +27,6 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.app.commands.slash_command import SlashCommand
-    from harness.process.lent_terminal import LentTerminal
     from harness.session.config.settings import Settings
 
 
@@ -81,26 +79,28 @@ class Conversation:
     def __init__(
         self,
         *,
-        parts: SessionParts,
+        running: RunningSession,
         screen: Screen,
         approver: Approver,
-        agent: Agent,
         session: Session,
         turns: Turns,
-        about: Mapping[str, JsonValue],
-        lend: Callable[[], AbstractContextManager[LentTerminal]],
+        showing: Callable[[Callable[[str], None], bool], AbstractContextManager[None]],
         policy_named: str | Sequence[str] | None,
         policy_sha256: str | None,
     ) -> None:
-        """Take the parts; `lend` lends the terminal to a command, the last two are what --policy and --policy-sha256 say."""
-        self.parts = parts
+        """`showing` has a command of the person's shown by a function, and lends it the terminal where wanted; the last two
+        are what --policy and --policy-sha256 say.
+        """
+        self.running = running
+        self.place = running.place
+        self.tools = running.tools
         self.screen = screen
         self.approver = approver
-        self.agent = agent
+        self.agent = running.agent
         self.session = session
         self.turns = turns
-        self.about = about
-        self.lend = lend
+        self.about = running.about
+        self.showing = showing
         self.policy_named = policy_named
         self.policy_sha256 = policy_sha256
         self.held: Policy | None = None
@@ -146,13 +146,13 @@ class Conversation:
 
     def tell_log(self, tone: Tone = Tone.PLAIN) -> None:
         """Show what pins the log, each part on a line of its own that can be copied."""
-        for line in pinned(self.agent.log, self.parts.environment.get("HOME", "")):
+        for line in pinned(self.agent.log, self.place.environment.get("HOME", "")):
             self.screen.unbroken(line, tone)
 
     @property
     def prices(self) -> Prices | None:
         """What the model's tokens cost; None where nobody said."""
-        return self.parts.prices
+        return self.agent.prices
 
     def cost_of(self, usage: Usage) -> float | None:
         """Return what `usage` of the model cost in dollars, or None where that is not known."""
@@ -169,6 +169,10 @@ class Conversation:
         known = [one.cost for one in self.spent if one.cost is not None]
         return sum(known) if len(known) == len(self.spent) and not others else None
 
+    def confinement(self, tool: str, effects: Effects) -> str:
+        """Return how a call of `tool` is held to its effects now."""
+        return self.agent.registry.confinement(tool, effects)
+
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return what can be granted at a question, or why nothing can."""
         return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)
@@ -183,7 +187,8 @@ class Conversation:
         found = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")
         if not found.toml:
             return f"no rule lifts the question: {found.why}"
-        return f"a rule would allow it unasked, in {home_of_rules(self.parts.policy, self.parts.state)}:\n{found.toml.rstrip()}"
+        home = home_of_rules(self.running.policy, self.place.state)
+        return f"a rule would allow it unasked, in {home}:\n{found.toml.rstrip()}"
 
     def record(self, record: LogRecord) -> None:
         """Keep what /why tells of; an observer of the log."""
@@ -227,7 +232,7 @@ class Conversation:
 
     def masked(self, text: str) -> str:
         """Return text with the secrets that are known taken out, as the log has it."""
-        return self.parts.redactor.redact(text)
+        return self.place.redactor.redact(text)
 
     def count(self, result: RunResult) -> None:
         """Keep what a turn took, and how it ended."""

@@ -99,10 +99,10 @@ def clipboard_program(environment: Mapping[str, str], root: str) -> Sequence[str
 
 def _hand_over(conversation: Conversation, data: bytes) -> str:
     """Copy, and return in words by what. Raises UsageError where it cannot be."""
-    environment = conversation.parts.environment
+    environment = conversation.place.environment
     if len(data) > MOST_BYTES:
         raise UsageError(f"it is {size_of_bytes(len(data))} long, too much for a clipboard; /export writes a file")
-    words = clipboard_program(environment, conversation.parts.workspace.root)
+    words = clipboard_program(environment, conversation.place.workspace.root)
     if words and _is_taken(words, data, environment):
         return f"by {os.path.basename(words[0])}"
     if len(data) > MOST_SENT_BYTES:

@@ -39,7 +39,7 @@ def diff(conversation: Conversation, rest: str) -> None:
         raise UsageError("usage: /diff, or /diff --stat")
     steps = changes_to_undo(_records(conversation), conversation.session.identity)
     files = changed_files([step for step in steps if isinstance(step, Undoable)])
-    images = BeforeImages(conversation.parts.state.before_images)
+    images = BeforeImages(conversation.place.state.before_images)
     for file in files:
         _show(conversation, file, images, stat=rest == "--stat")
     if not files:
@@ -77,7 +77,7 @@ def _tell_unknown(conversation: Conversation, step: Unrestorable) -> None:
 
 
 def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, stat: bool) -> None:
-    root = conversation.parts.workspace.root
+    root = conversation.place.workspace.root
     name = file.path.removeprefix(f"{root.rstrip('/')}/")
     calls = f"[call {', '.join(map(str, file.calls))}]"
     before = b"" if file.before_sha256 is None else images.get(file.before_sha256)
@@ -105,7 +105,7 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
 
 def _content(conversation: Conversation, path: str) -> bytes | None:
     """Return what the file holds now, None where there is none. Raises OSError and ToolError, also for a link or a device."""
-    resolved = conversation.parts.workspace.resolve(path, Access.READ)
+    resolved = conversation.place.workspace.resolve(path, Access.READ)
     if resolved.real != os.path.normpath(path):
         raise ToolError("a link leads elsewhere now")
     present = read_whole(resolved)

@@ -26,7 +26,7 @@ def export(conversation: Conversation, rest: str) -> None:
     if not rest.isprintable():
         raise UsageError("usage: /export [FILE], a name on one line")
     path = _named(conversation, rest) if rest else _new_path(conversation)
-    text = conversation.parts.redactor.redact("\n".join(_document(conversation)))
+    text = conversation.place.redactor.redact("\n".join(_document(conversation)))
     try:
         folder = open_folder(os.path.dirname(path))
         try:
@@ -49,16 +49,16 @@ def export(conversation: Conversation, rest: str) -> None:
 
 
 def _named(conversation: Conversation, name: str) -> str:
-    workspace = conversation.parts.workspace
+    workspace = conversation.place.workspace
     path = output_path(os.path.expanduser(name), (workspace.root, *workspace.added))
-    if any(is_within(path, folder) for folder in conversation.parts.state.guarded):
+    if any(is_within(path, folder) for folder in conversation.place.state.guarded):
         raise UsageError("the harness's own folders are no place for it")
     return path
 
 
 def _new_path(conversation: Conversation) -> str:
     try:
-        return conversation.parts.state.new_export_path(conversation.session.identity)
+        return conversation.place.state.new_export_path(conversation.session.identity)
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be made: {error.strerror}; name a file") from None
 
@@ -68,7 +68,7 @@ def _document(conversation: Conversation) -> Iterator[str]:
     yield f"# Session {session.identity}"
     yield ""
     yield f"- model: {_inline(conversation.agent.model.name)}"
-    yield f"- workspace: {_inline(conversation.parts.workspace.root)}"
+    yield f"- workspace: {_inline(conversation.place.workspace.root)}"
     yield f"- policy: {_inline(conversation.agent.gate.policy.name)}"
     yield f"- action log: {_inline(log.path)}, {log.count} records, head {log.head}"
     yield ""

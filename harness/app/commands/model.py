@@ -10,9 +10,7 @@ from harness.app.commands.conversation import Conversation
 from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import HarnessError, UsageError
 from harness.models.endpoint import shown_address
-from harness.record import replace
 from harness.session.config.model_settings import shown_value
-from harness.session.config.provider import about_model
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 def model(conversation: Conversation, rest: str) -> None:
     """Show the model, or ask another one from now on. Raises UsageError and LogError."""
-    settings = conversation.parts.settings
+    settings = conversation.running.settings
     if not rest:
         address = shown_address(settings.base_url.value)
         conversation.say_line(f"model {conversation.agent.model.name}  at {address}  by {settings.api.value.value}")
@@ -49,17 +47,17 @@ def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
     from harness.models.model_list import listed_models
     from harness.session.config.provider import endpoint_of
 
-    parts, now = conversation.parts, conversation.agent.model.name
+    settings, now = conversation.running.settings, conversation.agent.model.name
     problem, listed = "", tuple[str, ...]()
     try:
-        listed = listed_models(endpoint_of(parts.settings, parts.environment))
+        listed = listed_models(endpoint_of(settings, conversation.place.environment))
     except HarnessError as error:
         problem = f"; no list: {error}"
-    file = parts.settings.file
+    file = settings.file
     about = {
-        **dict.fromkeys(parts.settings.table.models, "in your table"),
+        **dict.fromkeys(settings.table.models, "in your table"),
         **dict.fromkeys(file.prices, "configured"),
-        parts.begun_settings.model.value: "answered at the beginning",
+        conversation.place.settings.model.value: "answered at the beginning",
         **{name: f"profile: {profile.model.value}" for name, profile in file.profiles.items()},
         now: f"answers now{problem}",
     }
@@ -72,38 +70,23 @@ def change_model(conversation: Conversation, name: str) -> None:
 
     Raises UsageError and LogError.
     """
-    parts = conversation.parts
-    begun = parts.begun_settings
+    begun, now = conversation.place.settings, conversation.running.settings
     as_begun = name in {begun.profile, begun.model.value} - {""}
-    take_settings(conversation, begun if as_begun else parts.settings.with_model(name, parts.environment))
+    take_settings(conversation, begun if as_begun else now.with_model(name, conversation.place.environment))
 
 
 def take_settings(conversation: Conversation, settings: Settings) -> None:
     """Ask the model that `settings` name from now on. Raises UsageError and LogError."""
-    from harness.session.config.provider import not_for, withhold
-
-    parts, agent, session = conversation.parts, conversation.agent, conversation.session
-    before, name = parts.settings, settings.model.value
-    if agent.limits.max_cost is not None and settings.prices.value is None:
+    before, name = conversation.running.settings, settings.model.value
+    if conversation.agent.limits.max_cost is not None and settings.prices.value is None:
         raise UsageError(
             f"the cost is limited, and what {visible_line(name)!r} costs is not known: write its prices in the configuration"
         )
-    made = parts.model_of(settings)
-    withhold(not_for(settings))
-    # What a provider wants back with its replies goes to the model that made them, and to no other.
-    messages = session.messages[1:]
-    if any(message.echo for message in messages):
-        without = tuple(replace(message, echo="") for message in messages)
-        agent.change_history(session, "model changed", 0, len(messages), without)
-    parts.settings, parts.prices = settings, settings.prices.value
-    parts.model = made
-    agent.change_model(session, parts.model, about_model(settings), parts.prices)
-    parts.pictures.settings = settings
+    conversation.running.change_model(conversation.session, settings)
     where = "" if settings.base_url.value == before.base_url.value else f", at {shown_address(settings.base_url.value)}"
     conversation.say_line(f"from now on {name} answers{where}; whether the provider has it is not checked", Tone.QUIET)
     if settings.context_tokens == settings.file.values.get("context_tokens") == before.context_tokens:
-        conversation.say(f"context_tokens stays {parts.context_tokens:,}, as configured", Tone.QUIET)
-    parts.context_tokens = agent.context_tokens = settings.context_tokens.value
+        conversation.say(f"context_tokens stays {settings.context_tokens.value:,}, as configured", Tone.QUIET)
 
 
 COMMANDS = (

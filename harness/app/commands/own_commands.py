@@ -150,7 +150,7 @@ def _say(command: OwnCommand, conversation: Conversation, rest: str) -> None:
     from harness.app.commands.model import change_model
     from harness.app.commands.plan import enter
 
-    now = conversation.parts.settings
+    now = conversation.running.settings
     model, note = model_of(command, now)
     for told in filter(None, (note, not_run_in(command))):
         conversation.say_line(told, Tone.WARNING)

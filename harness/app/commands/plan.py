@@ -41,7 +41,7 @@ def plan(conversation: Conversation, rest: str) -> None:
 
 def enter(conversation: Conversation) -> None:
     """Put plan mode's policy over the one that holds; the mode that was there ends. Raises PolicyError and LogError."""
-    agent, held = conversation.agent, conversation.parts.policy
+    agent, held = conversation.agent, conversation.running.policy
     if agent.gate.allows_edits:
         agent.log.session = conversation.session.identity
         agent.gate.allow_edits(on=False)

@@ -19,8 +19,9 @@ from harness.policy.rules import Layer
 from harness.policy.verdict import evaluate
 from harness.process.own_code import own_code
 from harness.session.own_folders import keep_own_folders
-from harness.session.parts import check_confinement, check_prices
 from harness.session.policies import assemble, describe, source_name, with_plan_mode, without_shipped_folder
+from harness.session.session_rules import check_prices
+from harness.session.session_tools import check_confinement
 from harness.session.state import PROJECT_POLICY
 from harness.session.trust import CHANGED, ask_trust, is_as_shown
 from harness.terminal.completion import Offered
@@ -63,7 +64,7 @@ def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the 
         cells = spec.name, word, short_place(verdict.deciding.by), spec.description.partition(". ")[0]
         rows.append(TableRow(cells=cells, tone=TONES[word]))
     conversation.screen.table(Table(columns=_TOOLS, rows=tuple(rows)))
-    if skills := conversation.parts.words.skills:
+    if skills := conversation.place.words.skills:
         conversation.say_line(f"  skills that the model may read: {', '.join(skills)}", most=1_000)
 
 
@@ -111,7 +112,7 @@ def _show(conversation: Conversation) -> None:
     network = "may" if sandbox.network else "may not"
     reached = "the network" if not sandbox.hosts else f"any host but {', '.join(sandbox.hosts)}"
     conversation.say_line(f"  a command that you approve may write {places}, and {network} reach {reached}")
-    conversation.say_line(f"  confinement: {conversation.parts.level}")
+    conversation.say_line(f"  confinement: {conversation.tools.level}")
 
 
 def _explain(conversation: Conversation, what: str) -> None:
@@ -120,7 +121,7 @@ def _explain(conversation: Conversation, what: str) -> None:
     """
     if not what:
         raise UsageError("usage: /policy explain COMMAND, PATH, or [--tool] TOOL and its arguments as JSON")
-    workspace, held = conversation.parts.workspace, conversation.agent.gate.policy
+    workspace, held = conversation.place.workspace, conversation.agent.gate.policy
     is_path = os.path.lexists(os.path.join(workspace.root, os.path.expanduser(what)))
     flag, _, call = what.partition(" ")
     named, _, arguments = (call if flag == "--tool" else what).strip().partition(" ")
@@ -134,11 +135,11 @@ def _explain(conversation: Conversation, what: str) -> None:
             if is_from_outside(tool):
                 action = conversation.agent.registry.prepare(ToolCall(id="explain", name=tool, arguments=what))
             else:
-                action, _ = typed_action(tool, what, workspace, conversation.parts.environment)
+                action, _ = typed_action(tool, what, workspace, conversation.place.environment)
         except ToolError as error:
             raise UsageError(str(error)) from None
         verdict = conversation.agent.gate.judge(action)
-        hooks = hooks_about(conversation.parts.extensions.hooks.values(), action, verdict)
+        hooks = hooks_about(conversation.place.extensions.hooks.values(), action, verdict)
         for line in explanation(tool, what, action, verdict, hooks):
             conversation.say(line.text, line.tone)
         conversation.say("")
@@ -147,15 +148,15 @@ def _explain(conversation: Conversation, what: str) -> None:
 
 def assembled(conversation: Conversation) -> Policy:
     """Return the policy as its files say it now. Raises HarnessError, where the policy that holds goes on to hold."""
-    parts = conversation.parts
     named, pinned = conversation.policy_named, conversation.policy_sha256
     for name in SHIPPED:
         own_code().check(shipped_policy_path(name))
-    found = assemble(parts.state, parts.workspace.root, named=named, fallback="default", pinned=pinned)
-    keep_own_folders(parts.workspace, parts.state)
-    check_confinement(found, parts.tools)
-    check_prices(parts.settings, strictest((parts.limits, found.limits)))
-    return found.guarding(*parts.policy.guarded)
+    place, running = conversation.place, conversation.running
+    found = assemble(place.state, place.workspace.root, named=named, fallback="default", pinned=pinned)
+    keep_own_folders(place.workspace, place.state)
+    check_confinement(found, conversation.tools.tools)
+    check_prices(running.settings, strictest((running.rules.limits, found.limits)))
+    return found.guarding(*running.policy.guarded)
 
 
 def _use(conversation: Conversation, name: str) -> None:
@@ -173,8 +174,8 @@ def _use(conversation: Conversation, name: str) -> None:
 
 def what_to_do(conversation: Conversation) -> Sequence[Offered]:
     """Return what may follow /policy, with the policies that are there."""
-    held = {source.path for source in conversation.parts.policy.sources}
-    own = conversation.parts.state.user_policy
+    held = {source.path for source in conversation.running.policy.sources}
+    own = conversation.place.state.user_policy
     there = [(name, shipped_policy_path(name), SAID[name]) for name in SHIPPED]
     there += [(own, own, "yours")] if os.path.lexists(own) else []
     uses = [(f"use {name}", f"{'holds now; ' if path in held else ''}{what}") for name, path, what in there]
@@ -184,14 +185,13 @@ def what_to_do(conversation: Conversation) -> Sequence[Offered]:
 
 
 def _reload(conversation: Conversation, why: str) -> None:
-    before, found = conversation.parts.policy, assembled(conversation)
+    before, found = conversation.running.policy, assembled(conversation)
     if found.sha256 == before.sha256:
         conversation.say("the policy's files say what they said before", Tone.QUIET)
         return
     # INVARIANT: in plan mode the new policy holds below the plan's, never instead of it.
     put = with_plan_mode(found) if conversation.plans else found
-    conversation.agent.change_policy(conversation.session, put, why)
-    conversation.parts.policy = found
+    conversation.running.change_policy(conversation.session, found, why, judged_by=put)
     if conversation.plans:
         conversation.held = found
     conversation.say_line(f"policy: {describe(found)}", Tone.QUIET)
@@ -204,14 +204,14 @@ def _reload(conversation: Conversation, why: str) -> None:
     for rule in rules.values():
         said = f"  gone     {rule.label}  (was {rule.decision.word})"
         conversation.say_line(without_shipped_folder(said), Tone.WARNING)
-    chosen, offered = conversation.parts.chosen, conversation.agent.registry.names
+    chosen, offered = conversation.tools.chosen, conversation.agent.registry.names
     if later := [name for name in chosen.optional(found) if name in OPTIONAL_NAMES and name not in offered]:
         conversation.say_line(f"  {', '.join(later)}: offered when harness is started again", Tone.WARNING)
 
 
 def _trust(conversation: Conversation) -> None:
     """Ask whether exactly this content of the project's policy is trusted; what loosens is shown first."""
-    state, path = conversation.parts.state, os.path.join(conversation.parts.workspace.root, PROJECT_POLICY)
+    state, path = conversation.place.state, os.path.join(conversation.place.workspace.root, PROJECT_POLICY)
     if not os.path.lexists(path):
         raise UsageError(f"there is no {PROJECT_POLICY} here")
     project = load_policy(path, layer=Layer.PROJECT)

@@ -31,7 +31,7 @@ def resume(conversation: Conversation, rest: str) -> None:
         if next(other_sessions(conversation), None) is None or not conversation.open_menu("/resume"):
             _list(conversation)
         return
-    state, own = conversation.parts.state, conversation.agent.log.path
+    state, own = conversation.place.state, conversation.agent.log.path
     paths = dict.fromkeys((*state.log_paths(), own))
     found = session_named(logged_sessions(paths), rest, "/resume")
     if found.session == conversation.session.identity:
@@ -61,14 +61,14 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
 
     INVARIANT: what was granted for a session ends with it.
     """
-    agent, parts = conversation.agent, conversation.parts
-    about = {**conversation.about, "model": agent.model.name, "policy": parts.policy.name}
-    about["policy_sha256"] = parts.policy.sha256
+    agent = conversation.agent
+    about = {**conversation.about, "model": agent.model.name, "policy": conversation.running.policy.name}
+    about["policy_sha256"] = conversation.running.policy.sha256
     messages = carried.messages(about)
     problem = pairing_problem(messages)
     if problem:
         raise UsageError(f"the conversation cannot be gone on with: {visible_line(problem)}")
-    parts.redactor.note(" ".join(carried.rebuilt.marks))
+    conversation.place.redactor.note(" ".join(carried.rebuilt.marks))
     agent.log.session = conversation.session.identity
     for grant in agent.gate.grants:
         if grant.scope is GrantScope.SESSION:
@@ -96,9 +96,9 @@ def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int |
 
 def other_sessions(conversation: Conversation) -> Iterator[SessionOutline]:
     """Yield what can be gone on with from here: the other sessions of this folder, the newest first. Raises LogError."""
-    parts, own = conversation.parts, conversation.agent.log.path
-    paths = dict.fromkeys((*parts.state.log_paths(parts.workspace.root), own))
-    found = talks(paths, parts.workspace.root, own)
+    own = conversation.agent.log.path
+    paths = dict.fromkeys((*conversation.place.state.log_paths(conversation.place.workspace.root), own))
+    found = talks(paths, conversation.place.workspace.root, own)
     return (one for one in found if one.found.session != conversation.session.identity and not one.running)
 
 

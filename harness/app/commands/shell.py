@@ -31,16 +31,13 @@ def run_as_person(conversation: Conversation, text: str, *, model_hears: bool) -
 
     Raises LogError and GateError.
     """
-    parts = conversation.parts
     text, lends = _wish(conversation, text)
     arguments: dict[str, JsonValue] = {BASH.subject: text}
     shown = _Shown(conversation)
-    before, parts.on_output = parts.on_output, shown
-    parts.lend = conversation.lend if lends else None
     try:
-        result = conversation.agent.do(conversation.session, BASH.name, arguments)
+        with conversation.showing(shown, lends):
+            result = conversation.agent.do(conversation.session, BASH.name, arguments)
     finally:
-        parts.on_output, parts.lend = before, None
         shown.finish()
     if result.status in (ResultStatus.DENIED, ResultStatus.BLOCKED, ResultStatus.INVALID):
         if conversation.answer is not None:
@@ -82,7 +79,7 @@ class _Shown:
         from harness.redaction.stream import RedactedStream
 
         self._say = conversation.say
-        self._stream = RedactedStream(conversation.parts.redactor)
+        self._stream = RedactedStream(conversation.place.redactor)
         self._rest = ""
         self._lines = 0
 

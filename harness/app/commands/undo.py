@@ -49,13 +49,13 @@ class _Files:
         self._conversation = conversation
         self._log = conversation.agent.log
         self._identity = conversation.session.identity
-        self._parts = conversation.parts
-        self._images = BeforeImages(conversation.parts.state.before_images)
+        self._place = conversation.place
+        self._images = BeforeImages(conversation.place.state.before_images)
 
     def offer(self, calls: list[int]) -> None:
         """Say what can be put back, ask, and do it. Raises LogError."""
         steps = self._steps(calls)
-        rehearsal = Rehearsal(self._parts.workspace, self._images)
+        rehearsal = Rehearsal(self._place.workspace, self._images)
         foreseen = list(unwind(steps, rehearsal, all_of_them=True))
         if not any(isinstance(one, StepOutcome) and one.result in EFFECTS for one in foreseen):
             self._tell(foreseen, dry_run=True)
@@ -63,16 +63,16 @@ class _Files:
         if not self._is_wanted(foreseen):
             self._conversation.say("the files stay as they are", Tone.QUIET)
             return
-        self._parts.interrupt.clear()
-        undo_one = partial(restore, workspace=self._parts.workspace, images=self._images)
+        self._place.interrupt.clear()
+        undo_one = partial(restore, workspace=self._place.workspace, images=self._images)
         doing = unwind(steps, undo_one, all_of_them=True)
-        self._tell(put_back(self._log, self._identity, doing, self._parts.interrupt), dry_run=False)
+        self._tell(put_back(self._log, self._identity, doing, self._place.interrupt), dry_run=False)
 
     def _steps(self, calls: list[int]) -> tuple[Step, ...]:
         """Return what is to be undone, the newest first."""
         records = tuple(one for one in read_log(self._log.path) if one["session"] == self._identity)
         undone = undone_calls([self._log.path], self._identity)
-        guarded = self._parts.state.guarded
+        guarded = self._place.state.guarded
         found = changes_to_undo(records, self._identity, undone)
         return tuple(unless_forged(step, guarded, None) for step in found if step.call in calls)
 
@@ -88,11 +88,11 @@ class _Files:
         )
 
     def _lines(self, foreseen: list[Ended]) -> Iterator[str]:
-        return (undo_line(one, self._parts.workspace.root, dry_run=True).text for one in foreseen)
+        return (undo_line(one, self._place.workspace.root, dry_run=True).text for one in foreseen)
 
     def _tell(self, ended: list[Ended], *, dry_run: bool) -> None:
         for one in ended:
-            line = undo_line(one, self._parts.workspace.root, dry_run=dry_run)
+            line = undo_line(one, self._place.workspace.root, dry_run=dry_run)
             self._conversation.say(line.text, line.tone)
 
 

@@ -37,8 +37,7 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
             f"  {counted(count - len(shown), 'more part')}: nothing against them, or left out of the log",
             Tone.QUIET,
         )
-    parts = conversation.parts
-    way = _way(record, home_of_rules(parts.policy, parts.state))
+    way = _way(record, home_of_rules(conversation.running.policy, conversation.place.state))
     conversation.say_line(f"to allow it: {way}", Tone.QUIET, most=3_000)
 
 

@@ -30,8 +30,8 @@ from harness.policy.verdict import Verdict
 from harness.session.config.settings import TerminalSettings, settings_from
 from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.exits import Exit, exit_code
-from harness.session.parts import tools_in
 from harness.session.session_log import close_log, opened_log, who_and_where
+from harness.session.session_tools import tools_in
 from harness.session.signals import Signals
 from harness.session.state import State
 from harness.terminal.approver import TerminalApprover, show_question

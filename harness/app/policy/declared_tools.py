@@ -127,7 +127,7 @@ def _digest(description: ToolDescription, words: Sequence[str]) -> str:
 def _extensions_in(workspace: Workspace, environment: Mapping[str, str]) -> Extensions:
     """Return what the user's configuration and the trusted files of a workspace declare. Raises UsageError."""
     from harness.session.config.settings import settings_from
-    from harness.session.parts import extensions_of
+    from harness.session.session_place import extensions_of
     from harness.session.state import State
 
     settings = settings_from(Namespace(), environment, workspace.root)

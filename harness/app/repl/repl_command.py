@@ -9,10 +9,11 @@ import time
 from argparse import Namespace
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from contextlib import AbstractContextManager
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, assert_never
 
-from harness.actions import Action, JsonValue
+from harness.actions import Action
 from harness.app.commands.context import usage_in_words
 from harness.app.commands.conversation import Conversation, Turns
 from harness.app.commands.grants import asleep_words
@@ -29,26 +30,28 @@ from harness.app.commands.slash_command import (
     meaning_of,
     slash_commands,
 )
+from harness.app.repl.before_prompt import ask_trust, carried_over
 from harness.app.repl.repl_terminal import DoublePress, Terminal
 from harness.app.repl.status_line import status_of, status_parts, status_text
 from harness.app.repl.todo_list import ShownTodo
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
-from harness.gate.approval import Approval, Approver
-from harness.gate.registry import ToolRegistry
-from harness.interrupt import Interrupt
+from harness.gate.approval import Approval
 from harness.messages import Picture, RunResult, StopReason
 from harness.policy.verdict import Verdict
 from harness.record import replace
-from harness.session.config.settings import TerminalSettings, settings_from
+from harness.session.config.settings import settings_from
 from harness.session.exits import Exit
-from harness.session.kept_grants import KeptGrants
 from harness.session.own_folders import fix_modes
-from harness.session.parts import SessionParts, about_of, agent_of
 from harness.session.policies import describe
+from harness.session.provider_models import ProviderModels
+from harness.session.running_session import begin_session, collect
 from harness.session.session_log import close_log
-from harness.session.state import PROJECT_CONFIG, PROJECT_SERVERS, State, here, word_folders
-from harness.session.trust import trusted_or_not
-from harness.terminal.console import look_from, terminal_is_there
+from harness.session.session_place import place_of
+from harness.session.session_rules import rules_of
+from harness.session.session_tools import tools_of
+from harness.session.signals import Signals
+from harness.session.state import State, here
+from harness.terminal.console import complain, look_from, terminal_is_there
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Line, Tone
 from harness.terminal.type_ahead import NEXT_MODE
@@ -56,11 +59,15 @@ from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from harness.app.commands.slash_command import SlashCommand
+    from harness.app.repl.asking import Asking
     from harness.app.repl.attached_files import AttachedFiles
     from harness.app.resume import Carried
-    from harness.session.approver.standing_question import AskOutside, StandingQuestion
+    from harness.gate.place_watch import PlacesQuestion
+    from harness.log.vocabulary import PlacesAnswer
+    from harness.process.lent_terminal import LentTerminal
     from harness.terminal.completion import Menus
-    from harness.terminal.question import Usual
+    from harness.tools.ask_user import UserAnswer, UserQuestion
 
 
 def tell_end(conversation: Conversation, result: RunResult) -> None:
@@ -109,47 +116,18 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     carried = carried_over(arguments, environment)
     if carried is not None and arguments.model is None:
         arguments.model = carried.model_for(settings_from(arguments, environment, here(arguments.cwd)), environment)
-    parts = parts_of(arguments, environment, carried)
-    return parts if isinstance(parts, int) else Repl(parts, arguments, carried=carried).talk()
+    repl = _opened(arguments, environment, carried)
+    return repl if isinstance(repl, int) else repl.talk()
 
 
-def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carried | None:
-    """Return the conversation to go on with, if the person named one. Raises UsageError or LogError."""
-    state, action = State.of(environment), arguments.action
-    if not action and not arguments.resume:
-        return None
-    from harness.app.resume import FORKED, RESUMED, carried_from, named, newest, refuse_its_log
-
-    how = FORKED if action == "fork" else RESUMED
-    name = arguments.session if action else None
-    found, note = newest(state, here(arguments.cwd)) if name is None else (named(state, name), "")
-    carried = carried_from(state, found, how, turn=arguments.turn if action == "fork" else None)
-    refuse_its_log(carried, arguments.log)
-    return replace(carried, note=note)
-
-
-def parts_of(
-    arguments: Namespace, environment: Mapping[str, str], carried: Carried | None = None
-) -> SessionParts | int:
-    """Return the parts of the session, or the exit code where there is no model and the person was told the ways to one.
-
-    Before that they are asked, once for each content, whether they trust the policy that came with the folder: drawn, and
-    with keys, as the configuration says. Raises HarnessError.
-    """
-    folder = here(arguments.cwd)
-    terminal = settings_from(arguments, environment, folder).terminal
-    look = look_from(terminal, environment)
-    screen = Screen(sys.stdout, look, notices=Notices(terminal.notify.value))
-
-    def ask(action: Action, verdict: Verdict) -> Approval:
-        return _asked(screen, terminal, environment, action, verdict)
-
-    state = State.of(environment)
-    for note in (trusted_or_not(state, folder, ask), *_trusted_files(state, folder, ask)):
-        if note:
-            screen.line(note)
+def _opened(arguments: Namespace, environment: Mapping[str, str], carried: Carried | None) -> Repl | int:
+    """Return the prompt, or the exit code where there is no model and the person was told the ways to one. Raises
+    HarnessError."""
+    terminal = settings_from(arguments, environment, here(arguments.cwd)).terminal
+    screen = Screen(sys.stdout, look_from(terminal, environment), notices=Notices(terminal.notify.value))
+    ask_trust(screen, terminal, environment, here(arguments.cwd))
     try:
-        return SessionParts(arguments, environment)
+        return Repl(arguments, environment, carried=carried)
     except UsageError as error:
         from harness.app.demo.first_run import first_run
         from harness.session.config.provider import NO_PROVIDER
@@ -165,85 +143,40 @@ def parts_of(
         return code
 
 
-def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
-    """Ask whether the files of a folder that add tools, servers, hooks and words are trusted; return what to tell of it."""
-    files = (os.path.join(folder, name) for name in (PROJECT_CONFIG, PROJECT_SERVERS))
-    if not any(map(os.path.lexists, files)) and not any(word_folders(folder)):
-        return ()
-    from harness.session.extensions.project_trust import ask_trust_of_files
-
-    return ask_trust_of_files(state, folder, ask)
-
-
-def _asked(
-    screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], action: Action, verdict: Verdict
-) -> Approval:
-    """Ask before there is a session."""
-    from harness.terminal.approver import TerminalApprover
-
-    ask = TerminalApprover(
-        screen,
-        Interrupt(),
-        ToolRegistry(()).confinement,
-        environment=environment,
-        dead_seconds=terminal.dead_seconds.value,
-    )
-    return ask(action, verdict)
-
-
-def _usual(parts: SessionParts) -> Usual:
-    from harness.terminal.question import usual_here
-
-    return usual_here(parts.workspace.root, parts.level, parts.policy)
-
-
 class Repl:
     """One conversation at the terminal."""
 
-    def __init__(self, parts: SessionParts, arguments: Namespace, *, carried: Carried | None = None) -> None:
-        self._parts = parts
+    def __init__(self, arguments: Namespace, environment: Mapping[str, str], *, carried: Carried | None = None) -> None:
+        """Begin it, with the conversation that it goes on with. Raises HarnessError."""
         self._first: str | None = arguments.prompt
-        self._terminal = Terminal(
-            parts.settings.terminal,
-            parts.environment,
-            interrupt=parts.interrupt,
-            redactor=parts.redactor,
-            confinement=lambda tool, effects: self._agent.registry.confinement(tool, effects),  # noqa: PLW0108
-            usual=partial(_usual, parts),
-            offer=lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
-            advise=lambda action, verdict: self._conversation.advice(action, verdict),  # noqa: PLW0108
-            outside=self._approver_outside(),
-        )
+        self._place = place = place_of(arguments, environment, complain)
+        self._signals = Signals(place.interrupt)
+        self._terminal = Terminal(place)
         self._screen, self._ahead = self._terminal.screen, self._terminal.ahead
-        parts.log.observers.append(self._screen.record)
-        parts.on_output, parts.on_wait = self._screen.live, self._screen.countdown
-        parts.ask_person = self._terminal.ask_user
-        parts.tell = lambda said: self._screen.line(visible_line(said, 2_000), Tone.WARNING)
-        state, root = parts.state, parts.workspace.root
-        kept = KeptGrants(state.grants, state.name_of(root), root)
-        about = about_of(parts, "repl")
-        self._agent = agent_of(
-            parts,
-            approver=self._terminal.ask,
-            about=about,
+        tools = tools_of(rules_of(place, arguments, self.tell), self)
+        self._running = begin_session(
+            ProviderModels(tools),
+            mode="repl",
+            approver=self._asked,
             on_text=self._screen.text,
-            kept=kept,
-            ask_places=self._terminal.ask_places,
+            ask_places=self._ask_places,
         )
-        self._notes = [Line(tone=Tone.QUIET, text=note) for note in (*parts.system.notes, *parts.notes)]
-        held = kept.read()
+        self._agent = self._running.agent
+        self._running.log.observers.append(self._screen.record)
+        self._notes = [Line(tone=Tone.QUIET, text=note) for note in (*self._running.system.notes, *place.notes)]
+        held = tools.rules.granted
         warnings = [held.problem, *map(asleep_words, held.grants)]
         self._notes += [Line(tone=Tone.WARNING, text=visible_line(said, 2_000)) for said in warnings if said]
-        self._conversation = self._begun(about, arguments, carried)
-        parts.log.observers.append(self._conversation.record)
-        self._conversation.own, left_out = slash_of(self._parts.words.commands)
+        self._conversation = self._begun(arguments, carried)
+        self._running.log.observers.append(self._conversation.record)
+        self._conversation.own, left_out = slash_of(place.words.commands)
         self._notes += [Line(tone=Tone.WARNING, text=note) for note in left_out]
         self._lines = self._terminal.prompt_line(
-            state.history,
-            root,
-            parts.redactor,
+            place.state.history,
+            place.workspace.root,
+            place.redactor,
             self._toolbar,
-            lambda: (*slash_commands(), *self._conversation.own),
+            self._commands,
             self._offers,
             partial(next_mode, self._conversation),
         )
@@ -258,49 +191,65 @@ class Repl:
         """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
         self._code = Exit.DONE
 
-    def _approver_outside(self) -> AskOutside:
-        """Return who is asked outside as well. What is configured is looked at now: raises UsageError."""
-        if self._parts.extensions.approver is not None:
-            return self._asked_outside()
-        return self._ask_listed
+    # In front of the session
 
-    def _ask_listed(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
-        """Ask at `harness approve`, if somebody listens there; what that takes is imported with the first question."""
-        return self._asked_outside()(action, verdict)
+    def tell(self, line: str, /) -> None:
+        """Show the person one line."""
+        self._screen.line(visible_line(line, 2_000), Tone.WARNING)
 
-    def _asked_outside(self) -> AskOutside:
-        from harness.session.approver.session_approver import approver_outside
+    def ask(self, question: UserQuestion, /) -> UserAnswer:
+        """Put a question of the model."""
+        return self._asking.at_terminal.ask_user(question)
 
-        return approver_outside(
-            self._parts,
-            lambda: self._agent.gate,
-            lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
-            is_alone=False,
-        )
+    def draw(self, printed: str, /) -> None:
+        """Show what a running command prints."""
+        self._terminal.draw(printed)
 
-    def _begun(self, about: Mapping[str, JsonValue], arguments: Namespace, carried: Carried | None) -> Conversation:
+    def countdown(self, seconds: float, /) -> None:
+        """Show how long it is until a request is sent again."""
+        self._screen.countdown(seconds)
+
+    def lend(self) -> AbstractContextManager[LentTerminal] | None:
+        """Lend the terminal to a command that the person typed."""
+        return self._terminal.lend()
+
+    @cached_property
+    def _asking(self) -> Asking:
+        from harness.app.repl.asking import Asking
+
+        return Asking(self._terminal, self._conversation)
+
+    def _asked(self, action: Action, verdict: Verdict) -> Approval:
+        return self._asking.ask(action, verdict)
+
+    def _ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
+        return self._asking.at_terminal.ask_places(question)
+
+    def _begun(self, arguments: Namespace, carried: Carried | None) -> Conversation:
         """Begin the session, with the conversation that it goes on with. Raises LogError."""
+        about = self._running.about
         if carried is None:
             session = self._agent.start()
         else:
             from harness.app.resume import carried_lines
 
             self._notes += carried_lines(carried, about)
-            self._parts.redactor.note(" ".join(carried.rebuilt.marks))
-            self._parts.pictures.take_over(carried.rebuilt.messages, carried.found.path)
+            self._place.redactor.note(" ".join(carried.rebuilt.marks))
+            self._running.tools.pictures.take_over(carried.rebuilt.messages, carried.found.path)
             session = self._agent.start(carried=carried.messages(about), origin=carried.origin)
         return Conversation(
-            parts=self._parts,
+            running=self._running,
             screen=self._screen,
-            approver=self._terminal.ask,
-            agent=self._agent,
+            approver=self._asked,
             session=session,
             turns=Turns(carried.found.session if carried else ""),
-            about=about,
-            lend=self._terminal.lent,
+            showing=self._terminal.showing,
             policy_named=arguments.policy,
             policy_sha256=arguments.policy_sha256,
         )
+
+    def _commands(self) -> Sequence[SlashCommand]:
+        return (*slash_commands(), *self._conversation.own)
 
     def _offers(self) -> Menus:
         """Return the menus of commands."""
@@ -308,11 +257,11 @@ class Repl:
 
     def talk(self) -> int:
         """Read, run, repeat. Returns the exit code."""
-        parts, screen, conversation = self._parts, self._screen, self._conversation
-        parts.signals.install()
-        parts.collect()
-        screen.line(visible_line(f"harness: model {parts.model.name}, workspace {parts.workspace.root}", 1_000))
-        screen.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
+        running, place, screen, conversation = self._running, self._place, self._screen, self._conversation
+        self._signals.install()
+        collect()
+        screen.line(visible_line(f"harness: model {self._agent.model.name}, workspace {place.workspace.root}", 1_000))
+        screen.line(f"policy: {describe(running.policy)}; confinement: {running.tools.level}", Tone.QUIET)
         for note in self._notes:
             screen.line(note.text, note.tone)
         screen.line("/help for help", Tone.QUIET)
@@ -320,19 +269,19 @@ class Repl:
             self._take(meaning)
         if self._code is not Exit.LOG:
             self._agent.end(conversation.session, self._ending())
-            close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
-        parts.close()
+            close_log(place.state, running.log, sign_key=running.settings.sign_key.value)
+        running.close()
         screen.settle()
         conversation.tell_log(Tone.QUIET)
         if not self._is_closed:
-            return Exit.TERMINATED if parts.signals.terminated else self._code
+            return Exit.TERMINATED if self._signals.terminated else self._code
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what was written and never came out
         return Exit.TERMINATED
 
     @property
     def _is_closed(self) -> bool:
         """Whether the person closed the window: its end may be read before the signal of it comes."""
-        return self._parts.signals.hung_up or not terminal_is_there()
+        return self._signals.hung_up or not terminal_is_there()
 
     def _toolbar(self, hint: str) -> Sequence[tuple[str, Tone]]:
         return status_parts(replace(status_of(self._conversation), hint=hint), self._screen.width)
@@ -341,7 +290,7 @@ class Repl:
         """Return how the session ends: as its last turn did, unless the person simply left."""
         if self._is_closed:
             return RunResult(stop=StopReason.TERMINAL_CLOSED, text="", detail="the terminal was closed")
-        if self._parts.signals.terminated:
+        if self._signals.terminated:
             return RunResult(stop=StopReason.INTERRUPTED, text="", detail="the program was told to end")
         if self._last is not None and self._last.stop in _FATAL:
             return self._last
@@ -359,12 +308,12 @@ class Repl:
             return Ask(text=words, by_command=by_command)
         while (line := self._next_line()) is not None:
             if line:
-                return meaning_of(line, self._conversation.own, self._parts.words.left_out)
+                return meaning_of(line, self._conversation.own, self._place.words.left_out)
         return None
 
     def _next_line(self) -> str | None:
         """Return the next line, which may be empty, or None when the person leaves."""
-        if self._parts.signals.terminated:
+        if self._signals.terminated:
             return None
         if self._first is not None:
             line, self._first = self._first.strip(), None
@@ -395,10 +344,10 @@ class Repl:
 
     def _typed(self, default: str) -> str | None:
         """Return what the person types now, or None when they leave."""
-        interrupt = self._parts.interrupt
+        interrupt = self._place.interrupt
         for said in self._todo.news(self._conversation.session.messages):
             self._screen.line(said, Tone.QUIET)
-        while not self._parts.signals.terminated:
+        while not self._signals.terminated:
             interrupt.clear()
             self._screen.settle()
             try:
@@ -434,10 +383,10 @@ class Repl:
 
     def _warm_up(self) -> None:
         """Import what the first turn needs while the person types: it takes longer than everything else together."""
-        self._parts.interrupt.tell_by(self._lines.stopper())
+        self._place.interrupt.tell_by(self._lines.stopper())
 
         def warm_up() -> None:
-            self._parts.warm_up()
+            self._running.warm_up()
             slash_commands()
 
         threading.Thread(target=warm_up, daemon=True).start()
@@ -446,12 +395,12 @@ class Repl:
 
     def _take(self, meaning: Meaning) -> None:
         """Do what is meant; afterwards the code says whether the program can go on."""
-        self._parts.interrupt.clear()
-        if self._parts.signals.terminated:  # it came just now, and must not be forgotten with a Ctrl-C
+        self._place.interrupt.clear()
+        if self._signals.terminated:  # it came just now, and must not be forgotten with a Ctrl-C
             return
-        self._terminal.approver.turn_begins()
+        self._asking.at_terminal.turn_begins()
         try:
-            self._parts.workspace.check()
+            self._place.workspace.check()
             with self._ahead:
                 self._went_well = self._done(meaning)
                 self._screen.settle()
@@ -499,7 +448,7 @@ class Repl:
         name = meaning.command.name
         try:
             if meaning.command.effect is Effect.SHOWS:
-                with self._parts.interrupt:
+                with self._place.interrupt:
                     meaning.command.does(self._conversation, meaning.rest)
             else:
                 meaning.command.does(self._conversation, meaning.rest)
@@ -510,7 +459,7 @@ class Repl:
         except HarnessError as error:
             self._conversation.say_line(str(error), Tone.WARNING)
         except Exception as error:  # a bug in a command must not take the conversation with it
-            if self._parts.environment.get("HARNESS_DEBUG"):
+            if self._place.environment.get("HARNESS_DEBUG"):
                 raise
             problem = visible_line(f"{type(error).__name__}: {error}", 1_000)
             self._conversation.say_line(f"internal error in {name}: {problem} (HARNESS_DEBUG=1 shows where)", Tone.BAD)
@@ -530,8 +479,8 @@ class Repl:
             self._conversation.session,
             said.text,
             tell=partial(self._conversation.say_line, tone=Tone.WARNING),
-            home=self._parts.environment.get("HOME", ""),
-            root=self._parts.workspace.root if said.by_command else "",
+            home=self._place.environment.get("HOME", ""),
+            root=self._place.workspace.root if said.by_command else "",
             approver=self._conversation.approver if said.by_command else None,
         )
 

@@ -1,24 +1,16 @@
-"""The parts of the terminal that the prompt uses, put together: screen, questions, the line, what is typed ahead."""
+"""The terminal as the prompt uses it: the screen, the line, what is typed ahead, and a loan of it to a command."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from harness.actions import Action, Effects
 from harness.app.commands.help import KEYS
-from harness.gate.approval import Approval
-from harness.gate.place_watch import PlacesQuestion
-from harness.interrupt import Interrupt
-from harness.log.vocabulary import PlacesAnswer
-from harness.policy.grant_offers import Offer
-from harness.policy.verdict import Verdict
-from harness.session.config.settings import TerminalSettings
+from harness.session.session_place import SessionPlace
 from harness.terminal.console import look_from
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Tone
@@ -28,14 +20,9 @@ if TYPE_CHECKING:
     from harness.app.commands.slash_command import SlashCommand
     from harness.process.lent_terminal import LentTerminal
     from harness.redaction.redactor import Redactor
-    from harness.session.approver.standing_question import AskOutside
-    from harness.terminal.approver import TerminalApprover
-    from harness.terminal.asked_outside import AskedBesides
     from harness.terminal.completion import Menus
     from harness.terminal.line_history import KeptHistory
     from harness.terminal.prompt_line import PromptLine
-    from harness.terminal.question import Usual
-    from harness.tools.ask_user import UserAnswer, UserQuestion
 
 TWICE_SECONDS = 2.0
 """Two Ctrl-C at an empty prompt within this time leave."""
@@ -44,76 +31,43 @@ TWICE_SECONDS = 2.0
 class Terminal:
     """What a person sees and types at."""
 
-    def __init__(
-        self,
-        settings: TerminalSettings,
-        environment: Mapping[str, str],
-        *,
-        interrupt: Interrupt,
-        redactor: Redactor,
-        confinement: Callable[[str, Effects], str],
-        usual: Callable[[], Usual],
-        offer: Callable[[Action, Verdict], Offer | str],
-        advise: Callable[[Action, Verdict], str],
-        outside: AskOutside,
-    ) -> None:
-        """Take how it is to be, what stops a question, what masks secrets, what confines calls, what commands
-        usually have, what can be granted, what rule does it where nothing can, and who is asked outside as well."""
-        look = look_from(settings, environment)
+    def __init__(self, place: SessionPlace) -> None:
+        settings = place.settings.terminal
+        look = look_from(settings, place.environment)
         self._settings = settings
-        self._environment = environment
-        self._interrupt = interrupt
-        self._confinement = confinement
-        self._usual = usual
-        self._offer = offer
-        self._advise = advise
-        self._outside = outside
+        self._environment = place.environment
         self._history: KeptHistory | None = None
         self.screen = Screen(
             sys.stdout,
             look,
-            redactor=redactor,
+            redactor=place.redactor,
             notices=Notices(settings.notify.value),
             way_to_output="/output shows all",
             way_to_stop="Esc stops",
         )
         self.ahead = TypeAhead(sys.stdin.fileno(), tell=self.screen.queued, stop=_stop_turn, escapes=look.repaints)
+        self._draws: Callable[[str], None] = self.screen.live
+        """Shows what a running command prints."""
+        self._lends = False
+        """Whether the command that runs gets the terminal."""
 
-    @cached_property
-    def approver(self) -> TerminalApprover:
-        """What puts questions; imported with the first turn, since the prompt comes sooner without it."""
-        from harness.terminal.approver import TerminalApprover
+    def draw(self, printed: str) -> None:
+        """Show what a running command prints."""
+        self._draws(printed)
 
-        return TerminalApprover(
-            self.screen,
-            self._interrupt,
-            self._confinement,
-            environment=self._environment,
-            offer=self._offer,
-            advise=self._advise,
-            paused=self.ahead.paused,
-            usual=self._usual,
-            dead_seconds=self._settings.dead_seconds.value,
-            keyboard_of=self._besides.keyboard,
-        )
+    def lend(self) -> AbstractContextManager[LentTerminal] | None:
+        """Lend the terminal to the command that runs, where the person wants to sit at it."""
+        return self.lent() if self._lends else None
 
-    @cached_property
-    def _besides(self) -> AskedBesides:
-        from harness.terminal.asked_outside import AskedBesides
-
-        return AskedBesides(self._outside, self.screen)
-
-    def ask(self, action: Action, verdict: Verdict) -> Approval:
-        """Ask about a call, as an Approver does: here, and outside where somebody is."""
-        return self._besides.ask(self.approver, action, verdict)
-
-    def ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
-        """Ask about protected places that a granted program changed."""
-        return self.approver.ask_places(question)
-
-    def ask_user(self, question: UserQuestion) -> UserAnswer:
-        """Put a question of the model."""
-        return self.approver.ask_user(question)
+    @contextmanager
+    def showing(self, draws: Callable[[str], None], lends: bool) -> Iterator[None]:
+        """Show the output of a command of the person's by `draws`; it gets the terminal where it `lends`."""
+        before = self._draws, self._lends
+        self._draws, self._lends = draws, lends
+        try:
+            yield
+        finally:
+            self._draws, self._lends = before
 
     def prompt_line(
         self,

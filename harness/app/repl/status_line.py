@@ -129,21 +129,21 @@ _CHANGING = (*shipped_that(Does.RUNS, Does.WRITES), "default")
 
 def status_of(conversation: Conversation) -> Status:
     """Return how the conversation stands."""
-    session, parts = conversation.session, conversation.parts
+    session = conversation.session
     last = session.last_usage
     return Status(
         model=conversation.agent.model.name,
-        policy=parts.policy.name,
+        policy=conversation.running.policy.name,
         turns=len(conversation.spent),
         input_tokens=session.whole_usage.input_tokens,
         cached_tokens=session.whole_usage.cached_tokens,
         output_tokens=session.whole_usage.output_tokens,
         cost=conversation.cost,
         context_tokens_used=last.input_tokens + last.output_tokens or None,
-        context_tokens=parts.context_tokens,
-        confinement="" if is_unbound(parts.level) else parts.level,
+        context_tokens=conversation.agent.context_tokens,
+        confinement="" if is_unbound(conversation.tools.level) else conversation.tools.level,
         grants=sum(grant.id != EDITS for grant in conversation.agent.gate.grants),
-        loosened=tuple(loosened(conversation.agent.gate.policy, parts.level)),
+        loosened=tuple(loosened(conversation.agent.gate.policy, conversation.tools.level)),
         mode=mode_of(conversation),
     )
 

@@ -5,27 +5,34 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.actions import JsonValue
+from harness.actions import Action, JsonValue
 from harness.app.run.facts import RunFacts
 from harness.app.run.run_end import EndReports, RunEnd, runner_files
 from harness.app.run.run_model import RunModel
 from harness.app.run.run_output import RunOutput
 from harness.app.run.run_prompt import given_prompt
 from harness.errors import LogError, SessionRefusedError, UsageError
-from harness.gate.approval import Approver, deny_all
-from harness.loop.agent import Agent
+from harness.gate.approval import Approval, Approver, deny_all
 from harness.loop.run import Session
 from harness.messages import Picture, RunResult, StopReason
+from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.exits import Exit, exit_code, is_soft
+from harness.session.front import NoFront
 from harness.session.own_folders import fix_modes
-from harness.session.parts import SessionParts, Unattended, about_of, agent_of
 from harness.session.policies import describe
+from harness.session.provider_models import ProviderModels
+from harness.session.running_session import begin_session, collect
 from harness.session.session_log import close_log
+from harness.session.session_place import SessionPlace, place_of
+from harness.session.session_rules import Unattended, rules_of
+from harness.session.session_tools import tools_of
+from harness.session.signals import Signals
 from harness.session.state import State
-from harness.terminal.console import Console, look_here
+from harness.terminal.console import Console, complain, look_here
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
 
@@ -33,7 +40,6 @@ if TYPE_CHECKING:
     from harness.app.repl.attached_files import AttachedFiles
     from harness.app.resume import Carried
     from harness.app.run.answer_schema import AnswerSchema
-    from harness.gate.gate import Gate
 
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -62,6 +68,22 @@ def run_once(
     return _Run(arguments, environment, settle).run()
 
 
+class _RunFront(NoFront):
+    """A run that says what happens: nobody answers, and somebody may watch."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(complain)
+        self._console = console
+
+    def draw(self, printed: str, /) -> None:
+        """Show the last line of a running command now and then."""
+        self._console.live(printed)
+
+    def countdown(self, seconds: float, /) -> None:
+        """Count down until a request is sent again."""
+        self._console.countdown(seconds)
+
+
 class _Run:
     """One run, from its flags to its exit code. What can be wrong with the flags is found before the log is opened."""
 
@@ -78,32 +100,40 @@ class _Run:
         self._carried = _carried(state, arguments)
         self._model = RunModel(arguments)
         self._reports = EndReports(arguments, environment)
-        unattended = Unattended(
-            dry_run=arguments.dry_run,
-            plan=arguments.plan,
-            check_answer=self._check.problem if self._check else None,
-            model_for=self._model.of,
-            take_words=self._take_words,
-        )
-        self._parts = parts = SessionParts(arguments, environment, unattended)
+        place = place_of(arguments, environment, complain)
+        self._signals = Signals(place.interrupt)
+        self._console = Console(sys.stderr, look_here(sys.stderr, environment), redactor=place.redactor)
         # No call writes these, where they lie in the workspace.
-        recorded = [] if self._model.record is None else [self._model.record]
-        parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
-        self._gate: Gate
-        self._approver = self._asked_outside() if arguments.ask else deny_all
-        self._prompt = self._prompt.masked(parts.redactor.redact)
-        self._about = {
-            **about_of(parts, "run"),
-            **({"plan": True} if arguments.plan else {}),
-            **self._prompt.about,
-            **self._model.about,
-        }
-        self._console = Console(sys.stderr, look_here(sys.stderr, environment), redactor=parts.redactor)
+        recorded = () if self._model.record is None else (self._model.record,)
+        rules = rules_of(
+            place,
+            arguments,
+            complain,
+            unattended=Unattended(dry_run=arguments.dry_run, plan=arguments.plan),
+            guard=(*recorded, *runner_files(environment)),
+            asks_outside=arguments.ask,
+        )
+        models = ProviderModels(tools_of(rules, NoFront(complain) if arguments.quiet else _RunFront(self._console)))
+        model = self._model.of(models)
+        self._notes = [*place.notes]
+        self._take_words(place)
+        self._prompt = self._prompt.masked(place.redactor.redact)
+        self._session = begin_session(
+            models,
+            model,
+            mode="run",
+            approver=self._ask if arguments.ask else deny_all,
+            about={**({"plan": True} if arguments.plan else {}), **self._prompt.about, **self._model.about},
+            done_marker=arguments.done_marker,
+            check_answer=self._check.problem if self._check else None,
+        )
+        self._agent, self._place = self._session.agent, place
+        self._model.begin(self._session.log)
         self._output = RunOutput(
             arguments.output,
-            parts.interrupt.request_later,
+            place.interrupt.request_later,
             fence=self._reports.fence,
-            asked_to_stop=lambda: parts.interrupt.requested,
+            asked_to_stop=lambda: place.interrupt.requested,
         )
         self._facts = RunFacts()
         self._debug = bool(environment.get("HARNESS_DEBUG"))
@@ -118,8 +148,8 @@ class _Run:
         if self._check is not None and result.stop is StopReason.COMPLETED:
             result = replace(result, text=self._check.bare(result.text))
         self._model.tell_end(self._console)
-        summary = self._reports.summary(self._parts, self._facts, result, self._code)
-        self._reports.tell(self._console, self._parts, self._facts, result, self._code)
+        summary = self._reports.summary(self._session, self._facts, result, self._code)
+        self._reports.tell(self._console, self._session.log, self._facts, result, self._code)
         self._fail(self._model.problem, self._reports.report(self._facts, summary, self._code))
         # INVARIANT: a JSON object on stdout has the exit code of the process, but for what is found while it is written. So it
         # is written last; a text is written first, since annotations for GitHub stand behind it.
@@ -138,31 +168,27 @@ class _Run:
     def _begin(self) -> None:
         """Say what holds, and from here on what happens; load what the first request needs."""
         self._tell_what_holds()
-        self._parts.log.observers += [self._facts.record, self._output.record]
-        self._parts.signals.install()
-        self._parts.warm_up()
-        self._parts.collect()
+        self._session.log.observers += [self._facts.record, self._output.record]
+        self._signals.install()
+        self._session.models.warm_up()
+        collect()
 
     def _work(self) -> RunResult:
         """Work on the prompt, settle what that left, and record the end with the exit code that is known by then."""
-        agent = agent_of(
-            self._parts, approver=self._approver, about=self._about, done_marker=self._arguments.done_marker
-        )
-        self._gate = agent.gate
-        carried = self._carried
+        agent, carried, about = self._agent, self._carried, self._session.about
         if carried is not None:
-            self._parts.pictures.take_over(carried.rebuilt.messages, carried.found.path)
+            self._session.tools.pictures.take_over(carried.rebuilt.messages, carried.found.path)
         try:
             session = agent.start(
-                carried=carried.messages(self._about) if carried else (), origin=carried.origin if carried else None
+                carried=carried.messages(about) if carried else (), origin=carried.origin if carried else None
             )
         except LogError as error:
             return RunResult(stop=StopReason.LOG_ERROR, text="", detail=str(error))
         except SessionRefusedError as error:
-            refused = RunResult(stop=StopReason.BLOCKED, text="", detail=self._parts.redactor.redact(str(error)))
+            refused = RunResult(stop=StopReason.BLOCKED, text="", detail=self._place.redactor.redact(str(error)))
             self._code = self._code_of(refused)
             return refused
-        result = self._result_of(agent, session)
+        result = self._result_of(session)
         if result.stop is StopReason.LOG_ERROR:
             return result
         problem = self._settled()
@@ -176,36 +202,35 @@ class _Run:
             return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
         return result
 
-    def _asked_outside(self) -> Approver:
-        """Return who is asked where the policy says confirm. Raises UsageError."""
+    @cached_property
+    def _outside(self) -> Approver:
+        """Who is asked where the policy says confirm; imported with the first question."""
         from harness.session.approver.session_approver import approver_outside
         from harness.terminal.asked_outside import AskedAlone
 
-        outside = approver_outside(
-            self._parts,
-            lambda: self._gate,
-            lambda action, verdict: self._gate.offer(action, verdict),  # noqa: PLW0108 - it is made later
-            is_alone=True,
-        )
-        return AskedAlone(outside, self._parts.interrupt, self._tell_wait)
+        outside = approver_outside(self._session, self._agent.gate.offer, is_alone=True)
+        return AskedAlone(outside, self._place.interrupt, self._tell_wait)
+
+    def _ask(self, action: Action, verdict: Verdict) -> Approval:
+        return self._outside(action, verdict)
 
     def _tell_wait(self, said: str) -> None:
         if not self._arguments.quiet:
-            self._console.line(visible_line(self._parts.redactor.redact(said)), Tone.QUIET)
+            self._console.line(visible_line(self._place.redactor.redact(said)), Tone.QUIET)
 
-    def _result_of(self, agent: Agent, session: Session) -> RunResult:
+    def _result_of(self, session: Session) -> RunResult:
         try:
             words, pictures = self._prompt.text, tuple[Picture, ...]()
             if "@" in self._prompt.words and not self._arguments.dry_run:
-                found = self._attached(agent, session)
+                found = self._attached(session)
                 words, pictures = found.behind(words), found.pictures
-            prompt = self._parts.templates.task(words)
+            prompt = self._session.templates.task(words)
             prompt = f"{prompt}\n\n{self._check.instructions}" if self._check else prompt
-            return agent.run(prompt, session, pictures=pictures)
+            return self._agent.run(prompt, session, pictures=pictures)
         except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
             return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._noted(error))
 
-    def _take_words(self, parts: SessionParts) -> None:
+    def _take_words(self, place: SessionPlace) -> None:
         """Take the words of the team's or user's command that the prompt calls; one from a file or stdin calls none.
 
         Raises UsageError.
@@ -214,25 +239,25 @@ class _Run:
             return
         from harness.app.commands.own_commands import said_in_run
 
-        said = said_in_run(self._prompt.words, parts.words, parts.settings, plans=self._arguments.plan)
+        said = said_in_run(self._prompt.words, place.words, place.settings, plans=self._arguments.plan)
         if said is not None:
             self._by_command = True
             self._prompt = replace(self._prompt, words=said.words)
-            parts.notes = (*parts.notes, *said.notes)
+            self._notes += said.notes
 
-    def _attached(self, agent: Agent, session: Session) -> AttachedFiles:
+    def _attached(self, session: Session) -> AttachedFiles:
         """Return what goes with the prompt, as far as it is read without a question: the pictures that the person mentions,
         the files that a command does.
         """
         from harness.app.repl.attached_files import attached
 
         return attached(
-            agent,
+            self._agent,
             session,
             self._prompt.words,
             tell=self._tell_problem,
-            home=self._parts.environment.get("HOME", ""),
-            root=self._parts.workspace.root if self._by_command else "",
+            home=self._place.environment.get("HOME", ""),
+            root=self._place.workspace.root if self._by_command else "",
             approver=deny_all,
         )
 
@@ -246,24 +271,24 @@ class _Run:
         """Keep a bug for whoever debugs it, and return what is told of it, with secrets masked."""
         self._bug = error
         told = f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
-        return self._parts.redactor.redact(told)
+        return self._place.redactor.redact(told)
 
     def _code_of(self, result: RunResult) -> Exit:
         # A signal counts above a reader that left: that one asks for no interrupt.
-        if self._output.is_broken() and not self._parts.interrupt.count:
+        if self._output.is_broken() and not self._place.interrupt.count:
             return Exit.BROKEN_PIPE
         return exit_code(
             result.stop,
             refusals=result.refusals,
             allow_refusals=self._arguments.allow_refusals,
-            terminated=self._parts.signals.terminated,
+            terminated=self._signals.terminated,
         )
 
     def _close_log(self, result: RunResult) -> RunResult:
         """Close the log, and note its head. Where it could not be written, or its head kept, that is how the run ended."""
-        self._parts.close()
+        self._session.close()
         try:
-            close_log(self._parts.state, self._parts.log, sign_key=self._parts.settings.sign_key.value)
+            close_log(self._place.state, self._session.log, sign_key=self._place.settings.sign_key.value)
         except LogError as error:
             result = replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
         if result.stop is StopReason.LOG_ERROR:
@@ -275,11 +300,11 @@ class _Run:
         self._output.finish(summary, result.text)
         if not self._output.is_broken():
             return
-        if not self._parts.interrupt.count:
+        if not self._place.interrupt.count:
             self._tell_problem(self._output.why)
             self._code = Exit.BROKEN_PIPE
         elif is_soft(self._code):  # the wait for a reader was ended by a signal
-            self._code = Exit.TERMINATED if self._parts.signals.terminated else Exit.INTERRUPTED
+            self._code = Exit.TERMINATED if self._signals.terminated else Exit.INTERRUPTED
 
     def _fail(self, *problems: str) -> None:
         """Say what went wrong, where anything did: then the run is no success."""
@@ -293,24 +318,22 @@ class _Run:
             self._console.line(f"harness: {problem}", Tone.BAD)
 
     def _tell_what_holds(self) -> None:
-        arguments, console, parts = self._arguments, self._console, self._parts
+        arguments, console, session = self._arguments, self._console, self._session
         if arguments.policy is None:
             console.line(
                 "harness: no --policy was given; the shipped readonly policy holds (reading only)", Tone.WARNING
             )
         for note in self._model.notes:
             console.line(f"harness: {note}", Tone.WARNING)
-        _tell_carried(self._carried, self._about, console, quiet=arguments.quiet)
+        _tell_carried(self._carried, session.about, console, quiet=arguments.quiet)
         if arguments.quiet:
             return
-        console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
+        console.line(f"policy: {describe(session.policy)}; confinement: {session.tools.level}", Tone.QUIET)
         if arguments.dry_run:
             console.line("dry run: every call is judged and recorded, and none is run", Tone.WARNING)
-        for line in (*parts.system.notes, *parts.notes):
+        for line in (*session.system.notes, *self._notes):
             console.line(line, Tone.QUIET)
-        parts.log.observers.append(console.record)
-        parts.on_output = console.live
-        parts.on_wait = console.countdown
+        session.log.observers.append(console.record)
 
 
 def _check_of(arguments: Namespace) -> AnswerSchema | None:

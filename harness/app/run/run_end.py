@@ -14,7 +14,7 @@ from harness.messages import RunResult, StopReason
 from harness.record import Record
 from harness.session.exits import Exit, is_soft
 from harness.session.own_folders import workspace_folders
-from harness.session.parts import SessionParts
+from harness.session.running_session import RunningSession
 from harness.session.session_log import pinned
 from harness.session.state import PROJECT_POLICY, State
 from harness.terminal.console import Console
@@ -25,6 +25,7 @@ from harness.text.visible import visible_line
 if TYPE_CHECKING:
     from harness.app.run.reported import ReportedRun
     from harness.app.run.workflow_commands import CommandFence
+    from harness.log.action_log import ActionLog
     from harness.plugins.reports.github import Actions
     from harness.plugins.reports.report_files import Reports
 
@@ -75,7 +76,7 @@ class EndReports:
         """What keeps an answer on stdout from being read as commands, where somebody would."""
         return self._actions.fence if self._actions else None
 
-    def summary(self, parts: SessionParts, facts: RunFacts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
+    def summary(self, session: RunningSession, facts: RunFacts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
         """Return the object that `--output json` writes."""
         from harness.app.run.result import result_object
 
@@ -85,17 +86,17 @@ class EndReports:
             answer=result.text,
             code=int(code),
             cost=result.cost,
-            model=parts.model.name,
-            policy=parts.policy.name,
-            policy_sha256=parts.policy.sha256,
-            log=parts.log.path,
-            head=parts.log.head,
-            records=parts.log.count,
+            model=session.agent.model.name,
+            policy=session.policy.name,
+            policy_sha256=session.policy.sha256,
+            log=session.log.path,
+            head=session.log.head,
+            records=session.log.count,
             end=result.stop.value if unsaid else None,
             detail=result.detail if unsaid else None,
         )
 
-    def tell(self, console: Console, parts: SessionParts, facts: RunFacts, result: RunResult, code: Exit) -> None:
+    def tell(self, console: Console, log: ActionLog, facts: RunFacts, result: RunResult, code: Exit) -> None:
         """Say which rules would let refused calls run, what pins the log, and last why the run was not done."""
         failed = result.stop is not StopReason.COMPLETED or code is Exit.LOG
         if result.refusals and not failed:
@@ -108,7 +109,7 @@ class EndReports:
             from harness.app.commands.context import usage_in_words
 
             console.line(f"  {usage_in_words(facts.usage, result.cost)}", Tone.QUIET)
-        console.line("  ".join(pinned(parts.log)), Tone.QUIET)
+        console.line("  ".join(pinned(log)), Tone.QUIET)
         if failed:
             end = result.stop.value.replace("_", " ")
             console.line(visible_line(f"harness: {end}: {result.detail}", 2_000), Tone.BAD)

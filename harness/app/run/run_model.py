@@ -10,11 +10,12 @@ from harness.errors import UsageError
 from harness.paths import is_within
 from harness.record import field_names
 from harness.session.own_folders import output_path, workspace_folders
-from harness.session.parts import SessionParts
+from harness.session.provider_models import ProviderModels
 from harness.terminal.console import Console
 from harness.terminal.styles import Tone
 
 if TYPE_CHECKING:
+    from harness.log.action_log import ActionLog
     from harness.model import Model
     from harness.models.recorder import RecordingModel
     from harness.models.replayer import ReplayingModel
@@ -34,32 +35,42 @@ class RunModel:
             raise UsageError("--record and --replay cannot be given together: the cassette holds all of it already")
         self._recording: RecordingModel | None = None
         self._replaying: ReplayingModel | None = None
+        self._log: ActionLog | None = None
 
-    def of(self, parts: SessionParts) -> Model:
-        """Return the model of these parts. Raises UsageError for a cassette that cannot be read, or made."""
+    def of(self, models: ProviderModels) -> Model | None:
+        """Return the recorded or played model; None: the one that the settings name.
+
+        Raises UsageError for a cassette that cannot be read, or made.
+        """
+        place = models.tools.place
         if self._replay is not None:
             from harness.models.divergence import Divergence
             from harness.models.replayer import ReplayingModel
 
             def record(divergence: Divergence) -> None:
-                with parts.interrupt.hold():
-                    parts.log.append("diverged", {name: getattr(divergence, name) for name in field_names(Divergence)})
+                if self._log is not None:  # nothing is asked before it is open
+                    with place.interrupt.hold():
+                        told = {name: getattr(divergence, name) for name in field_names(Divergence)}
+                        self._log.append("diverged", told)
 
             self._replaying = ReplayingModel(
-                self._replay, record, workspace=parts.workspace.root, redactor=parts.redactor
+                self._replay, record, workspace=place.workspace.root, redactor=place.redactor
             )
-            parts.redactor.note(self._replaying.marks)
+            place.redactor.note(self._replaying.marks)
             return self._replaying
-        model = parts.named_model()
         if self.record is not None:
-            if any(is_within(self.record, kept) for kept in parts.state.guarded):
+            if any(is_within(self.record, kept) for kept in place.state.guarded):
                 raise UsageError(f"--record {self.record}: that lies among the harness's own files")
             from harness.models.recorder import RecordingModel
 
-            root, api = parts.workspace.root, parts.settings.api.value.value
-            self._recording = RecordingModel(model, self.record, parts.redactor, workspace=root, api=api)
+            root, api = place.workspace.root, place.settings.api.value.value
+            self._recording = RecordingModel(models.named(), self.record, place.redactor, workspace=root, api=api)
             return self._recording
-        return model
+        return None
+
+    def begin(self, log: ActionLog) -> None:
+        """Record in this log where a played run leaves its recording."""
+        self._log = log
 
     @property
     def about(self) -> dict[str, JsonValue]:

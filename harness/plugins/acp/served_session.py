@@ -7,11 +7,12 @@ import queue
 import threading
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from acp.schema import CurrentModeUpdate, SessionMode, SessionModeState
 
-from harness.actions import Action, Effects, JsonValue
+from harness.actions import Action, JsonValue
 from harness.app.commands.grants import asleep_words
 from harness.app.commands.mode import SAID, Mode
 from harness.app.commands.notes_to_model import NotesToModel
@@ -21,6 +22,7 @@ from harness.app.resume import Carried, carried_lines
 from harness.audit.helper_tree import HelperTree
 from harness.errors import LogError, UsageError
 from harness.files.before_images import BeforeImages
+from harness.gate.approval import Approval
 from harness.log.order import LogRecord
 from harness.loop.agent import Agent
 from harness.messages import RunResult, StopReason
@@ -45,10 +47,13 @@ from harness.policy.verdict import Verdict
 from harness.redaction.stream import RedactedStream
 from harness.session.approver.session_approver import approver_outside
 from harness.session.config.settings import settings_from
-from harness.session.kept_grants import KeptGrants
-from harness.session.parts import SessionParts, about_of, agent_of
 from harness.session.policies import describe, with_plan_mode
+from harness.session.provider_models import ProviderModels
+from harness.session.running_session import RunningSession, begin_session
 from harness.session.session_log import close_log
+from harness.session.session_place import SessionPlace, place_of
+from harness.session.session_rules import rules_of
+from harness.session.session_tools import tools_of
 from harness.session.state import State
 from harness.terminal.console import complain
 from harness.terminal.styles import Tone
@@ -87,7 +92,7 @@ class ServedSession:
         self._is_busy = threading.Lock()
         """Held from when a prompt, or a change, is accepted until it is done."""
         self._is_asked_to_stop = False
-        self._parts: SessionParts | None = None
+        self._place: SessionPlace | None = None
         self._opened: _Opened | None = None
         self._last: RunResult | None = None
         self._how: RunResult | None = None
@@ -109,8 +114,8 @@ class ServedSession:
         """Say whether a prompt or a change may begin now; then none other does until `is_done`."""
         if not self._is_busy.acquire(blocking=False):
             return False
-        if self._parts is not None:
-            self._parts.interrupt.clear()
+        if self._place is not None:
+            self._place.interrupt.clear()
         self._is_asked_to_stop = False
         return True
 
@@ -148,8 +153,8 @@ class ServedSession:
 
     def _stop(self) -> None:
         self._is_asked_to_stop = True
-        if self._parts is not None:
-            self._parts.interrupt.note()
+        if self._place is not None:
+            self._place.interrupt.note()
         self.nudge()
 
     def _run(self) -> None:
@@ -173,20 +178,15 @@ class ServedSession:
         if carried is not None and arguments.model is None:
             settings = settings_from(arguments, self._environment, arguments.cwd)
             arguments.model = carried.model_for(settings, self._environment)
-        self._parts = parts = SessionParts(arguments, self._environment)
-        try:
-            opened = self._opened = _Opened(self, parts, carried)
-        except BaseException:
-            parts.close()
-            close_log(parts.state, parts.log)
-            raise
+        self._place = place = place_of(arguments, self._environment, complain)
+        opened = self._opened = _Opened(self, place, arguments, carried)
         self._name = name or opened.session.identity
         if carried is not None:
-            for update in replayed(carried.rebuilt.messages, parts.workspace.root):
+            for update in replayed(carried.rebuilt.messages, place.workspace.root):
                 self.show(update)
             if items := todo_of(carried.rebuilt.messages):
                 self.show(planned(items))
-        return {"sessionId": self._name, **self._told(parts, opened)}
+        return {"sessionId": self._name, **self._told(opened)}
 
     def begun(self) -> None:
         """Do what waits until the client knows the session: send its first records and the commands that there are, import
@@ -195,10 +195,10 @@ class ServedSession:
         early, self._early = self._early, None
         for record in early or ():
             self.record(record)
-        if self._opened is not None and self._opened.commands:
-            self.show(offered_commands(self._opened.commands))
-        if self._parts is not None:
-            self._parts.warm_up()
+        if self._opened is not None:
+            if self._opened.commands:
+                self.show(offered_commands(self._opened.commands))
+            self._opened.running.warm_up()
 
     def prompt(self, blocks: Sequence[Block]) -> dict[str, JsonValue]:
         """Work on what the person says, and return how the turn ended. Raises RefusedRequest for what went wrong."""
@@ -216,7 +216,7 @@ class ServedSession:
 
     def redacted(self, text: str) -> str:
         """Return text with the secrets that are known taken out."""
-        return text if self._parts is None else self._parts.redactor.redact(text)
+        return text if self._place is None else self._place.redactor.redact(text)
 
     def show(self, update: Shown) -> None:
         """Show the client something of this session."""
@@ -251,85 +251,127 @@ class ServedSession:
             raise RuntimeError("the session was not opened")
         return self._opened
 
-    def _told(self, parts: SessionParts, opened: _Opened) -> dict[str, JsonValue]:
+    def _told(self, opened: _Opened) -> dict[str, JsonValue]:
         """Return what the client is told of a session that was begun."""
         modes = SessionModeState(
             current_mode_id=Mode.ASK.value,
             available_modes=[SessionMode(id=one.value, name=one.value, description=SAID[one]) for one in Mode],
         )
-        notes: list[JsonValue] = [*opened.notes]
+        running, notes = opened.running, list[JsonValue](opened.notes)
         return {
             "modes": modes.model_dump(mode="json", by_alias=True, exclude_none=True),
             "_meta": {
                 "harness": {
                     "session": opened.session.identity,
-                    "log": parts.log.path,
-                    "model": parts.model.name,
-                    "policy": describe(parts.policy),
-                    "confinement": parts.level,
+                    "log": running.log.path,
+                    "model": running.agent.model.name,
+                    "policy": describe(running.policy),
+                    "confinement": running.tools.level,
                     "notes": notes,
                 }
             },
         }
 
     def _end(self, how: RunResult) -> None:
-        opened, parts = self._opened, self._parts
-        if opened is None or parts is None:
+        if self._opened is None:
             return
-        last = self._last
-        parts.interrupt.clear()  # what asks at the end (a hook) is not what was to stop
+        opened, running, last = self._opened, self._opened.running, self._last
+        running.place.interrupt.clear()  # what asks at the end (a hook) is not what was to stop
         try:
             if last is None or last.stop is not StopReason.LOG_ERROR:
                 opened.agent.end(opened.session, last if last is not None and last.stop in FATAL else how)
-            close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
+            close_log(running.place.state, running.log, sign_key=running.settings.sign_key.value)
         except LogError as error:
             self.log_problem = str(error)
             complain(self.log_problem)
         finally:
-            parts.close()
-            parts.named_model().close()
+            running.close()
+            running.models.close()
 
 
 class _Opened:
-    """What a session has once it was begun."""
+    """What a session has once it was begun; it stands in front of it, for the client."""
 
-    def __init__(self, served: ServedSession, parts: SessionParts, carried: Carried | None) -> None:
-        """Begin it. Raises LogError."""
+    def __init__(
+        self, served: ServedSession, place: SessionPlace, arguments: Namespace, carried: Carried | None
+    ) -> None:
+        """Begin it. Raises HarnessError."""
         self._served = served
-        self._parts = parts
-        self.pictures = parts.pictures
-        self._stream = RedactedStream(parts.redactor)
-        root = parts.workspace.root
-        kept = KeptGrants(parts.state.grants, parts.state.name_of(root), root)
-        self._updates = RecordUpdates(root, BeforeImages(parts.state.before_images), parts.redactor.redact)
-        self.approver = ClientApprover(
-            served.ask,
-            confinement=self._confinement,
-            environment=parts.environment,
-            offer=self._offer,
-            mask=parts.redactor.redact,
-            call=lambda: self._updates.asked,
-            outside=approver_outside(parts, lambda: self.agent.gate, self._offer, is_alone=False),
-            client=served.client,
+        self._place = place
+        self._stream = RedactedStream(place.redactor)
+        self._updates = RecordUpdates(
+            place.workspace.root, BeforeImages(place.state.before_images), place.redactor.redact
         )
         self._helpers = HelperTree()
-        parts.on_wait, parts.tell, parts.ask_person = parts.interrupt.sleep, served.tell, self._answer
-        parts.log.observers.append(self._record)
-        about = {**about_of(parts, MODE), **served.about}
-        self.agent: Agent = agent_of(parts, approver=self.approver, about=about, on_text=self._text, kept=kept)
-        held = kept.read()
-        self.commands, left_out = slash_of(parts.words.commands)
-        notes = (*parts.system.notes, *parts.notes, *left_out, held.problem, *map(asleep_words, held.grants))
+        tools = tools_of(rules_of(place, arguments, served.tell), self)
+        self.running: RunningSession = begin_session(
+            ProviderModels(tools), mode=MODE, approver=self._asked, about=served.about, on_text=self._text
+        )
+        try:
+            self._begin(carried)
+        except BaseException:
+            self.running.close()
+            close_log(place.state, self.running.log)
+            raise
+        self._below_plan: Policy | None = None
+        """In plan mode, the policy that holds again when it is left."""
+
+    def _begin(self, carried: Carried | None) -> None:
+        running, place = self.running, self._place
+        self.agent: Agent = running.agent
+        self.pictures = running.tools.pictures
+        running.log.observers.append(self._record)
+        held = running.rules.granted
+        self.commands, left_out = slash_of(place.words.commands)
+        notes = (*running.system.notes, *place.notes, *left_out, held.problem, *map(asleep_words, held.grants))
         self.notes = [note for note in notes if note]
         if carried is None:
             self.session: Session = self.agent.start()
         else:
+            about = running.about
             self.notes += [line.text for line in carried_lines(carried, about) if line.tone is Tone.WARNING]
-            parts.redactor.note(" ".join(carried.rebuilt.marks))
-            parts.pictures.take_over(carried.rebuilt.messages, carried.found.path)
+            place.redactor.note(" ".join(carried.rebuilt.marks))
+            self.pictures.take_over(carried.rebuilt.messages, carried.found.path)
             self.session = self.agent.start(carried=carried.messages(about), origin=carried.origin)
-        self._below_plan: Policy | None = None
-        """In plan mode, the policy that holds again when it is left."""
+
+    # In front of the session
+
+    def tell(self, line: str, /) -> None:
+        """Show the client one line."""
+        self._served.tell(line)
+
+    def ask(self, question: UserQuestion, /) -> UserAnswer:
+        """Put a question of the model to the client."""
+        redact = self._place.redactor.redact
+        return answer_of_client(question, self._served.ask, call=self._updates.begun, mask=redact)
+
+    def draw(self, printed: str, /) -> None:
+        """Draw nothing: the client is sent what a command printed when it ends."""
+
+    def countdown(self, seconds: float, /) -> None:
+        """Wait, until the client cancels."""
+        self._place.interrupt.sleep(seconds)
+
+    def lend(self) -> None:
+        """Lend nothing: there is no terminal."""
+
+    @cached_property
+    def approver(self) -> ClientApprover:
+        """Asks the client about calls, and whoever is outside."""
+        place = self._place
+        return ClientApprover(
+            self._served.ask,
+            confinement=self.agent.registry.confinement,
+            environment=place.environment,
+            offer=self._offer,
+            mask=place.redactor.redact,
+            call=lambda: self._updates.asked,
+            outside=approver_outside(self.running, self._offer, is_alone=False),
+            client=self._served.client,
+        )
+
+    def _asked(self, action: Action, verdict: Verdict) -> Approval:
+        return self.approver(action, verdict)
 
     @property
     def plans(self) -> bool:
@@ -342,7 +384,7 @@ class _Opened:
         now = Mode.PLAN if self.plans else Mode.EDITS if agent.gate.allows_edits else Mode.ASK
         if wanted is now:
             return
-        plan = with_plan_mode(self._parts.policy) if wanted is Mode.PLAN else None
+        plan = with_plan_mode(self.running.policy) if wanted is Mode.PLAN else None
         agent.log.session = self.session.identity
         if self._below_plan is not None:
             agent.change_policy(self.session, self._below_plan, "plan left")
@@ -351,7 +393,7 @@ class _Opened:
             agent.gate.allow_edits(on=wanted is Mode.EDITS)
         if plan is not None:
             agent.change_policy(self.session, plan, "plan")
-            self._below_plan = self._parts.policy
+            self._below_plan = self.running.policy
 
     def expanded(self, words: str) -> SaidPrompt:
         """Return what the person says; of a command its words, in the mode that it wants, with the files that they name.
@@ -363,14 +405,14 @@ class _Opened:
             return SaidPrompt(text=words.strip())
         from harness.app.repl.attached_files import attached
 
-        parts = self._parts
-        command = called(words, parts.words)
+        place = self._place
+        command = called(words, place.words)
         if command is not None and command.plans and not self.plans:
             self.set_mode(Mode.PLAN)
             mode = Mode.PLAN.value
             self._served.show(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode))
         try:
-            command_words = said_in_run(words, parts.words, parts.settings, plans=self.plans)
+            command_words = said_in_run(words, place.words, self.running.settings, plans=self.plans)
         except UsageError as error:
             raise RefusedRequest(RpcCode.PARAMS, str(error)) from None
         if command_words is None:
@@ -382,8 +424,8 @@ class _Opened:
             self.session,
             command_words.words,
             tell=self._served.tell,
-            home=parts.environment.get("HOME", ""),
-            root=parts.workspace.root,
+            home=place.environment.get("HOME", ""),
+            root=place.workspace.root,
             approver=self.approver,
         )
         return SaidPrompt(text=files.behind(command_words.words), pictures=files.pictures)
@@ -404,13 +446,6 @@ class _Opened:
         for update in self._updates.of(record, helper):
             self._served.show(update)
         self._served.record(record)
-
-    def _answer(self, question: UserQuestion) -> UserAnswer:
-        redact = self._parts.redactor.redact
-        return answer_of_client(question, self._served.ask, call=self._updates.begun, mask=redact)
-
-    def _confinement(self, tool: str, effects: Effects) -> str:
-        return self.agent.gate.tools.confinement(tool, effects)
 
     def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
         return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)

@@ -17,7 +17,8 @@ from harness.tools.command_walls import CommandWalls
 if TYPE_CHECKING:
     from harness.gate.approval import Approver
     from harness.gate.tool import Tool
-    from harness.session.parts import SessionParts
+    from harness.log.action_log import ActionLog
+    from harness.session.session_tools import SessionTools
 
 FIRST_SECONDS = 600.0
 """How long the first request waits for the servers; starting and listing have shorter bounds of their own."""
@@ -29,26 +30,27 @@ LOOK_SECONDS = 0.1
 class SessionServers:
     """See OfferedTools, which asks for `news` before each request."""
 
-    def __init__(self, parts: SessionParts, approver: Approver) -> None:
+    def __init__(self, tools: SessionTools, log: ActionLog, approver: Approver) -> None:
         """Start nothing yet. `approver` is asked what servers ask. Raises UsageError as McpServers does."""
-        outputs = parts.workspace.outputs
-        policy = parts.policy.guarding(parts.log.path, *parts.checks.calls.programs)
-        walls = CommandWalls(parts.workspace, hide=(*parts.state.guarded, parts.log.path))
+        place, rules = tools.place, tools.rules
+        outputs = place.workspace.outputs
+        policy = rules.policy.guarding(log.path, *rules.checks.calls.programs)
+        walls = CommandWalls(place.workspace, hide=(*place.state.guarded, log.path))
         self._servers = McpServers(
-            tuple(parts.extensions.servers.values()),
-            ServerStarter(parts.workspace, walls, policy, parts.environment),
-            parts.workspace,
-            pins=parts.state.mcp,
-            redact=parts.redactor.redact,
+            tuple(place.extensions.servers.values()),
+            ServerStarter(place.workspace, walls, policy, place.environment),
+            place.workspace,
+            pins=place.state.mcp,
+            redact=place.redactor.redact,
             approver=approver,
             record=self._record,
             outputs=None if outputs is None else OutputFolder(outputs),
-            stops=lambda: parts.interrupt.stops,
+            stops=lambda: place.interrupt.stops,
         )
-        self._log = parts.log
+        self._log = log
         self._tools: Sequence[Tool] = ()
-        self._interrupt = parts.interrupt
-        self._tell = parts.tell
+        self._interrupt = place.interrupt
+        self._tell = tools.front.tell
         self._waited = False
         self._begun = allocate_lock()
         """Held since they were started."""

@@ -13,6 +13,7 @@ from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment, program_outside
+from harness.record import Record
 from harness.session.approver.approver_declaration import ApproverDeclaration
 from harness.session.approver.outside_program import AskedProgram
 from harness.session.approver.outside_question import MOST_QUESTION_BYTES, TOO_LARGE, question_of
@@ -20,51 +21,80 @@ from harness.session.approver.outside_socket import AskedSocket
 from harness.session.approver.standing_question import StandingQuestion
 
 
+class FoundApprover(Record):
+    """The approver of the configuration. INVARIANT: neither its program nor its socket lies where the model may write."""
+
+    declaration: ApproverDeclaration
+    environment: Mapping[str, str]
+    """What its program gets."""
+    workspace: str
+    command: tuple[str, ...]
+    """Its program and words; empty where it listens at a socket."""
+    socket: str
+    paths: tuple[str, ...]
+    """What no call may write: the program, files that its words name, and the socket."""
+
+
+def found_approver(
+    declaration: ApproverDeclaration, environment: Mapping[str, str], roots: Sequence[str]
+) -> FoundApprover:
+    """Return the approver that is declared; `environment` is the person's, `roots` the workspace and all else that calls may
+    write.
+
+    Raises UsageError where the program cannot be found, or lies in one of `roots`, or the socket does.
+    """
+    home = environment.get("HOME", "")
+
+    def absolute(word: str) -> str:
+        return f"{home}{word[1:]}" if word.startswith("~/") and home else word
+
+    given = child_environment(environment)
+    given |= {name: environment[name] for name in declaration.env if name in environment}
+    words, socket = tuple(map(absolute, declaration.command)), absolute(declaration.socket)
+    if words:
+        program = program_outside(roots[0], words[0], given)
+        if program is None:
+            raise UsageError(f"[approver] the program {words[0]} is not there, or lies in the workspace")
+        words = (program, *words[1:])
+    named = [word for word in words if word.startswith("/") and os.path.isfile(word)] if words else [socket]
+    paths = tuple(dict.fromkeys(one for path in named for one in (path, os.path.realpath(path))))
+    for path in paths:
+        if any(is_within(path, os.path.realpath(root)) for root in roots):
+            raise UsageError(f"[approver] {path} lies where calls may write, and could be changed; move it elsewhere")
+    return FoundApprover(
+        declaration=declaration, environment=given, workspace=roots[0], command=words, socket=socket, paths=paths
+    )
+
+
 class ConfiguredApprover:
-    """See AskOutside. INVARIANT: neither its program nor its socket lies where the model may write."""
+    """See AskOutside."""
 
     def __init__(
         self,
-        declaration: ApproverDeclaration,
-        environment: Mapping[str, str],
-        roots: Sequence[str],
+        found: FoundApprover,
         *,
         session: Callable[[], str],
         redact: Callable[[str], str],
         confinement: Callable[[str, Effects], str],
         offer: Callable[[Action, Verdict], Offer | str],
     ) -> None:
-        """Take who is asked, the person's environment, and the workspace with all else that calls may write.
-
-        `session` names the session that goes on; `redact` masks secrets; `confinement` and `offer` are as for
-        TerminalApprover. Raises UsageError where the program cannot be found, or lies in one of `roots`, or the socket does.
+        """`session` names the session that goes on; `redact` masks secrets; `confinement` and `offer` are as for
+        TerminalApprover.
         """
-        self._declaration = declaration
-        self._home = environment.get("HOME", "")
-        self._environment = child_environment(environment)
-        self._environment |= {name: environment[name] for name in declaration.env if name in environment}
-        self._roots = roots
+        self._found = found
         self._session = session
         self._redact = redact
         self._confinement = confinement
         self._offer = offer
-        self._command = self._found_command()
-        self.paths = tuple(dict.fromkeys(one for path in self._named() for one in (path, os.path.realpath(path))))
-        """What no call may write: the program, files that its words name, and the socket."""
-        for path in self.paths:
-            if any(is_within(path, os.path.realpath(root)) for root in roots):
-                raise UsageError(
-                    f"[approver] {path} lies where calls may write, and could be changed; move it elsewhere"
-                )
 
     def __call__(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
         """Put a question; return why not, where that cannot be."""
-        seconds = self._declaration.seconds
+        found, seconds = self._found, self._found.declaration.seconds
         question = question_of(
             action,
             verdict,
             session=self._session(),
-            workspace=self._roots[0],
+            workspace=found.workspace,
             confinement=action.held or self._confinement(action.tool, verdict.effects),
             offer=self._offer(action, verdict),
             seconds=seconds,
@@ -73,29 +103,11 @@ class ConfiguredApprover:
         if len(question.line) > MOST_QUESTION_BYTES:
             return TOO_LARGE
         try:
-            if self._command:
-                return AskedProgram(question, self._command, self._environment, seconds)
-            return AskedSocket(question, self._absolute(self._declaration.socket), seconds)
+            if found.command:
+                return AskedProgram(question, found.command, found.environment, seconds)
+            return AskedSocket(question, found.socket, seconds)
         except UsageError as error:
             return str(error)
-
-    def _found_command(self) -> tuple[str, ...]:
-        if not self._declaration.command:
-            return ()
-        name, *rest = map(self._absolute, self._declaration.command)
-        found = program_outside(self._roots[0], name, self._environment)
-        if found is None:
-            raise UsageError(f"[approver] the program {name} is not there, or lies in the workspace")
-        return (found, *rest)
-
-    def _absolute(self, word: str) -> str:
-        return f"{self._home}{word[1:]}" if word.startswith("~/") and self._home else word
-
-    def _named(self) -> list[str]:
-        """Return the absolute paths that the declaration names, as far as there are such files."""
-        if not self._command:
-            return [self._absolute(self._declaration.socket)]
-        return [word for word in self._command if word.startswith("/") and os.path.isfile(word)]
 
 
 def writable_roots(workspace: Workspace, policy: Policy, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -5,60 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.actions import Action
+from harness.actions import Action, Effects
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
-from harness.session.approver.approver_declaration import ApproverDeclaration
-from harness.session.approver.configured_approver import ConfiguredApprover, writable_roots
+from harness.session.approver.configured_approver import ConfiguredApprover
 from harness.session.approver.listed_approver import ListedApprover
 from harness.session.waiting import WaitingList
 
 if TYPE_CHECKING:
-    from harness.gate.gate import Gate
     from harness.session.approver.standing_question import AskOutside
-    from harness.session.parts import GatedParts
+    from harness.session.running_session import RunningSession
 
 
 def approver_outside(
-    parts: GatedParts,
-    gate: Callable[[], Gate],
-    offer: Callable[[Action, Verdict], Offer | str],
-    *,
-    is_alone: bool,
+    session: RunningSession, offer: Callable[[Action, Verdict], Offer | str], *, is_alone: bool
 ) -> AskOutside:
-    """Return who is asked outside; no call may write what they are reached by. Raises UsageError where they cannot be.
+    """Return who is asked outside; no call may write what they are reached by.
 
-    `gate` returns the gate of the session, once there is one. `is_alone`: there is no terminal at which is asked as well.
+    `is_alone`: there is no terminal at which is asked as well.
     """
-    if parts.extensions.approver is not None:
-        return configured_approver(parts, parts.extensions.approver, gate, offer)
+    place, gate = session.place, session.agent.gate
+
+    def confinement(tool: str, effects: Effects) -> str:
+        return gate.tools.confinement(tool, effects)
+
+    if session.rules.outside is not None:
+        return ConfiguredApprover(
+            session.rules.outside,
+            session=lambda: session.log.session,
+            redact=place.redactor.redact,
+            confinement=confinement,
+            offer=offer,
+        )
     return ListedApprover(
-        WaitingList(parts.state.waiting),
-        workspace=parts.workspace.root,
-        level=parts.level,
-        session=lambda: parts.log.session,
-        policy=lambda: gate().policy,
-        confinement=lambda tool, effects: gate().tools.confinement(tool, effects),  # noqa: PLW0108 - it is made later
+        WaitingList(place.state.waiting),
+        workspace=place.workspace.root,
+        level=session.tools.level,
+        session=lambda: session.log.session,
+        policy=lambda: gate.policy,
+        confinement=confinement,
         offer=offer,
         is_alone=is_alone,
     )
-
-
-def configured_approver(
-    parts: GatedParts,
-    declaration: ApproverDeclaration,
-    gate: Callable[[], Gate],
-    offer: Callable[[Action, Verdict], Offer | str],
-) -> AskOutside:
-    """Do so where one is configured."""
-    found = ConfiguredApprover(
-        declaration,
-        parts.environment,
-        writable_roots(parts.workspace, parts.policy, parts.environment),
-        session=lambda: parts.log.session,
-        redact=parts.redactor.redact,
-        confinement=lambda tool, effects: gate().tools.confinement(tool, effects),  # noqa: PLW0108 - it is made later
-        offer=offer,
-    )
-    parts.policy = parts.policy.guarding(*found.paths)
-    return found

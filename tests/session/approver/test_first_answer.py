@@ -24,7 +24,7 @@ sys.path.insert(0, os.environ["TESTS"])
 from question_scene import asked
 from harness.session.approver.approver_declaration import ApproverDeclaration
 from harness.terminal.asked_outside import AskedBesides
-from harness.session.approver.configured_approver import ConfiguredApprover
+from harness.session.approver.configured_approver import ConfiguredApprover, found_approver
 from harness.terminal.console import look_of
 from harness.session.signals import Signals
 from harness.terminal.approver import TerminalApprover
@@ -37,7 +37,8 @@ Signals(interrupt).install()
 screen = Screen(sys.stdout, look_of(sys.stdout, os.environ))
 declaration = ApproverDeclaration(command=(sys.executable, "-I", "-S", os.environ["APPROVER"]))
 outside = ConfiguredApprover(
-    declaration, os.environ, (root,), session=lambda: "S", redact=str, confinement=lambda *_: "kernel", offer=about.offer
+    found_approver(declaration, os.environ, (root,)),
+    session=lambda: "S", redact=str, confinement=lambda *_: "kernel", offer=about.offer,
 )
 besides = AskedBesides(outside, screen)
 terminal = TerminalApprover(

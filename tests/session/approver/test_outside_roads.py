@@ -20,7 +20,7 @@ from harness.gate.approval import Approval
 from harness.interrupt import Interrupt
 from harness.log.vocabulary import Answer
 from harness.session.approver.approver_declaration import ApproverDeclaration
-from harness.session.approver.configured_approver import ConfiguredApprover
+from harness.session.approver.configured_approver import ConfiguredApprover, found_approver
 from harness.session.approver.standing_question import StandingQuestion, wait_for
 from harness.terminal.asked_outside import AskedAlone
 
@@ -36,9 +36,7 @@ YES = Approval(answer=Answer.YES, by="approver", who="ann")
 def approver(declaration: ApproverDeclaration, root: str, **environment: str) -> ConfiguredApprover:
     about = command(root, "touch made")
     return ConfiguredApprover(
-        declaration,
-        {"PATH": os.defpath, **environment},
-        (root,),
+        found_approver(declaration, {"PATH": os.defpath, **environment}, (root,)),
         session=lambda: "0123456789ab",
         redact=str,
         confinement=lambda *_: "kernel",

@@ -8,6 +8,7 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness import __version__
@@ -34,9 +35,11 @@ from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.exits import Exit
 from harness.session.kept_grants import KeptGrants
 from harness.session.own_folders import fix_modes, keep_own_folders, named_log, refuse_own_folders
-from harness.session.parts import advise, check_confinement, checks_of, extensions_of, tools_in
 from harness.session.policies import assemble
 from harness.session.session_log import close_log, lost_log, opened_log, who_and_where
+from harness.session.session_place import SessionPlace, extensions_of
+from harness.session.session_rules import advise, checks_of, outside_of
+from harness.session.session_tools import check_confinement, tools_in
 from harness.session.signals import take_endings
 from harness.session.state import State, current_folder
 from harness.session.waiting import WaitingList
@@ -74,47 +77,53 @@ class _Serving:
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
         """Open everything but the client's side. Raises HarnessError."""
-        self.environment = environment
         self._named = arguments.policy
         self._forms = not arguments.no_forms
-        self.state = State.of(environment)
-        fix_modes(self.state)
-        self.workspace = Workspace(
-            arguments.cwd or current_folder(), environment.get("HOME"), outputs=self.state.new_outputs()
-        )
-        refuse_own_folders(self.workspace, self.state)
-        log = named_log(arguments, self.workspace, self.state)
-        self.policy = assemble(self.state, self.workspace.root, named=arguments.policy, fallback="default")
-        settings = settings_from(arguments, environment, self.workspace.root)
-        self.extensions, _ = extensions_of(settings, self.state, self.workspace.root, environment)
-        keep_own_folders(self.workspace, self.state)
-        self.interrupt = Interrupt()
-        tools = tools_in(self.workspace, self.state, environment, self.interrupt, log=log)
-        self.level = check_confinement(self.policy, tools)
-        limits = strictest((self.policy.limits,)).filled()
+        state = State.of(environment)
+        fix_modes(state)
+        workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"), outputs=state.new_outputs())
+        refuse_own_folders(workspace, state)
+        log = named_log(arguments, workspace, state)
+        policy = assemble(state, workspace.root, named=arguments.policy, fallback="default")
+        settings = settings_from(arguments, environment, workspace.root)
+        extensions, _ = extensions_of(settings, state, workspace.root, environment)
+        keep_own_folders(workspace, state)
+        self._interrupt = Interrupt()
+        tools = tools_in(workspace, state, environment, self._interrupt, log=log)
+        self._level = check_confinement(policy, tools)
+        limits = strictest((policy.limits,)).filled()
         self._tools = ToolRegistry([one.under(limits) if isinstance(one, LimitedTool) else one for one in tools])
-        self.redactor = redactor_for(
-            self.state,
-            environment,
-            secrets_of(environment),
-            unless=(self.workspace.root, environment.get("HOME", "")),
-            tell=complain,
+        self._place = place = SessionPlace(
+            environment=environment,
+            state=state,
+            workspace=workspace,
+            log=log,
+            interrupt=self._interrupt,
+            settings=settings,
+            extensions=extensions,
+            redactor=redactor_for(
+                state,
+                environment,
+                secrets_of(environment),
+                unless=(workspace.root, environment.get("HOME", "")),
+                tell=complain,
+            ),
         )
-        self.tell: Callable[[str], None] = complain
-        self._checks = checks_of(self)
-        self._approver = self._configured_approver()
+        self._checks = checks_of(place, complain)
+        self._outside = outside_of(place, policy)
+        self._policy = policy.guarding(*(self._outside.paths if self._outside is not None else ()))
         self._prompt = self._permission_prompt() if arguments.permission_prompt else None
-        lost = lost_log(self.state, log)
+        lost = lost_log(state, log)
         if lost is not None:
             complain(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
-        self.log = opened_log(self.state, self.redactor, path=log, workspace=self.workspace.root)
+        self._log = opened_log(state, place.redactor, path=log, workspace=workspace.root)
 
     def run(self) -> int:
         """Serve to the end, which is recorded; return the exit code."""
         try:
             return self._run()
         finally:
-            close_log(self.state, self.log)
+            close_log(self._place.state, self._log)
 
     def _run(self) -> int:
         streams = own_streams()
@@ -122,9 +131,9 @@ class _Serving:
 
         server = ToolServer(
             gate_for=self._gate_for,
-            log=self.log,
+            log=self._log,
             about=self._about(),
-            interrupt=self.interrupt,
+            interrupt=self._interrupt,
             checks=self._checks,
             questions=Questions(text=self._text, word=_word, elsewhere=self._elsewhere),
             prompt=self._prompt,
@@ -139,7 +148,7 @@ class _Serving:
             offered.append(OfferedTool(spec=TOOL))
         link = ClientLink(
             offered,
-            INSTRUCTIONS.format(folder=visible_line(self.workspace.root, 1_000)),
+            INSTRUCTIONS.format(folder=visible_line(self._place.workspace.root, 1_000)),
             forms=self._forms,
             take=server.take,
             wake=server.wake,
@@ -158,13 +167,15 @@ class _Serving:
         return code
 
     def _gate_for(self, ask: Approver) -> Gate:
-        kept = KeptGrants(self.state.grants, self.state.name_of(self.workspace.root), self.workspace.root)
+        kept = KeptGrants(
+            self._place.state.grants, self._place.state.name_of(self._place.workspace.root), self._place.workspace.root
+        )
         self._gate = Gate(
-            policy=self.policy,
+            policy=self._policy,
             approver=ask,
-            log=self.log,
+            log=self._log,
             tools=self._tools,
-            interrupt=self.interrupt,
+            interrupt=self._interrupt,
             grants=kept.read().grants,
             kept=kept,
             advise=advise,
@@ -177,14 +188,14 @@ class _Serving:
             "mode": MODE,
             "argv": list(sys.argv),
             **who_and_where(),
-            "workspace": self.workspace.root,
-            "git_head": checked_out(self.workspace.root),
-            "environment": [*sorted(child_environment(self.environment))],
+            "workspace": self._place.workspace.root,
+            "git_head": checked_out(self._place.workspace.root),
+            "environment": [*sorted(child_environment(self._place.environment))],
             "harness": __version__,
             "python": platform.python_version(),
             "tools": [*self._tools.names],
-            **policy_fields(self.policy),
-            "confinement": self.level,
+            **policy_fields(self._policy),
+            "confinement": self._level,
         }
 
     # -- asking
@@ -197,12 +208,12 @@ class _Serving:
             action=action,
             verdict=verdict,
             confinement=self._tools.confinement(action.tool, verdict.effects),
-            usual=usual_here(self.workspace.root, self.level, self.policy),
+            usual=usual_here(self._place.workspace.root, self._level, self._policy),
             destroys=destroys(action),
         )
         title = [visible_line(question.head, WIDTH)] if question.head and question.has_room(WIDTH) else []
         rows = [row.text.rstrip() for row in question_rows(question, WIDTH)]
-        return self.redactor.redact("\n".join((*title, *rows)))
+        return self._place.redactor.redact("\n".join((*title, *rows)))
 
     def _elsewhere(
         self, client: ServedClient, action: Action, verdict: Verdict, pause: Callable[[float], None]
@@ -210,30 +221,39 @@ class _Serving:
         """Ask the approver that is configured, else at `harness approve`, if it runs."""
         if self._approver is not None:
             return self._approver(action, verdict)
-        return WaitingList(self.state.waiting, sleep=pause).ask(
+        return WaitingList(self._place.state.waiting, sleep=pause).ask(
             AskedCall(
                 agent=f"{client.shown} (MCP)",
-                session=self.log.session,
-                workspace=self.workspace.root,
+                session=self._log.session,
+                workspace=self._place.workspace.root,
                 confinement=self._tools.confinement(action.tool, verdict.effects),
-                level=self.level,
-                writes=self.policy.sandbox.write,
+                level=self._level,
+                writes=self._policy.sandbox.write,
                 action=action,
                 verdict=verdict,
                 offer=lambda: self._offer(action, verdict),
             )
         )
 
-    def _configured_approver(self) -> Approver | None:
-        """Return who is asked outside by the configuration. Raises UsageError where they cannot be."""
-        if self.extensions.approver is None:
+    @cached_property
+    def _approver(self) -> Approver | None:
+        """Who is asked outside by the configuration."""
+        if self._outside is None:
             return None
-        from harness.session.approver.session_approver import configured_approver
+        from harness.session.approver.configured_approver import ConfiguredApprover
         from harness.terminal.asked_outside import AskedAlone
 
-        return AskedAlone(
-            configured_approver(self, self.extensions.approver, lambda: self._gate, self._offer), self.interrupt
+        outside = ConfiguredApprover(
+            self._outside,
+            session=self._session,
+            redact=self._place.redactor.redact,
+            confinement=self._tools.confinement,
+            offer=self._offer,
         )
+        return AskedAlone(outside, self._interrupt)
+
+    def _session(self) -> str:
+        return self._log.session
 
     def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
         return self._gate.offer(action, verdict)
@@ -243,16 +263,16 @@ class _Serving:
     def _permission_prompt(self) -> ClaudePrompt:
         from harness.plugins.agents.permission_prompt import ClaudePrompt, prompt_session
 
-        os.makedirs(self.state.agents, mode=0o700, exist_ok=True)
+        os.makedirs(self._place.state.agents, mode=0o700, exist_ok=True)
         # The workspace is ours, whatever repository it lies in.
-        environment = {**self.environment, "CLAUDE_PROJECT_DIR": self.workspace.root}
+        environment = {**self._place.environment, "CLAUDE_PROJECT_DIR": self._place.workspace.root}
 
         def parts_for(pause: Callable[[float], None]) -> HookParts:
             from harness.plugins.agents.commands.each_call import hook_parts
 
             return hook_parts(environment, self._named, pause=pause)
 
-        return ClaudePrompt(self.workspace.root, prompt_session(), parts_for)
+        return ClaudePrompt(self._place.workspace.root, prompt_session(), parts_for)
 
 
 def _word(action: Action) -> str:

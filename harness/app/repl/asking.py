@@ -1,0 +1,43 @@
+"""Questions about the calls of a conversation: put at the terminal, and outside where somebody is; the first answer counts."""
+
+from __future__ import annotations
+
+from harness.actions import Action
+from harness.app.commands.conversation import Conversation
+from harness.app.repl.repl_terminal import Terminal
+from harness.gate.approval import Approval
+from harness.policy.verdict import Verdict
+from harness.session.approver.session_approver import approver_outside
+from harness.terminal.approver import TerminalApprover
+from harness.terminal.asked_outside import AskedBesides
+from harness.terminal.question import Usual, usual_here
+
+
+class Asking:
+    """Imported with the first turn, since the prompt comes sooner without it."""
+
+    def __init__(self, terminal: Terminal, conversation: Conversation) -> None:
+        place = conversation.place
+        self._conversation = conversation
+        outside = approver_outside(conversation.running, conversation.offer, is_alone=False)
+        self._besides = AskedBesides(outside, terminal.screen)
+        self.at_terminal = TerminalApprover(
+            terminal.screen,
+            place.interrupt,
+            conversation.confinement,
+            environment=place.environment,
+            offer=conversation.offer,
+            advise=conversation.advice,
+            paused=terminal.ahead.paused,
+            usual=self._usual,
+            dead_seconds=place.settings.terminal.dead_seconds.value,
+            keyboard_of=self._besides.keyboard,
+        )
+
+    def ask(self, action: Action, verdict: Verdict) -> Approval:
+        """Ask about a call, as an Approver does."""
+        return self._besides.ask(self.at_terminal, action, verdict)
+
+    def _usual(self) -> Usual:
+        conversation = self._conversation
+        return usual_here(conversation.place.workspace.root, conversation.tools.level, conversation.running.policy)

@@ -1,0 +1,76 @@
+"""What comes before the prompt: the conversation to go on with, and the question whether the folder's files are trusted."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from harness.actions import Action
+from harness.gate.approval import Approval, Approver
+from harness.gate.registry import ToolRegistry
+from harness.interrupt import Interrupt
+from harness.policy.verdict import Verdict
+from harness.record import replace
+from harness.session.config.settings import TerminalSettings
+from harness.session.state import PROJECT_CONFIG, PROJECT_SERVERS, State, here, word_folders
+from harness.session.trust import trusted_or_not
+from harness.terminal.screen import Screen
+
+if TYPE_CHECKING:
+    from harness.app.resume import Carried
+
+
+def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carried | None:
+    """Return the conversation to go on with, if the person named one. Raises UsageError or LogError."""
+    state, action = State.of(environment), arguments.action
+    if not action and not arguments.resume:
+        return None
+    from harness.app.resume import FORKED, RESUMED, carried_from, named, newest, refuse_its_log
+
+    how = FORKED if action == "fork" else RESUMED
+    name = arguments.session if action else None
+    found, note = newest(state, here(arguments.cwd)) if name is None else (named(state, name), "")
+    carried = carried_from(state, found, how, turn=arguments.turn if action == "fork" else None)
+    refuse_its_log(carried, arguments.log)
+    return replace(carried, note=note)
+
+
+def ask_trust(screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], folder: str) -> None:
+    """Ask, once for each content, whether the policy and the files that came with the folder are trusted. Raises
+    HarnessError."""
+
+    def ask(action: Action, verdict: Verdict) -> Approval:
+        return _asked(screen, terminal, environment, action, verdict)
+
+    state = State.of(environment)
+    for note in (trusted_or_not(state, folder, ask), *_trusted_files(state, folder, ask)):
+        if note:
+            screen.line(note)
+
+
+def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
+    """Ask whether the files of a folder that add tools, servers, hooks and words are trusted; return what to tell of it."""
+    files = (os.path.join(folder, name) for name in (PROJECT_CONFIG, PROJECT_SERVERS))
+    if not any(map(os.path.lexists, files)) and not any(word_folders(folder)):
+        return ()
+    from harness.session.extensions.project_trust import ask_trust_of_files
+
+    return ask_trust_of_files(state, folder, ask)
+
+
+def _asked(
+    screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], action: Action, verdict: Verdict
+) -> Approval:
+    """Ask before there is a session."""
+    from harness.terminal.approver import TerminalApprover
+
+    ask = TerminalApprover(
+        screen,
+        Interrupt(),
+        ToolRegistry(()).confinement,
+        environment=environment,
+        dead_seconds=terminal.dead_seconds.value,
+    )
+    return ask(action, verdict)

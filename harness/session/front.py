@@ -1,0 +1,62 @@
+"""Whoever stands in front of a session: the prompt, a run, the client of an editor, or nobody."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from harness.process.lent_terminal import LentTerminal
+    from harness.tools.ask_user import UserAnswer, UserQuestion
+
+
+class Front(Protocol):
+    """What a session needs of whoever stands in front of it. Who approves calls is not part of it: that has no default."""
+
+    def tell(self, line: str, /) -> None:
+        """Show the user one line, which may hold anything. In any thread."""
+        ...
+
+    def ask(self, question: UserQuestion, /) -> UserAnswer | None:
+        """Put a question of the model to the user; None where nobody is there."""
+        ...
+
+    def draw(self, printed: str, /) -> None:
+        """Show what a running command prints."""
+        ...
+
+    def countdown(self, seconds: float, /) -> None:
+        """Wait before a request is sent again."""
+        ...
+
+    def lend(self) -> AbstractContextManager[LentTerminal] | None:
+        """Lend the terminal to a command that the user typed; None for any other command."""
+        ...
+
+
+class NoFront:
+    """Nobody is there: lines go where they are told, nothing is drawn, and no question has an answer."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+
+    def tell(self, line: str, /) -> None:
+        """Pass a line on."""
+        self._tell(line)
+
+    def ask(self, _question: UserQuestion, /) -> UserAnswer | None:
+        """Return no answer."""
+        return None
+
+    def draw(self, printed: str, /) -> None:
+        """Draw nothing."""
+
+    def countdown(self, seconds: float, /) -> None:
+        """Wait, and show nothing."""
+        time.sleep(seconds)
+
+    def lend(self) -> AbstractContextManager[LentTerminal] | None:
+        """Return None: there is no terminal to lend."""
+        return None

@@ -1,0 +1,259 @@
+"""The last step of a session: its gate, agent and model at work, with its log.
+
+A session is made in four steps, each frozen when the next begins: SessionPlace, SessionRules, SessionTools, and this. Whatever
+can be wrong with flags, settings and policies is found before the log is opened.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from harness.actions import JsonValue
+from harness.files.repository import checked_out
+from harness.gate.approval import Approver
+from harness.gate.place_watch import AskPlaces, nobody_to_ask
+from harness.gate.registry import ToolRegistry
+from harness.interrupt import Interrupt
+from harness.limits import strictest
+from harness.log.action_log import ActionLog
+from harness.loop.agent import Agent
+from harness.loop.offered_tools import OutsideTools, no_more_tools
+from harness.loop.run import Session
+from harness.model import Model, OwnModel
+from harness.policy.policy import Policy
+from harness.process.environment import child_environment
+from harness.record import replace
+from harness.session.config.provider import about_model, not_for, withhold
+from harness.session.config.settings import Settings
+from harness.session.front import Front
+from harness.session.provider_models import ProviderModels
+from harness.session.session_log import close_log, lost_log, opened_log, who_and_where
+from harness.session.session_place import SessionPlace
+from harness.session.session_rules import SessionRules
+from harness.session.session_tools import SessionTools
+from harness.session.system_prompt import SystemPrompt, system_prompt
+from harness.session.templates import Templates, session_values
+from harness.session.words.word_files import OwnWords
+
+if TYPE_CHECKING:
+    from harness.log.heads_file import KnownHead
+    from harness.plugins.mcp.session_servers import SessionServers
+
+WAITING, MOST_AT_ONCE = 4, 32
+"""Calls that only read and run at once: so many more than there are processors, and at the most."""
+
+
+class RunningSession:
+    """A session that has begun: what it was made of, and what may change while it runs."""
+
+    def __init__(
+        self,
+        *,
+        models: ProviderModels,
+        agent: Agent,
+        system: SystemPrompt,
+        templates: Templates,
+        about: Mapping[str, JsonValue],
+        servers: SessionServers | None,
+    ) -> None:
+        """See `begin_session`."""
+        self.tools: SessionTools = models.tools
+        self.rules: SessionRules = models.tools.rules
+        self.place: SessionPlace = models.tools.place
+        self.front: Front = models.tools.front
+        self.models = models
+        self.agent = agent
+        self.log: ActionLog = agent.log
+        self.system = system
+        self.templates = templates
+        self.about = about
+        """What the log's first record says of how it was begun."""
+        self.settings: Settings = self.place.settings
+        """The settings of the model that answers now."""
+        self.policy: Policy = self.rules.policy
+        """The policy as its files say it; in plan mode the gate judges by a stricter one."""
+        self._servers = servers
+
+    def change_policy(self, session: Session, policy: Policy, why: str, *, judged_by: Policy) -> None:
+        """Hold to `policy` from now on, and have the gate judge by `judged_by`, which is stricter in plan mode.
+
+        Raises LogError and ValueError as Agent does; then nothing is changed.
+        """
+        self.agent.change_policy(session, judged_by, why)
+        self.policy = policy
+
+    def change_model(self, session: Session, settings: Settings) -> None:
+        """Ask the model that `settings` name from now on. Raises UsageError and LogError."""
+        model = self.models.of(settings, self.policy)
+        withhold(not_for(settings))
+        # What a provider wants back with its replies goes to the model that made them, and to no other.
+        messages = session.messages[1:]
+        if any(message.echo for message in messages):
+            without = tuple(replace(message, echo="") for message in messages)
+            self.agent.change_history(session, "model changed", 0, len(messages), without)
+        self.agent.change_model(session, model, about_model(settings), settings.prices.value)
+        self.agent.context_tokens = settings.context_tokens.value
+        self.tools.pictures.settings = self.settings = settings
+
+    def another_model(self, interrupt: Interrupt) -> OwnModel:
+        """Return one more model, as the settings name it now, stopped by `interrupt`."""
+        return self.models.another(self.settings, self.policy, interrupt)
+
+    def warm_up(self) -> None:
+        """Load and start what the first request needs, in any thread."""
+        if self._servers is not None:
+            self._servers.begin()
+        self.models.warm_up()
+
+    def close(self) -> None:
+        """End what was started for the session."""
+        if self._servers is not None:
+            self._servers.close()
+
+
+def begin_session(
+    models: ProviderModels,
+    model: Model | None = None,
+    *,
+    mode: str,
+    approver: Approver,
+    about: Mapping[str, JsonValue] | None = None,
+    on_text: Callable[[str], None] | None = None,
+    ask_places: AskPlaces = nobody_to_ask,
+    done_marker: str | None = None,
+    check_answer: Callable[[str, float | None], str] | None = None,
+) -> RunningSession:
+    """Open the log, and make the agent of the tools in `models`; Agent.start writes the first record.
+
+    `model` is a recorded or played one; None: the model that the settings name. `mode` and `about` are for the first record.
+    Raises UsageError, LogError, and ValueError as Agent does.
+    """
+    tools = models.tools
+    rules, place, front = tools.rules, tools.place, tools.front
+    settings, root = place.settings, place.workspace.root
+    answers = models.calling(models.named() if model is None else model, settings, rules.policy)
+    values = session_values(
+        root,
+        [spec.name for spec in ToolRegistry(tools.tools).offered(rules.policy)],
+        rules.policy.name,
+        strictest((rules.limits, rules.policy.limits)),
+    )
+    system = system_prompt(settings, workspace=root, config=place.state.config, values=values)
+    templates = Templates(settings, values, root)
+    told = _told_of(place.workspace.added) + _told_of_skills(place.words)
+    system = replace(system, text=place.redactor.redact(system.text + told))
+    lost = lost_log(place.state, place.log)
+    if lost is not None:
+        front.tell(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
+    log = opened_log(place.state, place.redactor, path=place.log, workspace=root)
+    try:
+        tools.pictures.begin(log.path)
+        servers, more_tools = _servers_of(tools, log, approver)
+        first = {**_about_of(tools, mode, answers.name, lost), **system.about, **(about or {})}
+        agent = Agent(
+            model=answers,
+            tools=tools.tools,
+            policy=rules.policy,
+            approver=approver,
+            log=log,
+            limits=rules.limits,
+            prices=settings.prices.value,
+            context_tokens=settings.context_tokens.value,
+            system=system.text,
+            about=first,
+            on_text=on_text,
+            interrupt=place.interrupt,
+            together=calls_at_once(),
+            phrase=templates.result if templates.has_result else None,
+            done_marker=done_marker,
+            grants=rules.granted.grants,
+            kept=rules.kept,
+            ask_places=ask_places,
+            more_tools=more_tools,
+            checks=rules.checks,
+            dry_run=rules.unattended is not None and rules.unattended.dry_run,
+            advise=rules.advise,
+            check_answer=check_answer,
+        )
+    except BaseException:
+        close_log(place.state, log)
+        raise
+    session = RunningSession(
+        models=models, agent=agent, system=system, templates=templates, about=first, servers=servers
+    )
+    if any(tool.spec.name == "delegate" for tool in tools.tools):
+        from harness.session.delegated_work import helpers_of  # with the first that may be had
+
+        # What a recorded model answers has one order, so its helpers work one after the other.
+        tools.seat.take(helpers_of(session, session.another_model if model is None else None))
+    return session
+
+
+def _servers_of(
+    tools: SessionTools, log: ActionLog, approver: Approver
+) -> tuple[SessionServers | None, Callable[[], OutsideTools | None]]:
+    """Return the MCP servers of the configuration, which start with `warm_up` or the first request, and what tells of their
+    tools. Raises UsageError."""
+    if not tools.place.extensions.servers:
+        return None, no_more_tools
+    from harness.plugins.mcp.session_servers import SessionServers
+
+    servers = SessionServers(tools, log, approver)
+    return servers, tools.chosen.outside(servers.news)
+
+
+def _about_of(tools: SessionTools, mode: str, model: str, lost: KnownHead | None) -> dict[str, JsonValue]:
+    """Return what a session's first record says of how it was begun; no secret is in it."""
+    place, policy = tools.place, tools.rules.policy
+    added = place.workspace.added
+    return {
+        "mode": mode,
+        "argv": list(sys.argv),
+        **who_and_where(),
+        "workspace": place.workspace.root,
+        "git_head": checked_out(place.workspace.root),
+        "environment": [*sorted(child_environment(place.environment))],
+        "model": model,
+        **about_model(place.settings),
+        "policy": policy.name,
+        "policy_sha256": policy.sha256,
+        **({"add_dirs": list(added)} if added else {}),
+        **_lost_in(lost),
+    }
+
+
+def _lost_in(lost: KnownHead | None) -> dict[str, JsonValue]:
+    if lost is None:
+        return {}
+    return {"lost_log": {"file": lost.file, "records": lost.records, "head": lost.head, "noted": lost.time}}
+
+
+def _told_of(added: Sequence[str]) -> str:
+    """Return what the model is told of the folders that were added."""
+    return f"\n\nThese folders may be read as well, by absolute paths: {', '.join(added)}" if added else ""
+
+
+def _told_of_skills(words: OwnWords) -> str:
+    if not words.skills:
+        return ""
+    from harness.session.words.skills import skills_text
+
+    return f"\n\n{skills_text(words.skills.values())}"
+
+
+def calls_at_once() -> int:
+    """Return how many calls that only read may run at once on this machine: they wait for disks more than they compute."""
+    return min(MOST_AT_ONCE, len(os.sched_getaffinity(0)) + WAITING)
+
+
+def collect() -> None:
+    """Look for garbage from here on, which a start does not: a third of a short run would go into it (bench/beside.py).
+
+    What is there is left out: what an import leaves lives as long as the process.
+    """
+    gc.freeze()
+    gc.enable()

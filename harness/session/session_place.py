@@ -1,0 +1,119 @@
+"""The first step of a session, its place: workspace, own folders, environment, settings, secrets, and where its log goes."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.files.workspace import Workspace
+from harness.interrupt import Interrupt
+from harness.paths import is_within
+from harness.record import Record
+from harness.redaction.redactor import Redactor
+from harness.session.config.provider import not_for, withhold
+from harness.session.config.settings import Settings, settings_from
+from harness.session.environment_secrets import redactor_for, secrets_of
+from harness.session.extensions.extensions import Extensions
+from harness.session.own_folders import keep_own_folders, named_log, refuse_own_folders
+from harness.session.state import PROJECT_CONFIG, PROJECT_SERVERS, State, current_folder, here, word_folders
+from harness.session.words.word_files import OwnWords
+
+
+class SessionPlace(Record):
+    """Where a session works and what it finds there. SessionRules are made for it."""
+
+    environment: Mapping[str, str]
+    state: State
+    workspace: Workspace
+    log: str | None
+    """The path that was named for the log; None: a new one of the workspace."""
+    interrupt: Interrupt
+    settings: Settings
+    """As they are when the session begins."""
+    extensions: Extensions
+    redactor: Redactor
+    words: OwnWords = OwnWords()
+    notes: Sequence[str] = ()
+    """Lines for the user about what was left out."""
+
+
+def place_of(arguments: Namespace, environment: Mapping[str, str], tell: Callable[[str], None]) -> SessionPlace:
+    """Return the place that the flags and the environment name. Raises UsageError."""
+    state = State.of(environment)
+    words = words_of(state, here(arguments.cwd), environment)
+    workspace = Workspace(
+        arguments.cwd or current_folder(),
+        environment.get("HOME"),
+        outputs=state.new_outputs(),
+        added=arguments.add_dir,
+        # The git of a task's commands reads the mirror that the worktree is of, though what is around it is hidden.
+        skills=(*words.skill_places, *mirrors_of(arguments.copied_from, state)),
+    )
+    refuse_own_folders(workspace, state)
+    log = named_log(arguments, workspace, state)
+    keep_own_folders(workspace, state)
+    settings = settings_from(arguments, environment, workspace.root)
+    extensions, notes = extensions_of(settings, state, workspace.root, environment)
+    withhold(not_for(settings))
+    unless = (workspace.root, environment.get("HOME", ""))
+    return SessionPlace(
+        environment=environment,
+        state=state,
+        workspace=workspace,
+        log=log,
+        interrupt=Interrupt(),
+        settings=settings,
+        extensions=extensions,
+        redactor=redactor_for(
+            state, environment, _secrets_of(settings, extensions, environment), unless=unless, tell=tell
+        ),
+        words=words,
+        notes=(*notes, *words.notes),
+    )
+
+
+def _secrets_of(settings: Settings, extensions: Extensions, environment: Mapping[str, str]) -> Sequence[str]:
+    """Return what is masked: secrets of the environment, of every profile that `/model` may choose, and of extensions."""
+    secrets = secrets_of(environment, settings.key_variable.value, settings.base_url.value)
+    for profile in settings.file.profiles.values():
+        secrets += secrets_of(environment, profile.value_of("key_variable"), profile.value_of("base_url"))
+    for server in extensions.servers.values():
+        secrets += server.secrets(environment)
+    return secrets
+
+
+def extensions_of(
+    settings: Settings, state: State, workspace: str, environment: Mapping[str, str]
+) -> tuple[Extensions, Sequence[str]]:
+    """Return what a session has besides the tools that ship, and what a person is told of what is left out; see
+    session/extensions/. Raises UsageError.
+    """
+    files = (os.path.join(workspace, name) for name in (PROJECT_CONFIG, PROJECT_SERVERS))
+    if not settings.file.extensions and not any(map(os.path.lexists, files)):
+        return Extensions(), ()
+    from harness.session.extensions.extensions_here import extensions_here
+
+    found = extensions_here(settings.file.extensions, state, workspace, environment)
+    return found.extensions, found.notes
+
+
+def words_of(state: State, workspace: str, environment: Mapping[str, str]) -> OwnWords:
+    """Return the commands and skills of the user, and of the workspace where they are trusted. Raises UsageError."""
+    own = (os.path.join(state.config, name) for name in ("commands", "skills"))
+    if not any(map(os.path.lexists, own)) and not any(word_folders(workspace)):
+        return OwnWords()
+    from harness.session.words.own_words import words_here
+
+    return words_here(state, workspace, os.path.realpath(environment.get("HOME") or os.path.expanduser("~")))
+
+
+def mirrors_of(copied_from: str | None, state: State) -> tuple[str, ...]:
+    """Return the mirror (session/work_folders/mirror.py) that a workspace is a worktree of; nothing where it is none of those.
+
+    `copied_from` is the folder (absolute, links followed) that the workspace of a task was made of.
+    """
+    if copied_from is None:
+        return ()
+    mirrors = os.path.join(os.path.realpath(state.state), "mirrors")
+    return (copied_from,) if is_within(copied_from, mirrors) else ()

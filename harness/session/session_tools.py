@@ -1,0 +1,159 @@
+"""The third step of a session, its tools, behind the walls that this machine has, and tied to whoever stands in front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError
+from harness.files.before_images import BeforeImages
+from harness.files.workspace import Workspace
+from harness.gate.tool import ConfinedTool, Tool
+from harness.interrupt import Interrupt
+from harness.log.attachments import pictures_beside
+from harness.plugin import ToolPlace
+from harness.policy.policy import Policy
+from harness.policy.refused_tools import denies_altogether
+from harness.process.hardening import undumpable
+from harness.record import Record
+from harness.session.chosen_tools import ChosenTools, chosen_tools
+from harness.session.front import Front
+from harness.session.session_attachments import SessionAttachments
+from harness.session.session_place import SessionPlace
+from harness.session.session_rules import SessionRules
+from harness.session.state import State
+from harness.shipped import file_readers, tool_offers
+from harness.tools import builtin_tools, optional_tools
+from harness.tools.command_walls import CONTAINER_HINT
+
+if TYPE_CHECKING:
+    from harness.process.lent_terminal import LentTerminal
+    from harness.tools.delegate import Helpers
+    from harness.tools.script_declaration import ScriptDeclaration
+
+
+class HelperSeat:
+    """Where the tool `delegate` finds who runs helpers: the agent that they help is made after its tools."""
+
+    def __init__(self) -> None:
+        self._helpers: Helpers | None = None
+
+    def take(self, helpers: Helpers) -> None:
+        """Have helpers run by these from now on."""
+        self._helpers = helpers
+
+    def helpers(self) -> Helpers | None:
+        """Return who runs helpers; None before the session has begun."""
+        return self._helpers
+
+
+class SessionTools(Record):
+    """What a session can do. RunningSession is made with it."""
+
+    rules: SessionRules
+    front: Front
+    tools: tuple[Tool, ...]
+    chosen: ChosenTools
+    level: str
+    """What this machine holds commands to, in a few words."""
+    pictures: SessionAttachments
+    seat: HelperSeat
+
+    @property
+    def place(self) -> SessionPlace:
+        """Where the session works."""
+        return self.rules.place
+
+
+def tools_of(rules: SessionRules, front: Front) -> SessionTools:
+    """Return the tools of a session. Raises UsageError where commands must be confined and cannot be, or no tool is left."""
+    place, policy = rules.place, rules.policy
+    pictures, seat = SessionAttachments(place.settings), HelperSeat()
+    shipped = tools_in(
+        place.workspace,
+        place.state,
+        place.environment,
+        place.interrupt,
+        front.draw,
+        lend=front.lend,
+        log=place.log,
+        scripts=tuple(place.extensions.tools.values()),
+        pictures=pictures,
+    )
+    chosen = chosen_tools(place.settings.tools, place.extensions.tools)
+    wanted = chosen.optional(policy)
+    optional = optional_tools(wanted, ask=front.ask, helpers=seat.helpers)
+    room = ToolPlace(environment=place.environment, stops=lambda: place.interrupt.stops)
+    offered = tuple(offer.make(room) for offer in tool_offers(wanted))
+    level = check_confinement(policy, shipped)
+    tools = chosen.of((*shipped, *optional, *offered))
+    names = [tool.spec.name for tool in tools]
+    if not place.extensions.servers and all(denies_altogether(policy, name) for name in names):
+        raise UsageError(f"no tool is left to offer: the policy refuses every call of {', '.join(names)}")
+    return SessionTools(rules=rules, front=front, tools=tools, chosen=chosen, level=level, pictures=pictures, seat=seat)
+
+
+def helper_tools(
+    tools: SessionTools, log: str, workspace: Workspace, interrupt: Interrupt, hide: Sequence[str]
+) -> tuple[Tool, ...]:
+    """Return fresh tools of files, commands and scripts for a helper in `workspace`. What it prints is shown to nobody."""
+    place = tools.place
+    return tools_in(
+        workspace,
+        place.state,
+        place.environment,
+        interrupt,
+        log=log,
+        hide=hide,
+        scripts=tuple(place.extensions.tools.values()),
+        pictures=tools.pictures,
+    )
+
+
+def tools_in(
+    workspace: Workspace,
+    state: State,
+    environment: Mapping[str, str],
+    interrupt: Interrupt,
+    on_output: Callable[[str], None] | None = None,
+    *,
+    lend: Callable[[], AbstractContextManager[LentTerminal] | None] | None = None,
+    log: str | None = None,
+    hide: Sequence[str] = (),
+    scripts: Sequence[ScriptDeclaration] = (),
+    pictures: SessionAttachments | None = None,
+) -> tuple[Tool, ...]:
+    """Return the tools that ship, and scripts, with the places where the program keeps things. No command can read the named
+    `log`, nor `hide` (absolute paths).
+
+    From here on, nothing that a command starts can read this process's memory or environment: keys lie there.
+    """
+    undumpable()
+    state.remove_old_outputs()
+    return builtin_tools(
+        workspace,
+        environment=environment,
+        images=BeforeImages(state.before_images),
+        hide=(*state.guarded, *hide, *(() if log is None else (log, pictures_beside(log)))),
+        on_output=on_output,
+        lend=lend,
+        stops=lambda: interrupt.stops,
+        scripts=scripts,
+        readers=file_readers(pictures),
+    )
+
+
+def check_confinement(policy: Policy, tools: Sequence[Tool]) -> str:
+    """Return what this machine holds commands to, in a few words.
+
+    Raises UsageError if the policy requires that they are confined and the machine cannot.
+    """
+    walls = next(tool.walls for tool in tools if isinstance(tool, ConfinedTool))
+    required = policy.sandbox.required
+    if required is not None and not walls.confines:
+        raise UsageError(
+            f"{required}: commands must be confined here, and this machine cannot: {walls.level}. {CONTAINER_HINT}; "
+            "`harness doctor` shows what it can"
+        )
+    return walls.level
