@@ -40,6 +40,7 @@ from harness.session.state import State
 from harness.shell.facets import read_commands
 from harness.shell.loose_words import loose_commands
 from harness.shell.parser import parse
+from harness.terminal.console import complain
 from harness.terminal.file_names import NameIndex
 from harness.terminal.markdown_stream import Markdown
 from harness.terminal.styles import SIXTEEN
@@ -245,7 +246,7 @@ class ClosedLog(NamedTuple):
 def closed_log(folder: str, records: int) -> ClosedLog:
     state = State(state=folder, config=folder)
     made = ClosedLog(state, os.path.join(folder, "log.jsonl"))
-    log = opened_log(state, REDACTOR, path=made.path, workspace="")
+    log = opened_log(state, REDACTOR, path=made.path, workspace="", tell=complain)
     log.append("session_started", {"harness": "0"})
     for _ in range(records):
         log.append("user_message", {"text": "x" * 500})
@@ -255,7 +256,7 @@ def closed_log(folder: str, records: int) -> ClosedLog:
 
 
 def gone_on_with(made: ClosedLog) -> None:
-    opened_log(made.state, REDACTOR, path=made.path, workspace="").close()
+    opened_log(made.state, REDACTOR, path=made.path, workspace="", tell=complain).close()
 
 
 def logs() -> Iterator[Row]:

@@ -80,11 +80,7 @@ TO_TURN = {
     ("session.extensions.extensions", "plugins.mcp"),
     ("session.extensions.extensions_here", "plugins.mcp"),
     ("session.extensions.project_trust", "plugins.mcp"),
-    ("session.own_folders", "terminal"),
     ("session.running_session", "plugins.mcp"),
-    ("session.session_log", "app"),
-    ("session.session_log", "terminal"),
-    ("session.signals", "terminal"),
     ("terminal.question_help", "app"),
 }
 """Imports against the rows that are still to be turned round, as module and room. This list only gets shorter."""

@@ -70,7 +70,7 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     redactor = redactor_for(
         state, environment, secrets_of(environment), unless=(workspace.root, environment.get("HOME", ""))
     )
-    log = opened_log(state, redactor, path=None, workspace=workspace.root)
+    log = opened_log(state, redactor, path=None, workspace=workspace.root, tell=complain)
     try:
         _begin(log, found, calls)
         ended = put_back(log, found.session, unwind(steps, undo_one, all_of_them=every), interrupt)

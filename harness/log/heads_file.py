@@ -1,7 +1,7 @@
 """The heads file: the size and head of every log, noted outside the logs while they grow; and signed notes of a head.
 
 Each line is a note, {file, session, records, head, closed, time, size}, or a tombstone, which says that a log was removed on
-purpose. A signed note lies beside its log; `app/audit/sign` makes and checks the signature.
+purpose. A signed note lies beside its log; `signed_heads` makes and checks the signature.
 """
 
 from __future__ import annotations

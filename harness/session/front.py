@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -10,6 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from harness.process.lent_terminal import LentTerminal
     from harness.tools.ask_user import UserAnswer, UserQuestion
+
+
+def terminal_is_there() -> bool:
+    """Return whether a person can be asked: stdin and stdout are terminals, whatever any library thinks of colours."""
+    return all(stream is not None and os.isatty(stream.fileno()) for stream in (sys.stdin, sys.stdout))
 
 
 class Front(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
@@ -12,14 +12,13 @@ from harness.files.workspace import MAX_LINKS, Workspace
 from harness.paths import is_within
 from harness.safe_files import MAY_USE, MAY_WRITE
 from harness.session.state import State, current_folder, here
-from harness.terminal.console import complain
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
 
-def fix_modes(state: State) -> None:
-    """Close own files and folders that others may write, open those that are closed to their owner, and tell of it.
+def fix_modes(state: State, tell: Callable[[str], None]) -> None:
+    """Close own files and folders that others may write, open those that are closed to their owner, and tell of each.
 
     What is missing, or somebody else's, is left: whoever needs it says so.
     """
@@ -29,7 +28,7 @@ def fix_modes(state: State) -> None:
         except OSError:
             continue
         if problem:
-            complain(f"{path} {problem}: set right")
+            tell(f"{path} {problem}: set right")
 
 
 def _own(state: State) -> Iterator[tuple[str, int]]:

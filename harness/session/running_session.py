@@ -149,7 +149,7 @@ def begin_session(
     lost = lost_log(place.state, place.log)
     if lost is not None:
         front.tell(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
-    log = opened_log(place.state, place.redactor, path=place.log, workspace=root)
+    log = opened_log(place.state, place.redactor, path=place.log, workspace=root, tell=front.tell)
     try:
         tools.pictures.begin(log.path)
         servers, more_tools = _servers_of(tools, log, approver)

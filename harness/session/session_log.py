@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.errors import LogError
+from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog
 from harness.paths import is_within
 from harness.session.state import State
@@ -32,10 +32,18 @@ class HeadNotes:
     is so at the first record, it is told.
     """
 
-    def __init__(self, state: State, log: ActionLog, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        state: State,
+        log: ActionLog,
+        tell: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`clock` gives seconds, and is never set back."""
         self._state = state
         self._log = log
+        self._tell = tell
         self._clock = clock
         self._is_first = True
         self._next_count = 0
@@ -52,18 +60,18 @@ class HeadNotes:
             self._state.record_head(self._log, closed=False)
         except LogError as error:
             if self._is_first:
-                from harness.terminal.console import complain
-
-                complain(str(error))
+                self._tell(str(error))
         self._is_first = False
 
 
-def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace: str) -> ActionLog:
+def opened_log(
+    state: State, redactor: Redactor, *, path: str | None, workspace: str, tell: Callable[[str], None]
+) -> ActionLog:
     """Open the log at `path`, or a new one for a session in `workspace` where it is None.
 
     An existing log is checked first. Where the head that was noted when it was closed is still its end, its chain is read
     up to there; what its records say is not judged again, which `harness audit verify` does. Any other log is judged as a
-    whole. That it is gone on with is noted before the first record.
+    whole. That it is gone on with is noted before the first record. `tell` shows lines about what goes wrong later.
 
     Raises LogError if it cannot be opened or relied on, UsageError if the heads file cannot be read.
     """
@@ -86,7 +94,7 @@ def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace:
         except BaseException:
             log.close()
             raise
-    log.observers.append(HeadNotes(state, log).record)
+    log.observers.append(HeadNotes(state, log, tell).record)
     return log
 
 
@@ -166,17 +174,30 @@ def pinned(log: ActionLog, home: str = "") -> tuple[str, str, str]:
     return visible_line(f"log: {path}", 5_000), f"records: {log.count}", f"head: {log.head}"
 
 
-def close_log(state: State, log: ActionLog, *, sign_key: str = "") -> None:
-    """Close a log and keep its size and head outside it; with `sign_key`, an SSH key's path, sign them as well.
-
-    Raises LogError if the head cannot be kept. A signature that cannot be made is a line on stderr: the run is done, and
-    its record whole; `audit verify --signers` is what misses a signature.
-    """
+def close_log(state: State, log: ActionLog) -> None:
+    """Close a log and keep its size and head outside it. Raises LogError if the head cannot be kept."""
     try:
         state.record_head(log)
     finally:
         log.close()
-    if sign_key:
-        from harness.app.audit.sign import sign_at_end
 
-        sign_at_end(log, sign_key, os.environ)
+
+def close_and_sign(state: State, log: ActionLog, sign_key: str, tell: Callable[[str], None]) -> None:
+    """Do so, and sign size and head with `sign_key`, the path of an SSH key; empty: nothing is signed.
+
+    Raises LogError as `close_log` does. A signature that cannot be made is told: the run is done, and its record whole, and an
+    exit code that says otherwise would have it done again. `audit verify --signers` is what misses a signature.
+    """
+    close_log(state, log)
+    if not sign_key:
+        return
+    from harness.log.clocks import timestamp
+    from harness.log.heads_file import HeadNote
+    from harness.log.signed_heads import sign_head
+
+    try:
+        now = timestamp(time.time())
+        note = HeadNote(records=log.count, head=log.head, size=log.size, session=log.session, time=now)
+        sign_head(log.path, note, sign_key, os.environ)
+    except UsageError as error:
+        tell(f"the head of the log is NOT signed: {error}")

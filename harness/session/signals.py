@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.interrupt import Interrupt
 from harness.session.exits import Exit
-from harness.terminal.console import terminal_is_there
+from harness.session.front import terminal_is_there
 
 if TYPE_CHECKING:
     Handler = Callable[[int, FrameType | None], None]

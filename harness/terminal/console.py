@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from harness.terminal.trace import Tracer
 
 
-def terminal_is_there() -> bool:
-    """Say whether a person can be asked: stdin and stdout are terminals, whatever any library thinks of colours."""
-    return all(stream is not None and os.isatty(stream.fileno()) for stream in (sys.stdin, sys.stdout))
-
-
 def complain(text: str) -> None:
     """Write a line on stderr, at most 5,000 characters of it, shown safely; nothing where nobody can be told."""
     try:

@@ -18,15 +18,16 @@ from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.app.audit.sign import command as sign_command
-from harness.app.audit.sign import sign_head
 from harness.app.audit.verify import command as verify_command
 from harness.app.flags import parser_for
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog
 from harness.log.heads_file import HeadNote, append_note, parse_note
+from harness.log.signed_heads import sign_head
 from harness.models.scripted import Reply, call, replies
-from harness.session.session_log import close_log
+from harness.session.session_log import close_and_sign
 from harness.session.state import State
+from harness.terminal.console import complain
 
 if TYPE_CHECKING:
     from program import Program
@@ -506,7 +507,7 @@ class TestSigned:
         log = ActionLog.open(audit.state.new_log_path("/srv/shop"))
         for kind, fields in (started(), ended()):
             log.append(kind, fields)
-        close_log(audit.state, log, sign_key=str(key))
+        close_and_sign(audit.state, log, str(key), complain)
         assert audit.run(log.path, "--signers", signers)[0] == 0
 
     def test_a_signature_that_cannot_be_made_costs_no_run(
@@ -515,7 +516,7 @@ class TestSigned:
         state = State(state=str(tmp_path / "s"), config=str(tmp_path / "c"))
         log = ActionLog.open(state.new_log_path("/srv/shop"))
         log.append(*started())
-        close_log(state, log, sign_key=str(tmp_path / "none"))
+        close_and_sign(state, log, str(tmp_path / "none"), complain)
         assert "harness: the head of the log is NOT signed: ssh-keygen does not sign with" in capsys.readouterr().err
         assert state.known_head(log.path) is not None
 

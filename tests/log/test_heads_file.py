@@ -24,6 +24,7 @@ from harness.log.action_log import ActionLog
 from harness.log.heads_file import HeadsFile, KnownHead, NotedLogs, append_note, notes_in
 from harness.session.session_log import NOTE_RECORDS, NOTE_SECONDS, HeadNotes, pinned
 from harness.session.state import State
+from harness.terminal.console import complain
 
 pytestmark = pytest.mark.forges_logs
 
@@ -60,7 +61,7 @@ def say(log: ActionLog, times: int = 1) -> None:
 
 def test_the_first_record_and_every_so_many_are_noted(state: State, log: ActionLog) -> None:
     clock = Clock()
-    log.observers.append(HeadNotes(state, log, clock=clock).record)
+    log.observers.append(HeadNotes(state, log, complain, clock=clock).record)
     log.append("session_started", {"harness": "0"})
     say(log, 2 * NOTE_RECORDS + 10)
     assert noted(state) == [1, 1 + NOTE_RECORDS, 1 + 2 * NOTE_RECORDS]
@@ -71,7 +72,7 @@ def test_the_first_record_and_every_so_many_are_noted(state: State, log: ActionL
 
 def test_a_slow_log_is_noted_by_the_clock(state: State, log: ActionLog) -> None:
     clock = Clock()
-    log.observers.append(HeadNotes(state, log, clock=clock).record)
+    log.observers.append(HeadNotes(state, log, complain, clock=clock).record)
     log.append("session_started", {"harness": "0"})
     clock.now += NOTE_SECONDS - 1
     say(log)
@@ -104,7 +105,7 @@ def test_what_pins_the_log_is_said_with_a_short_path(log: ActionLog) -> None:
 
 def test_what_cannot_be_noted_does_not_stop_a_run_before_its_end(state: State, log: ActionLog) -> None:
     os.makedirs(state.heads)
-    notes = HeadNotes(state, log)
+    notes = HeadNotes(state, log, complain)
     log.append("session_started", {"harness": "0"})
     notes.record({})  # raises nothing
     with pytest.raises(LogError, match="the heads file cannot be written"):
@@ -119,7 +120,7 @@ def test_a_pipe_in_the_place_of_the_heads_file_is_refused_at_once(state: State, 
 
 def test_the_usual_record_costs_hardly_anything(state: State, log: ActionLog) -> None:
     """Between two notes nothing is opened and nothing written."""
-    notes = HeadNotes(state, log, clock=Clock())
+    notes = HeadNotes(state, log, complain, clock=Clock())
     log.append("session_started", {"harness": "0"})
     notes.record({})
     os.unlink(state.heads)
@@ -297,10 +298,11 @@ KILLED = """
 import os, sys
 from harness.log.action_log import ActionLog
 from harness.session.session_log import HeadNotes
+from harness.terminal.console import complain
 from harness.session.state import State
 state = State(state=sys.argv[1], config=sys.argv[1])
 log = ActionLog.open(state.new_log_path("/srv/shop"))
-log.observers.append(HeadNotes(state, log, clock=lambda: 0.0).record)
+log.observers.append(HeadNotes(state, log, complain, clock=lambda: 0.0).record)
 log.append("session_started", {"harness": "0"}, sync=True)
 for number in range(700):
     log.append("user_message", {"text": str(number)})

@@ -15,6 +15,7 @@ from harness.log.heads_file import append_note
 from harness.redaction.redactor import Redactor
 from harness.session.session_log import close_log, opened_log
 from harness.session.state import State
+from harness.terminal.console import complain
 
 pytestmark = pytest.mark.forges_logs
 
@@ -39,7 +40,7 @@ def noted(state: State, lines: list[bytes], **more: JsonValue) -> Path:
 
 
 def gone_on_with(state: State, path: Path) -> None:
-    close_log(state, opened_log(state, Redactor(()), path=str(path), workspace=""))
+    close_log(state, opened_log(state, Redactor(()), path=str(path), workspace="", tell=complain))
 
 
 def lines_a_record(state: State, path: Path, records: int) -> float:

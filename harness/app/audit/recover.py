@@ -28,6 +28,7 @@ from harness.record import Record
 from harness.safe_files import sync_path
 from harness.session.exits import Exit
 from harness.session.state import State
+from harness.terminal.console import complain
 from harness.text.visible import visible_line
 
 MODE = "recover"
@@ -197,7 +198,7 @@ def note(path: str, torn: Torn, found: Verification, state: State, environment: 
     from harness.session.session_log import opened_log, who_and_where
 
     redactor = redactor_for(state, environment, secrets_of(environment), unless=(path, environment.get("HOME", "")))
-    log = opened_log(state, redactor, path=path, workspace="")
+    log = opened_log(state, redactor, path=path, workspace="", tell=complain)
     try:
         started: dict[str, JsonValue] = {
             "mode": MODE,

@@ -185,7 +185,7 @@ def _judged_again(path: str, state: State, arguments: Namespace, environment: Ma
 def _signature(path: str, arguments: Namespace, environment: Mapping[str, str]) -> Signature | None:
     if not arguments.signers:
         return None
-    from harness.app.audit.sign import check_signature
+    from harness.log.signed_heads import check_signature
 
     return check_signature(path, arguments.signers, arguments.signer, environment)
 

@@ -30,12 +30,13 @@ from harness.policy.verdict import Verdict
 from harness.session.config.settings import TerminalSettings, settings_from
 from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.exits import Exit, exit_code
+from harness.session.front import terminal_is_there
 from harness.session.session_log import close_log, opened_log, who_and_where
 from harness.session.session_tools import tools_in
 from harness.session.signals import Signals
 from harness.session.state import State
 from harness.terminal.approver import TerminalApprover, show_question
-from harness.terminal.console import FinishedOutput, look_from, terminal_is_there
+from harness.terminal.console import FinishedOutput, complain, look_from
 from harness.terminal.question import Usual, usual_here
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Tone
@@ -91,7 +92,7 @@ def _play(
     tools = tools_in(workspace, state, environment, interrupt, screen.live)
     policy = load_policy(shipped_policy_path("demo"), layer=Layer.SHIPPED).guarding(*state.guarded)
     usual = usual_here(workspace.root, ToolRegistry(tools).level, policy)
-    log = opened_log(state, redactor, path=None, workspace=workspace.root)
+    log = opened_log(state, redactor, path=None, workspace=workspace.root, tell=complain)
     log.observers.append(screen.record)
     player = Player(scenario.script)
     screen.line(f"harness demo {scenario.name}: {scenario.title}")

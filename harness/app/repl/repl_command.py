@@ -41,17 +41,18 @@ from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.config.settings import settings_from
 from harness.session.exits import Exit
+from harness.session.front import terminal_is_there
 from harness.session.own_folders import fix_modes
 from harness.session.policies import describe
 from harness.session.provider_models import ProviderModels
 from harness.session.running_session import begin_session, collect
-from harness.session.session_log import close_log
+from harness.session.session_log import close_and_sign
 from harness.session.session_place import place_of
 from harness.session.session_rules import rules_of
 from harness.session.session_tools import tools_of
 from harness.session.signals import Signals
 from harness.session.state import State, here
-from harness.terminal.console import complain, look_from, terminal_is_there
+from harness.terminal.console import complain, look_from
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Line, Tone
 from harness.terminal.type_ahead import NEXT_MODE
@@ -112,7 +113,7 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Talk until the person leaves; return the exit code. Raises HarnessError for what fails before the prompt."""
     if not terminal_is_there():
         raise UsageError("the prompt needs a terminal; in scripts and pipes use `harness run`")
-    fix_modes(State.of(environment))
+    fix_modes(State.of(environment), complain)
     carried = carried_over(arguments, environment)
     if carried is not None and arguments.model is None:
         arguments.model = carried.model_for(settings_from(arguments, environment, here(arguments.cwd)), environment)
@@ -269,7 +270,7 @@ class Repl:
             self._take(meaning)
         if self._code is not Exit.LOG:
             self._agent.end(conversation.session, self._ending())
-            close_log(place.state, running.log, sign_key=running.settings.sign_key.value)
+            close_and_sign(place.state, running.log, running.settings.sign_key.value, complain)
         running.close()
         screen.settle()
         conversation.tell_log(Tone.QUIET)

@@ -26,7 +26,7 @@ from harness.session.own_folders import fix_modes
 from harness.session.policies import describe
 from harness.session.provider_models import ProviderModels
 from harness.session.running_session import begin_session, collect
-from harness.session.session_log import close_log
+from harness.session.session_log import close_and_sign
 from harness.session.session_place import SessionPlace, place_of
 from harness.session.session_rules import Unattended, rules_of
 from harness.session.session_tools import tools_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Run one prompt, or one task of a batch, and return the exit code. Raises HarnessError for what fails before it begins."""
-    fix_modes(State.of(environment))
+    fix_modes(State.of(environment), complain)
     if arguments.task is None and arguments.out is None:
         return run_once(arguments, environment).code
     from harness.plugins.fleet.batch.task_run import run_task
@@ -288,7 +288,7 @@ class _Run:
         """Close the log, and note its head. Where it could not be written, or its head kept, that is how the run ended."""
         self._session.close()
         try:
-            close_log(self._place.state, self._session.log, sign_key=self._place.settings.sign_key.value)
+            close_and_sign(self._place.state, self._session.log, self._place.settings.sign_key.value, complain)
         except LogError as error:
             result = replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
         if result.stop is StopReason.LOG_ERROR:

@@ -13,7 +13,7 @@ from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
 from harness.session.signals import take_endings
 from harness.session.state import State
-from harness.terminal.console import own_streams
+from harness.terminal.console import complain, own_streams
 
 MISSING = "harness serve needs a package that is not installed: pip install 'permission-harness[acp]'"
 NO_STDIO = (
@@ -29,7 +29,7 @@ def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError(MISSING)
     from harness.plugins.acp.acp_agent import AcpAgent
 
-    fix_modes(State.of(environment))
+    fix_modes(State.of(environment), complain)
     source, target = own_streams()
     waking, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     agent = AcpAgent(arguments, environment, source, target, (waking, wake))

@@ -50,7 +50,7 @@ from harness.session.config.settings import settings_from
 from harness.session.policies import describe, with_plan_mode
 from harness.session.provider_models import ProviderModels
 from harness.session.running_session import RunningSession, begin_session
-from harness.session.session_log import close_log
+from harness.session.session_log import close_and_sign, close_log
 from harness.session.session_place import SessionPlace, place_of
 from harness.session.session_rules import rules_of
 from harness.session.session_tools import tools_of
@@ -280,7 +280,7 @@ class ServedSession:
         try:
             if last is None or last.stop is not StopReason.LOG_ERROR:
                 opened.agent.end(opened.session, last if last is not None and last.stop in FATAL else how)
-            close_log(running.place.state, running.log, sign_key=running.settings.sign_key.value)
+            close_and_sign(running.place.state, running.log, running.settings.sign_key.value, complain)
         except LogError as error:
             self.log_problem = str(error)
             complain(self.log_problem)

@@ -19,11 +19,12 @@ from harness.gate.approval import Approval, nobody
 from harness.interrupt import Interrupt
 from harness.log.vocabulary import Answer
 from harness.session.exits import Exit
+from harness.session.front import terminal_is_there
 from harness.session.signals import Signals
 from harness.session.state import State
 from harness.session.waiting import LOOK_SECONDS, Waiting, WaitingList
 from harness.terminal.choices import permanent_line
-from harness.terminal.console import look_from, terminal_is_there
+from harness.terminal.console import look_from
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line

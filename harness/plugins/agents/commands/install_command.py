@@ -27,8 +27,9 @@ from harness.plugins.agents.settings_file import (
 from harness.record import Record
 from harness.session.asked_call import quoted
 from harness.session.exits import Exit
+from harness.session.front import terminal_is_there
 from harness.session.state import current_folder
-from harness.terminal.console import Console, FinishedOutput, complain, look_from, terminal_is_there
+from harness.terminal.console import Console, FinishedOutput, complain, look_from
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
 from harness.text.visible import visible_line

@@ -24,7 +24,7 @@ from harness.session.exits import Exit, is_soft
 from harness.session.own_folders import fix_modes, output_path
 from harness.session.signals import Stopping
 from harness.session.state import PROJECT_POLICY, State, here
-from harness.terminal.console import Console, look_here
+from harness.terminal.console import Console, complain, look_here
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -258,7 +258,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     Raises UsageError before anything is run: where a line of the file is no task, where a report could not be written, where
     the folder holds what was done under other settings, and where the URL of the results cannot be used.
     """
-    fix_modes(State.of(environment))
+    fix_modes(State.of(environment), complain)
     checked_queue_flags(arguments)
     mine = [task for task in tasks_of(arguments) if in_shard(task.id, arguments.shard)]
     out, uploads = place_of(arguments, environment, mine)

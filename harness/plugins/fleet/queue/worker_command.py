@@ -48,7 +48,7 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     before anything is taken.
     """
     state = State.of(environment)
-    fix_modes(state)
+    fix_modes(state, complain)
     version = version_of(arguments)
     _check_model(arguments, environment)
     jobs = arguments.jobs or len(os.sched_getaffinity(0))

@@ -20,6 +20,7 @@ from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
 from harness.session.policies import assemble
 from harness.session.state import State, current_folder
+from harness.terminal.console import complain
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 from harness.tools.command_walls import CommandWalls
@@ -41,7 +42,7 @@ _PLACE = regex(r"['\"](/[^'\"\s]{1,300})['\"]")
 def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Try the servers that are meant; return 0, or 1 where one failed. Raises UsageError."""
     state = State.of(environment)
-    fix_modes(state)
+    fix_modes(state, complain)
     here = configured(arguments, environment)
     servers = here.extensions.servers
     if arguments.name is not None and arguments.name not in servers:

@@ -15,10 +15,11 @@ from harness.plugins.mcp.pins import PinFile, ToolPin
 from harness.plugins.mcp.tool_description import ToolDescription
 from harness.session.config.settings import settings_from
 from harness.session.exits import Exit
+from harness.session.front import terminal_is_there
 from harness.session.state import State, current_folder
 from harness.session.trust import is_wanted
 from harness.terminal.approver import TerminalApprover
-from harness.terminal.console import look_from, terminal_is_there
+from harness.terminal.console import look_from
 from harness.terminal.screen import Notices, Screen
 from harness.text.visible import visible_line
 

@@ -47,7 +47,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     Where a person is to be asked, `harness approve` asks, if it runs.
     """
     state = State.of(environment)
-    fix_modes(state)
+    fix_modes(state, complain)
     workspace = Workspace(current_folder(), environment.get("HOME"))
     log_path = named_log(arguments, workspace, state)
     policy = assemble(state, workspace.root, named=arguments.policy, fallback="default")
@@ -66,7 +66,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     lost = lost_log(state, log_path)
     if lost is not None:
         complain(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
-    log = opened_log(state, redactor, path=log_path, workspace=_log_of(workspace.root, state))
+    log = opened_log(state, redactor, path=log_path, workspace=_log_of(workspace.root, state), tell=complain)
     about: dict[str, JsonValue] = {
         "mode": MODE,
         "argv": list(sys.argv),

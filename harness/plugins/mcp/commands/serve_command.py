@@ -80,7 +80,7 @@ class _Serving:
         self._named = arguments.policy
         self._forms = not arguments.no_forms
         state = State.of(environment)
-        fix_modes(state)
+        fix_modes(state, complain)
         workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"), outputs=state.new_outputs())
         refuse_own_folders(workspace, state)
         log = named_log(arguments, workspace, state)
@@ -116,7 +116,7 @@ class _Serving:
         lost = lost_log(state, log)
         if lost is not None:
             complain(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
-        self._log = opened_log(state, place.redactor, path=log, workspace=workspace.root)
+        self._log = opened_log(state, place.redactor, path=log, workspace=workspace.root, tell=complain)
 
     def run(self) -> int:
         """Serve to the end, which is recorded; return the exit code."""

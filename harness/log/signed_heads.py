@@ -1,0 +1,124 @@
+"""Signed heads: the size and head of a closed log as a small note beside it, signed and checked by ssh-keygen(1).
+
+A log `x.jsonl` gets `x.jsonl.head`, laid out like a note of the C2SP specifications (an origin, then lines, each ended by
+LF), and `x.jsonl.head.sig`. It never asks for anything: a key that has a passphrase works through the agent.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+
+from harness.errors import UsageError
+from harness.log.heads_file import HeadNote, Signature, parse_note
+from harness.safe_files import remove_if_there, sync_path, write_new
+from harness.text.visible import visible_line
+
+NAMESPACE = "harness-log"
+"""Of the signature: one that was made for anything else does not count (ssh-keygen(1), -n)."""
+SECONDS = 10.0
+"""How long ssh-keygen may take: an agent may be asking somebody to touch a key."""
+MAX_NOTE_BYTES = 4096
+_SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin")
+"""Where ssh-keygen is looked for. Never along PATH: that may name folders that commands can write."""
+
+
+def sign_head(path: str, note: HeadNote, key: str, environment: Mapping[str, str]) -> None:
+    """Write the note and its signature beside the log at `path`; the former ones are replaced.
+
+    `key` is the path of an SSH key; of its public half where the agent holds the private one. Raises UsageError if
+    ssh-keygen is missing, refuses, or takes longer than SECONDS, and if the files cannot be written.
+    """
+    beside = f"{os.path.abspath(path)}.head"
+    made = f"{beside}.{os.urandom(4).hex()}.tmp"
+    try:
+        write_new(made, note.text().encode())
+        code, _, told = _ssh_keygen(
+            ("-Y", "sign", "-q", "-f", os.path.abspath(key), "-n", NAMESPACE, made), b"", environment
+        )
+        if code != 0:
+            raise UsageError(f"ssh-keygen does not sign with {key}: {told}")
+        sync_path(f"{made}.sig")
+        # INVARIANT: a signature never lies beside another note than its own; a crash leaves a note without one.
+        remove_if_there(f"{beside}.sig")
+        os.replace(made, beside)
+        os.replace(f"{made}.sig", f"{beside}.sig")
+        sync_path(os.path.dirname(beside))
+    except OSError as error:
+        raise UsageError(f"the signed head cannot be written: {beside}: {error.strerror}") from None
+    finally:
+        remove_if_there(made)
+        remove_if_there(f"{made}.sig")
+
+
+def check_signature(path: str, signers: str, signer: str | None, environment: Mapping[str, str]) -> Signature:
+    """Check the signed note beside the log at `path` against a file of allowed signers (ssh-keygen(1), ALLOWED SIGNERS).
+
+    `signer` is who it must be of; None takes anybody in the file. Raises UsageError if ssh-keygen or that file is missing.
+    """
+    beside = f"{os.path.abspath(path)}.head"
+    if not os.path.isfile(signers):
+        raise UsageError(f"--signers: there is no file {signers}")
+    if not os.path.isfile(beside) or not os.path.isfile(f"{beside}.sig"):
+        return Signature(note=None)
+    try:
+        with open(beside, "rb") as file:
+            data = file.read(MAX_NOTE_BYTES + 1)
+    except OSError as error:
+        return Signature(note=None, problem=f"the note cannot be read: {error.strerror}")
+    note = parse_note(data)
+    if note is None:
+        return Signature(note=None, problem="the note is not one that the harness wrote")
+    about = ("-f", os.path.abspath(signers), "-s", f"{beside}.sig")
+    names = (signer,) if signer is not None else _principals(about, environment)
+    if not names:
+        return Signature(note=None, problem="no allowed signer has the key that it was signed with")
+    told = ""
+    for name in names:
+        code, _, told = _ssh_keygen(("-Y", "verify", "-I", name, "-n", NAMESPACE, *about), data, environment)
+        if code == 0:
+            return Signature(note=note, signer=name)
+    return Signature(note=None, problem=f"it is not {' or '.join(names)} who signed this note: {told}")
+
+
+def _principals(about: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the allowed signers that have the key of a signature."""
+    code, out, _ = _ssh_keygen(("-Y", "find-principals", *about), b"", environment)
+    lines = out.decode("utf-8", "replace").splitlines() if code == 0 else []
+    names = (name for line in lines for name in line.strip().split(","))
+    return tuple(dict.fromkeys(name for name in names if name and not name.startswith(("-", "!"))))
+
+
+def _ssh_keygen(words: Sequence[str], data: bytes, environment: Mapping[str, str]) -> tuple[int, bytes, str]:
+    """Run ssh-keygen in a session of its own, without a terminal, and return its code, what it wrote, and what it told.
+
+    Without a terminal and with SSH_ASKPASS_REQUIRE=never nothing can be asked (ssh(1)). Raises UsageError if it is not
+    there or does not end in time.
+    """
+    import subprocess
+
+    program = next((found for folder in _SYSTEM_FOLDERS if os.access(found := f"{folder}/ssh-keygen", os.X_OK)), None)
+    if program is None:
+        raise UsageError("ssh-keygen (OpenSSH) is not installed: heads can be neither signed nor checked")
+    kept = {name: environment[name] for name in ("HOME", "SSH_AUTH_SOCK") if environment.get(name)}
+    process = subprocess.Popen(
+        (program, *words),
+        stdin=subprocess.PIPE if data else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        cwd="/",
+        env={**kept, "PATH": os.pathsep.join(_SYSTEM_FOLDERS), "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"},
+    )
+    try:
+        out, told = process.communicate(data or None, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise UsageError(f"ssh-keygen did not end within {SECONDS:g} seconds") from None
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    return process.returncode, out, visible_line(told.decode("utf-8", "replace").strip(), 300) or "it does not say why"
