@@ -104,6 +104,10 @@ class PathAccess(Record):
         return self.written
 
 
+REACHES_NETWORK = "it reaches the network"
+"""What questions, offers, explanations and suggestions say of a command with `network`."""
+
+
 class Command(Record):
     """One simple command, dequoted: what bash would run, word for word."""
 

@@ -81,7 +81,6 @@ TO_TURN = {
     ("session.extensions.extensions_here", "plugins.mcp"),
     ("session.extensions.project_trust", "plugins.mcp"),
     ("session.running_session", "plugins.mcp"),
-    ("terminal.question_help", "app"),
 }
 """Imports against the rows that are still to be turned round, as module and room. This list only gets shorter."""
 PURE = ("text", "programs", "shell", "policy", "redaction")

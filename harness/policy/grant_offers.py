@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from harness.actions import (
+    REACHES_NETWORK,
     Access,
     Action,
     Command,
@@ -229,7 +230,7 @@ class _Question:
             return f"there are no walls here to hold a program: {self._walls.missing}"
         found = self._program(command)
         if isinstance(found, GrantPattern) and (command.network and command.act in MODELLED):
-            return "it reaches the network"
+            return REACHES_NETWORK
         if isinstance(found, GrantPattern) and needs_network(found.argv):
             return f"{' '.join(found.argv)} does nothing without the network"
         return found

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from posixpath import basename
 from typing import TypeAlias, assert_never
 
-from harness.actions import Access, Act, Command, PathAccess, Place
+from harness.actions import REACHES_NETWORK, Access, Act, Command, PathAccess, Place
 from harness.policy.built_in import is_entry_point
 from harness.policy.rule_examples import plain_command
 from harness.policy.session_grants import PATTERN_CHARACTERS
@@ -180,7 +180,7 @@ def _act_problem(command: Command) -> str:
         return unknown
     match command.act:
         case Act.LOOKS | Act.WRITES if command.network:
-            return "it reaches the network"
+            return REACHES_NETWORK
         case Act.LOOKS:
             return ""
         case Act.WRITES:

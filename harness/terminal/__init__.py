@@ -32,6 +32,7 @@ A question about a call
     question.py            what a question shows at a glance
     call_parts.py          the commands of a call, each with all that was judged of it
     question_help.py       what it says at ?
+    effects_lines.py       what a run of a call may do
     question_pages.py      a page at a time, and whether all of it was seen
     dialog.py              what every question has, from its first row to the answer
     question_dialog.py     which key means what

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from harness.actions import Access, Action, Enforcement, PathAccess, ToolUse, Unconfined
+from harness.actions import REACHES_NETWORK, Access, Action, Enforcement, PathAccess, ToolUse, Unconfined
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import is_within
 from harness.policy.policy import Policy
@@ -193,7 +193,7 @@ def _part(part: Part, lines: Sequence[str], highlighter: Highlighter, width: int
 
 def _of_part(part: Part) -> Iterator[str]:
     if part.asks and part.reaches_network:
-        yield "it reaches the network"
+        yield REACHES_NETWORK
     if part.asks and part.needs:
         yield f"it needs {part.needs}"
     yield from part.reasons

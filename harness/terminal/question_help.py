@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from harness.actions import Command, Facet, Opaque, PathAccess, ToolUse, Unconfined
-from harness.app.policy.explain import effects_lines
 from harness.decisions import Decision
 from harness.paths import short_place
 from harness.policy.rules import Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict
+from harness.terminal.effects_lines import effects_lines
 from harness.terminal.question import Question, fact_row, facts_of
 from harness.terminal.row_text import Row, joined, prose, rows_of
 from harness.terminal.styles import Tone

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.actions import (
+    REACHES_NETWORK,
     Act,
     Action,
     Command,
-    Enforcement,
     Facet,
     JsonValue,
     Opaque,
@@ -26,6 +26,7 @@ from harness.policy.rules import Origin, Rule
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.programs.runners import name_of
 from harness.session.policies import without_shipped_folder
+from harness.terminal.effects_lines import effects_lines
 from harness.terminal.styles import Line, Tone
 from harness.terminal.tables import Column, Table, TableRow
 from harness.text.visible import visible_line
@@ -33,53 +34,6 @@ from harness.tool_kinds import is_named
 
 if TYPE_CHECKING:
     from harness.checks.hook_declaration import HookDeclaration
-
-MAX_PATHS = 8
-"""Paths that are named; of more the number is told."""
-WORKSPACE = "the workspace"
-
-
-def effects_lines(verdict: Verdict, *, most: int = MAX_PATHS) -> list[str]:
-    """Say what a run would do to the world, and what the kernel will hold it to; nothing of a call that does not run.
-
-    Of more than `most` paths of one kind the number of the others is told.
-    """
-    if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
-        return []
-    effects = verdict.effects
-    if effects.enforcement is Enforcement.OFF:
-        return ["effects: UNCONFINED: it may do whatever you may do yourself, and reach the network"]
-    uses = [facet.facet for facet in verdict.facets if isinstance(facet.facet, ToolUse)]
-    if any(use.bounds is None for use in uses):
-        return ["effects: nobody here knows what it may do"]
-    network = "may reach the network" if effects.network else "no network"
-    if effects.hosts:
-        from harness.tools.command_network import reach_words
-
-        network = f"may {reach_words(effects.hosts)}"
-    if effects.needed_socket:
-        network = f"{network}, may connect to Unix sockets of other programs"
-    granted = _listed([WORKSPACE if path == "." else path for path in effects.granted], most)
-    names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
-    if effects.read is None or effects.write is None:
-        named = [names.get(path, path) for path in effects.named]
-        writes = f"writes {_listed(named, most)}, " if named else ""
-        return [f"effects: {writes}may write {granted}; {network}"]
-    reads, writes = (
-        _listed([names.get(path, path) for path in paths], most) for paths in (effects.read, effects.write)
-    )
-    besides = f", may write {granted}" if effects.granted else ""
-    if effects.left_out:
-        from harness.tools.command_walls import left_out_in_words
-
-        network = f"{network}; {left_out_in_words(effects)}"
-    return [f"effects: reads {reads}; writes {writes}{besides}; {network}"]
-
-
-def _listed(paths: Sequence[str], most: int) -> str:
-    shown = ", ".join(visible_line(path, 100) for path in paths[:most])
-    return f"{shown} and {len(paths) - most} more" if len(paths) > most else shown or "nothing"
-
 
 EXIT_CODES = {Decision.AUTO: 0, Decision.CONFIRM: 10, Decision.DENY: 20, Decision.BLOCK: 30}
 """What `harness policy explain` exits with; 2 is a usage error, as everywhere."""
@@ -203,13 +157,9 @@ def _no_reader(command: Command) -> str:
     if command.needs:
         return f"it needs {command.needs}"
     does = _DOES.get(command.act, "")
-    return (
-        f"{does}, over the network"
-        if does and command.network
-        else "it reaches the network"
-        if command.network
-        else does
-    )
+    if not command.network:
+        return does
+    return f"{does}, over the network" if does else REACHES_NETWORK
 
 
 def as_json(

@@ -1,0 +1,56 @@
+"""What a run of a call may do, in words: for `policy explain`, and for `?` at a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.actions import Enforcement, PathAccess, ToolUse
+from harness.decisions import Decision
+from harness.policy.verdict import Verdict
+from harness.text.visible import visible_line
+
+MAX_PATHS = 8
+"""Maximum number of paths listed; the rest are counted."""
+WORKSPACE = "the workspace"
+
+
+def effects_lines(verdict: Verdict, *, most: int = MAX_PATHS) -> list[str]:
+    """Return what a run may do to the world, and what the kernel holds it to; empty for a call that does not run.
+
+    At most `most` paths of each kind are listed; the rest are counted.
+    """
+    if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
+        return []
+    effects = verdict.effects
+    if effects.enforcement is Enforcement.OFF:
+        return ["effects: UNCONFINED: it may do whatever you may do yourself, and reach the network"]
+    uses = [facet.facet for facet in verdict.facets if isinstance(facet.facet, ToolUse)]
+    if any(use.bounds is None for use in uses):
+        return ["effects: nobody here knows what it may do"]
+    network = "may reach the network" if effects.network else "no network"
+    if effects.hosts:
+        from harness.tools.command_network import reach_words
+
+        network = f"may {reach_words(effects.hosts)}"
+    if effects.needed_socket:
+        network = f"{network}, may connect to Unix sockets of other programs"
+    granted = _listed([WORKSPACE if path == "." else path for path in effects.granted], most)
+    names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
+    if effects.read is None or effects.write is None:
+        named = [names.get(path, path) for path in effects.named]
+        writes = f"writes {_listed(named, most)}, " if named else ""
+        return [f"effects: {writes}may write {granted}; {network}"]
+    reads, writes = (
+        _listed([names.get(path, path) for path in paths], most) for paths in (effects.read, effects.write)
+    )
+    besides = f", may write {granted}" if effects.granted else ""
+    if effects.left_out:
+        from harness.tools.command_walls import left_out_in_words
+
+        network = f"{network}; {left_out_in_words(effects)}"
+    return [f"effects: reads {reads}; writes {writes}{besides}; {network}"]
+
+
+def _listed(paths: Sequence[str], most: int) -> str:
+    shown = ", ".join(visible_line(path, 100) for path in paths[:most])
+    return f"{shown} and {len(paths) - most} more" if len(paths) > most else shown or "nothing"
