@@ -16,39 +16,12 @@ from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import plain_rule_command
 from harness.policy.rules import UNCOVERED, Origin, Rule
-from harness.programs.runners import is_one_of, name_of
+from harness.programs.runners import BUILDERS, READS_CODE, RUNNING_WORDS, SUBCOMMAND_PROGRAMS, is_one_of, name_of
 from harness.record import Record, field_names
 from harness.tool_kinds import SHIPPED_TOOLS, Does, is_named, shipped_that, tool_kind
 
 MAX_COMBINATIONS = 1_000
 """Of the alternatives of one rule's words; a rule with more of them is not compared with the others."""
-
-_SUBCOMMAND_PROGRAMS = frozenset(
-    "git hg svn jj gh glab npm pnpm yarn bun deno nerdctl kubectl helm terraform tofu pulumi vagrant ansible tox "
-    "cargo rustup go dotnet pip pip3 pipx uv poetry pdm hatch conda mamba composer bundle gem apt apt-get dnf yum brew snap "
-    "flatpak systemctl aws gcloud az nix".split()
-)
-"""Programs whose next word says what they do: some of those words install, publish or run things."""
-
-_READS_CODE = frozenset(
-    "deno ed julia lua m4 mysql node nodejs osascript perl php psql pypy python ruby sqlite3 tclsh ts-node tsx".split()
-)
-"""Interpreters that, without a script, run what comes on standard input; shells are never understood that far."""
-
-_RUNNERS = frozenset(
-    tuple(words.split())
-    for words in (
-        "pipx run", "uv run", "uv tool run", "poetry run", "pdm run", "hatch run", "conda run",
-        "npm run", "npm run-script", "pnpm run", "yarn run", "tox exec",
-        "npm exec", "npm x", "pnpm exec", "pnpm dlx", "yarn exec", "yarn dlx", "bun run", "bun x", "deno run", "deno eval",
-        "bundle exec", "go run", "nerdctl run", "nerdctl exec", "kubectl exec", "nix run",
-        "mise exec", "direnv exec", "git bisect run", "git submodule foreach",
-    )
-)  # fmt: skip
-"""Beginnings of commands behind which the name of a program or a script stands."""
-
-_BUILDS = frozenset("make gmake just task rake mvn mvnw gradle gradlew ninja ant sbt nox".split())
-"""Programs of which each further word is one more target, task or goal: some of those publish or install."""
 
 _FOLDERS_OF_A_MACHINE = {
     "etc": frozenset("passwd shadow group gshadow sudoers sudoers.d hosts fstab crontab ssl".split()),
@@ -272,11 +245,11 @@ def _breadth(rule: Rule) -> Iterator[str]:
         return
     tokens, rest = rule.argv.tokens, rule.argv.rest
     for program in tokens[0]:
-        if len(tokens) == 1 and not rest and is_one_of(program, _READS_CODE):
+        if len(tokens) == 1 and not rest and is_one_of(program, READS_CODE):
             yield f"{program} without a script runs whatever is piped into it: name the script"
-        elif len(tokens) == 1 and rest and is_one_of(program, _SUBCOMMAND_PROGRAMS):
+        elif len(tokens) == 1 and rest and is_one_of(program, SUBCOMMAND_PROGRAMS):
             yield f'{program} with a bare "..." allows each of its subcommands: name those that are meant'
-        elif rest and is_one_of(program, _BUILDS):
+        elif rest and is_one_of(program, BUILDERS):
             yield f'"..." behind {program} allows each of its targets: name those that are meant'
     if rest:
         for words in _runners_in(tokens):
@@ -284,7 +257,7 @@ def _breadth(rule: Rule) -> Iterator[str]:
 
 
 def _runners_in(tokens: Sequence[Sequence[str]]) -> Iterator[str]:
-    for words in sorted(_RUNNERS):
+    for words in sorted(RUNNING_WORDS):
         if len(words) == len(tokens) and all(word in token for word, token in zip(words, tokens, strict=True)):
             yield " ".join(words)
 

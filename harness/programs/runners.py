@@ -37,6 +37,33 @@ INTERPRETERS = SHELLS | frozenset(
 )
 """Programs that run what their operands say: an auto rule for one must fix the word after it."""
 
+SUBCOMMAND_PROGRAMS = frozenset(
+    "git hg svn jj gh glab npm pnpm yarn bun deno nerdctl kubectl helm terraform tofu pulumi vagrant ansible tox "
+    "cargo rustup go dotnet pip pip3 pipx uv poetry pdm hatch conda mamba composer bundle gem apt apt-get dnf yum brew snap "
+    "flatpak systemctl aws gcloud az nix".split()
+)
+"""Programs whose next word says what they do: some of those words install, publish or run things."""
+
+READS_CODE = frozenset(
+    "deno ed julia lua m4 mysql node nodejs osascript perl php psql pypy python ruby sqlite3 tclsh ts-node tsx".split()
+)
+"""Interpreters that, without a script, run what comes on standard input; shells are never understood that far."""
+
+RUNNING_WORDS = frozenset(
+    tuple(words.split())
+    for words in (
+        "pipx run", "uv run", "uv tool run", "poetry run", "pdm run", "hatch run", "conda run",
+        "npm run", "npm run-script", "pnpm run", "yarn run", "tox exec",
+        "npm exec", "npm x", "pnpm exec", "pnpm dlx", "yarn exec", "yarn dlx", "bun run", "bun x", "deno run", "deno eval",
+        "bundle exec", "go run", "nerdctl run", "nerdctl exec", "kubectl exec", "nix run",
+        "mise exec", "direnv exec", "git bisect run", "git submodule foreach",
+    )
+)  # fmt: skip
+"""Beginnings of commands behind which the name of a program or a script stands."""
+
+BUILDERS = frozenset("make gmake just task rake mvn mvnw gradle gradlew ninja ant sbt nox".split())
+"""Programs of which each further word is one more target, task or goal: some of those publish or install."""
+
 VERSIONED = frozenset(
     "clang clang++ clang-format clang-tidy cpp emacs expect g++ gcc gfortran java julia ksh lua luac luajit node nodejs perl "
     "php pip pypy pytest python ruby tclsh wish".split()

@@ -1,22 +1,15 @@
 """Names of files that one command prints and another reads: `git ls-files | head | xargs grep x`.
 
-`names_printed` says what is known of the names that a command prints, one after the other and nothing else. Its tables name the
-options with which that holds; with any other option nothing is known. `HandedNames` puts the names into the next command.
+`HandedNames` puts the names that a command prints (programs/listings.py) into the next command.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-
 from harness.actions import Access, Act, Place
 from harness.paths import SHELL_SPLITS, XARGS_SPLITS, is_plain_name
-from harness.programs.catalog import is_known, model_of, names_for
-from harness.programs.find import names_found
-from harness.programs.git_pathspecs import ShownFiles
-from harness.programs.options import parse_words, read_command
-from harness.programs.program import FileNames, Found, Incoming, Inner, Listed, Parsed, Program, Unknown, Use
-from harness.programs.runners import name_of
+from harness.programs.catalog import is_known, names_for
+from harness.programs.listings import names_printed
+from harness.programs.program import FileNames, Found, Incoming, Inner, Listed, Use
 from harness.programs.variables import steers
 from harness.record import replace
 from harness.regex import regex
@@ -27,182 +20,6 @@ from harness.shell.program_use import program_of, use_of
 from harness.shell.redirections import NO_STDIN
 from harness.shell.shell_state import ShellState
 from harness.shell.syntax import Simple
-
-_FILTERS = {
-    "cat": "-u",
-    "tac": "",
-    "head": "-NUM -n|--lines=TEXT -q|--quiet|--silent -z|--zero-terminated",
-    "tail": "-NUM -n|--lines=TEXT -q|--quiet|--silent -z|--zero-terminated",
-    "sort": "-b -d -f -g -h -i -k|--key=TEXT -M -n -r|--reverse -R -s|--stable -t|--field-separator=TEXT -u|--unique -V "
-    "--version-sort --numeric-sort --ignore-case -z|--zero-terminated",
-    "uniq": "-d|--repeated -i|--ignore-case -u|--unique -z|--zero-terminated",
-    "shuf": "-n|--head-count=TEXT -z|--zero-terminated",
-    "grep": "-E|--extended-regexp -F|--fixed-strings -G -P|--perl-regexp -e|--regexp=TEXT:instead -i|-y|--ignore-case "
-    "-v|--invert-match -w|--word-regexp -x|--line-regexp -a|--text -s -m|--max-count=TEXT --line-buffered "
-    "--color|--colour[=TEXT] -z|--null-data",
-    "sed": "-n|--quiet|--silent -e|--expression=TEXT:instead",
-}
-"""Programs that only drop lines of what they read, or put them in another order."""
-_FILTERS["egrep"] = _FILTERS["fgrep"] = _FILTERS["grep"]
-_PATTERN_FIRST = frozenset(("grep", "egrep", "fgrep", "sed"))
-_SED_DROPS = regex(r"(?:[0-9]+|\$|/[\w.^$* -]+/)(?:,(?:[0-9]+|\$))?!?[dpq]|[0-9]+q")
-
-_GREP = Program(
-    options="-r|--recursive -R|--dereference-recursive -l|--files-with-matches -L|--files-without-match -i|-y|--ignore-case "
-    "-w|--word-regexp -x|--line-regexp -E|--extended-regexp -F|--fixed-strings -G -P|--perl-regexp -v|--invert-match -s -I "
-    "-a|--text -n -H -h -e|--regexp=TEXT:instead -m|--max-count=TEXT --include=TEXT --exclude=TEXT --exclude-dir=TEXT "
-    "-Z|--null --color|--colour[=TEXT]",
-    operands="(TEXT) READ...",
-)
-_RG = Program(
-    options="-l|--files-with-matches --files-without-match --files:instead -e|--regexp=TEXT:instead -F|--fixed-strings "
-    "-P|--pcre2 -U|--multiline -i|--ignore-case -s|--case-sensitive -S|--smart-case -w|--word-regexp -x|--line-regexp "
-    "-v|--invert-match -g|--glob=TEXT -t|--type=TEXT -T|--type-not=TEXT -.|--hidden -u|--unrestricted --no-ignore "
-    "--no-ignore-vcs -d|--max-depth|--maxdepth=TEXT --sort=TEXT --sortr=TEXT -j|--threads=TEXT -n -N -a|--text -0|--null "
-    "--no-messages --no-config --color=TEXT",
-    operands="(TEXT) READ...",
-)
-_FD = Program(
-    options="-H|--hidden -I|--no-ignore --no-ignore-vcs -u|--unrestricted -s|--case-sensitive -i|--ignore-case -g|--glob "
-    "-F|--fixed-strings -p|--full-path -0|--print0 -d|--max-depth|--maxdepth=TEXT -E|--exclude=TEXT -t|--type=TEXT "
-    "-e|--extension=TEXT -S|--size=TEXT --changed-within=TEXT -c|--color=TEXT -j|--threads=TEXT --max-results=TEXT -1",
-    operands="TEXT READ...",
-)
-_LS_FILES = Program(options="-z -c|--cached --deduplicate -m|--modified -d|--deleted", operands="TEXT...")
-_LS = Program(options="-1 -A|--almost-all -r|--reverse -t -S -U -X -v --sort=TEXT -d|--directory --color[=TEXT]")
-_NO_COLORS = frozenset(("never", "auto"))
-_ONLY_ITS_NAMES = ("*",)
-"""As `FileNames.skips`: what lies in folders is not among them."""
-
-
-def names_printed(program: str, argv: Sequence[str], incoming: FileNames | None, *, fed: bool) -> FileNames | None:
-    """Return what is known of the names that a command prints; `incoming` are those that it is fed with, if that is known."""
-    if program in _FILTERS and incoming is not None and _only_drops(program, argv, nul=incoming.nul):
-        return incoming
-    source = _SOURCES.get(program)
-    return source(argv) if source is not None and not fed else None  # rg searches what it is fed
-
-
-def _only_drops(program: str, argv: Sequence[str], *, nul: bool) -> bool:
-    parsed = _parsed(Program(options=_FILTERS[program], operands="TEXT..."), argv)
-    if parsed is None or nul is not parsed.has("-z"):
-        return False
-    scripts = parsed.values("-e")
-    if program in _PATTERN_FIRST and not scripts:
-        scripts = parsed.operands
-    if program == "sed":
-        return len(scripts) == 1 and len(parsed.operands) < 2 and _SED_DROPS.fullmatch(scripts[0]) is not None
-    return len(parsed.operands) == (1 if program in _PATTERN_FIRST and not parsed.values("-e") else 0)
-
-
-def _parsed(program: Program, argv: Sequence[str]) -> Parsed | None:
-    """Return the words of a command whose options are all in the table, and which colours nothing."""
-    parsed = parse_words(program, argv)
-    if isinstance(parsed, str) or any(isinstance(given.value, Unknown | Found) for given in parsed.options):
-        return None
-    return parsed if _NO_COLORS.issuperset(g.value for g in parsed.options if g.name in ("--color", "-c")) else None
-
-
-def _by_grep(argv: Sequence[str]) -> FileNames | None:
-    parsed = _parsed(_GREP, argv)
-    if parsed is None or not parsed.has("-l", "-L"):
-        return None
-    files = parsed.operands[0 if parsed.has("-e") else 1 :]
-    if not files and not parsed.has("-r", "-R"):
-        return None
-    return _below(argv, files, nul=parsed.has("-Z"), descends=parsed.has("-r", "-R"))
-
-
-def _by_rg(argv: Sequence[str]) -> FileNames | None:
-    parsed = _parsed(_RG, argv)
-    if parsed is None or not parsed.has("-l", "--files-without-match", "--files"):
-        return None
-    lists = parsed.has("--files")
-    files = parsed.operands[0 if lists or parsed.has("-e") else 1 :]
-    # What it lists is what it would search.
-    searching = [argv[0], "-e", "x", *(word for word in argv[1:] if word != "--files")] if lists else argv
-    return _below(searching, files, nul=parsed.has("-0"), descends=True)
-
-
-def _below(argv: Sequence[str], files: Sequence[str], *, nul: bool, descends: bool) -> FileNames | None:
-    """Return what is known of the names of files that a search reads, by its model; `files` are those that it names."""
-    found = [word.names for word in files if isinstance(word, Found)]
-    if found:
-        names = replace(found[0], nul=nul, folders=False)
-        if descends and found[0].folders:
-            names = replace(names, only=(), skips=(), excluded=(), hidden=True)
-        return names if found == found[:1] * len(files) else None
-    if "-" in files:
-        return None
-    model = model_of(name_of(argv[0]))
-    use = read_command(model, argv) if model is not None else None
-    if use is None or use.gap or not use.paths:
-        return None
-    one = use.paths[0]
-    starts = tuple(path.word for path in use.paths)
-    return FileNames(
-        starts=starts,
-        only=one.only,
-        skips=one.skips,
-        excluded=one.excluded,
-        hidden=one.hidden,
-        bare=not files,
-        folders=False,
-        nul=nul,
-    )
-
-
-def _by_fd(argv: Sequence[str]) -> FileNames | None:
-    parsed = _parsed(_FD, argv)
-    if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
-        return None
-    endings = parsed.values("-e")
-    plain = all(re.fullmatch(r"\w+(?:\.\w+)*", ending, re.ASCII) for ending in endings)  # fd drops a dot in front
-    return FileNames(
-        starts=parsed.operands[1:] or (".",),
-        only=tuple(f"*.{ending}" for ending in endings) if plain else (),
-        hidden=parsed.has("-H", "-u"),
-        bare=len(parsed.operands) < 2,
-        folders=not {"f", "file"}.issuperset(parsed.values("-t")) or not parsed.has("-t"),
-        nul=parsed.has("-0"),
-    )
-
-
-def _by_git(argv: Sequence[str]) -> FileNames | None:
-    if list(argv[1:2]) != ["ls-files"]:
-        return None
-    parsed = _parsed(_LS_FILES, argv[1:])
-    if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
-        return None
-    tracked = ShownFiles(words=parsed.operands, behind_dashes=True)
-    return FileNames(starts=(".",), bare=True, folders=False, nul=parsed.has("-z"), tracked=tracked)
-
-
-def _by_ls(argv: Sequence[str]) -> FileNames | None:
-    parsed = _parsed(_LS, argv)
-    if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
-        return None
-    return FileNames(
-        starts=parsed.operands or (".",),
-        skips=_ONLY_ITS_NAMES,
-        hidden=parsed.has("-A"),
-        bare=not parsed.operands,
-        listed=bool(parsed.operands) and not parsed.has("-d"),
-    )
-
-
-_SOURCES: Mapping[str, Callable[[Sequence[str]], FileNames | None]] = {
-    "find": names_found,
-    "grep": _by_grep,
-    "egrep": _by_grep,
-    "fgrep": _by_grep,
-    "rg": _by_rg,
-    "fd": _by_fd,
-    "fdfind": _by_fd,
-    "git": _by_git,
-    "ls": _by_ls,
-}
-
 
 _BEGINS_A_PATH = regex(r"[\w./]")
 """How a start begins that is not taken for an option: `-odir/f` is one."""
