@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness.messages import Message, Picture, Role, ToolCall
+from harness.messages import Attachment, Message, Role, ToolCall
 from harness.record import replace
 
 
@@ -19,9 +19,9 @@ class History:
         """Begin with the system message alone."""
         self.messages: list[Message] = [Message(role=Role.SYSTEM, content=system)]
 
-    def ask(self, text: str, pictures: Sequence[Picture] = ()) -> None:
+    def ask(self, text: str, attachments: Sequence[Attachment] = ()) -> None:
         """Add what the person says; it is joined to an earlier message of theirs that got no answer."""
-        self._add(Message(role=Role.USER, content=text, pictures=tuple(pictures)))
+        self._add(Message(role=Role.USER, content=text, attachments=tuple(attachments)))
 
     def reply(
         self,
@@ -29,18 +29,18 @@ class History:
         calls: Sequence[ToolCall] = (),
         results: Sequence[str] = (),
         echo: str = "",
-        pictures: Sequence[tuple[Picture, ...]] = (),
+        attachments: Sequence[tuple[Attachment, ...]] = (),
     ) -> None:
         """Add a reply and the results of its calls, in one step. Raises ValueError unless each call has one result.
 
-        `pictures` go with the results, in the order of these; of results behind the last of them none.
+        `attachments` go with the results, in the order of these; of results behind the last of them none.
 
         A reply that says nothing and calls nothing is not added: several servers refuse it ever after.
         """
         answers = [
-            Message(role=Role.TOOL, content=result, tool_call_id=call.id, pictures=seen)
+            Message(role=Role.TOOL, content=result, tool_call_id=call.id, attachments=seen)
             for call, result, seen in zip(
-                calls, results, [*pictures, *[()] * (len(calls) - len(pictures))], strict=True
+                calls, results, [*attachments, *[()] * (len(calls) - len(attachments))], strict=True
             )
         ]
         if not (calls or text.strip()):
@@ -84,8 +84,8 @@ class History:
         last, position = self.messages[-1], len(self.messages)
         if message.role is last.role is Role.USER or (message.role is last.role is Role.ASSISTANT and _is_final(last)):
             content = "\n\n".join(text for text in (last.content, message.content) if text)
-            pictures = (*last.pictures, *message.pictures)
-            message, position = replace(message, content=content, pictures=pictures), position - 1
+            attachments = (*last.attachments, *message.attachments)
+            message, position = replace(message, content=content, attachments=attachments), position - 1
         # INVARIANT: one step, so that an interrupt cannot leave a call without its result.
         self.messages[position:] = (message, *following)
 

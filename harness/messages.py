@@ -33,19 +33,19 @@ class ToolCall(Record):
 
 
 PIXELS_A_TOKEN = 750
-"""About: "tokens = (width px * height px)/750" (platform.claude.com/docs/en/build-with-claude/vision)."""
-MOST_PICTURE_TOKENS = 1_600
-"""Of one picture: the same page says that larger ones are scaled down to about as many. Other providers count otherwise, in
-the same order of magnitude."""
+"""An estimate: "tokens = (width px * height px)/750" (platform.claude.com/docs/en/build-with-claude/vision)."""
+MOST_ATTACHMENT_TOKENS = 1_600
+"""The maximum for one attachment: the same page says that larger images are scaled down to about as many tokens. Other
+providers count differently, in the same order of magnitude."""
 
 
-class Picture(Record):
-    """A picture in the conversation: what it is, not its bytes, which are kept by digest beside the log."""
+class Attachment(Record):
+    """Something that the model sees besides the text of a message. Its bytes are stored by digest beside the log."""
 
     sha256: str
-    """Of the bytes that are sent, without metadata."""
+    """The digest of the bytes that are sent."""
     media_type: str
-    """image/png, image/jpeg, image/webp or image/gif."""
+    """The format of the bytes: image/png, image/jpeg, image/webp or image/gif."""
     width: int
     """In pixels."""
     height: int
@@ -54,12 +54,12 @@ class Picture(Record):
 
     @property
     def tokens(self) -> int:
-        """About how many tokens a model counts for it."""
-        return min(MOST_PICTURE_TOKENS, self.width * self.height // PIXELS_A_TOKEN + 1)
+        """An estimate of the tokens that a model counts for it."""
+        return min(MOST_ATTACHMENT_TOKENS, self.width * self.height // PIXELS_A_TOKEN + 1)
 
     @property
     def words(self) -> str:
-        """What it is, in a few words."""
+        """A short description."""
         return f"{self.media_type}, {self.width} x {self.height} pixels, {self.size:,} bytes"
 
 
@@ -75,8 +75,8 @@ class Message(Record):
     echo: str = ""
     """Only in assistant messages: JSON of what the provider wants back with it (reasoning, signatures). Opaque to all
     but the adapter that made it; it may be left out, as far as the harness is concerned."""
-    pictures: tuple[Picture, ...] = ()
-    """Only in messages of the person and in tool messages: what goes with the text."""
+    attachments: tuple[Attachment, ...] = ()
+    """Only in messages of the user and in tool messages."""
 
 
 class ResultStatus(Enum):
@@ -121,7 +121,7 @@ class ToolResult(Record):
     """What kind of thing went wrong with a file, where a tool says so; see errors.ErrorCode."""
     extra: Mapping[str, JsonValue] = {}
     """Further facts that only the tool's feature knows. The outcome in the log holds them, and the feature draws them."""
-    pictures: tuple[Picture, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     """What the model sees besides `content`."""
 
 

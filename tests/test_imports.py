@@ -225,6 +225,26 @@ def test_each_folder_is_a_room_with_a_row() -> None:
     assert folders | plugins | {"nouns", *CONTRACT.split()} == set(ROOMS)
 
 
+WORDS_OF_PLUGINS = ("picture", "pdf", "web_fetch", "junit", "sarif", "swebench")
+MEANT_OTHERWISE = {
+    "harness.models.model_facts": "the key `pictures` of the configuration",
+    "harness.text.visible": "characters of Unicode that are drawn as pictures",
+}
+
+
+def test_heart_and_hands_name_nothing_by_a_word_of_a_plugin() -> None:
+    rooms = {"nouns", *HEART.split(), *HANDS.split()}
+    everywhere(
+        f"{module}:{getattr(node, 'lineno', 0)}: {name}"
+        for module, tree in sources().items()
+        if room_of(module) in rooms and module not in {*ENTRIES, *MEANT_OTHERWISE}
+        for node in ast.walk(tree)
+        for field in ("id", "attr", "arg", "name", "asname")
+        if isinstance(name := getattr(node, field, None), str)
+        and any(word in name.lower() for word in WORDS_OF_PLUGINS)
+    )
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Neither at the start nor later, inside of a function."""
     needs = {

@@ -26,7 +26,7 @@ from harness.gate.ruling import Permit, Refusal, rule_on
 from harness.gate.tool import Attempt, BesideTool, ConfinedTool, Neighbour, NotedBefore, SeenTool, TimedTool
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
-from harness.log.attachments import pictures_beside
+from harness.log.attachments import attachments_beside
 from harness.log.vocabulary import Answer, PlacesAnswer
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.place_changes import PlaceChange
@@ -134,7 +134,7 @@ class Gate:
 
     def _guarded(self, policy: Policy) -> Policy:
         """INVARIANT: no call may write what decides on calls, nor what is kept of them."""
-        return policy.guarding(self._log.path, pictures_beside(self._log.path), *self._checks.programs)
+        return policy.guarding(self._log.path, attachments_beside(self._log.path), *self._checks.programs)
 
     def judge(self, action: Action) -> Verdict:
         """Return what would be decided on an action now, grants and walls as they are. Records nothing. Raises GateError."""

@@ -11,7 +11,7 @@ from harness.gate.approval import Approval
 from harness.gate.judged_json import effect_fields, facet_fields
 from harness.grant_pattern import pattern_fields
 from harness.log.action_log import ActionLog
-from harness.log.attachments import picture_fields
+from harness.log.attachments import attachment_fields
 from harness.log.schema import extra_fields
 from harness.log.vocabulary import Answer
 from harness.messages import ToolCall, ToolResult
@@ -326,8 +326,7 @@ class CallRecords:
                 "after_sha256": result.after_sha256,
             }
         fields |= extra_fields(result.extra)
-        if result.pictures:
-            fields["pictures"] = [picture_fields(one) for one in result.pictures]
+        fields |= attachment_fields(result.attachments)
         self._log.append("outcome", fields, sync=ran)
 
 

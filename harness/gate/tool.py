@@ -10,7 +10,7 @@ from harness.actions import Action, Effects, JsonValue
 from harness.errors import ChangedCodeError, ToolError, WorkspaceError
 from harness.limits import Limits
 from harness.log.schema import extra_problem
-from harness.messages import Picture, ResultStatus, ToolCall, ToolResult
+from harness.messages import Attachment, ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 from harness.policy.grant_offers import WallsHere
@@ -50,8 +50,8 @@ class ToolOutput(Record):
     error_code: str = ""
     extra: Mapping[str, JsonValue] = {}
     """Further facts as JSON; see ToolResult."""
-    pictures: tuple[Picture, ...] = ()
-    """Their bytes are kept already."""
+    attachments: tuple[Attachment, ...] = ()
+    """Their bytes are stored already."""
 
 
 class Tool(Protocol):
@@ -253,9 +253,9 @@ class Attempt:
             raise TypeError(f"it returned {type(output).__name__}, not a ToolOutput")
         if not isinstance(output.content, str):
             raise TypeError(f"its content is {type(output.content).__name__}, not text")
-        pictures: object = output.pictures
-        if not isinstance(pictures, tuple) or not all(isinstance(one, Picture) for one in pictures):
-            raise TypeError("its pictures are none")
+        attachments: object = output.attachments
+        if not isinstance(attachments, tuple) or not all(isinstance(one, Attachment) for one in attachments):
+            raise TypeError("its attachments are not a tuple of attachments")
         if output.status not in _TOOLS_MAY_SAY:
             raise TypeError(f"it returned the status {output.status}")
         self._output = replace(output, extra=_checked(output.extra)) if output.extra else output
@@ -316,7 +316,7 @@ class Attempt:
             error_code=output.error_code,
             terminal=output.terminal,
             extra={name: _redacted(value, redact) for name, value in output.extra.items()},
-            pictures=output.pictures,
+            attachments=output.attachments,
         )
 
 

@@ -1,6 +1,7 @@
-"""The bytes of a session's pictures, in a folder beside its log, each under its digest; the log names them.
+"""The attachments of a session. Their bytes lie in a folder beside its log, each under its digest; records name them.
 
-The folder is the log's name and `.pictures`, mode 0700, its files 0600. It is guarded and hidden as the log is.
+The folder is the log's name and `.pictures`, mode 0700, its files 0600. It is guarded and hidden as the log is. The folder and
+the field of the records were named when pictures were the only attachments, and keep their names for the sake of old logs.
 """
 
 from __future__ import annotations
@@ -10,41 +11,47 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.digest import digest_of
-from harness.messages import Picture
+from harness.messages import Attachment
 from harness.regex import regex
 from harness.safe_files import read_small, remove_if_there, replace_file, sync_names
 
+FIELD = "pictures"
+"""The field of a record or message that lists its attachments."""
 _DIGEST = regex(r"[0-9a-f]{64}")
 _MEDIA_TYPE = regex(r"image/(png|jpeg|webp|gif)")
 _MOST_BYTES = 16 * 1024 * 1024
-"""Of a file that is read back: more than any picture that is kept has."""
+"""The maximum size of a file that is read back. No stored attachment is larger."""
 
 
-def pictures_beside(log: str) -> str:
-    """Return the path of the folder that keeps the pictures of the log at `log`."""
-    return f"{log}.pictures"
+def attachments_beside(log: str) -> str:
+    """Return the path of the folder with the attachments of the log at `log`."""
+    return f"{log}.{FIELD}"
 
 
-def picture_fields(picture: Picture) -> dict[str, JsonValue]:
-    """Return a picture as a record names it."""
+def attachment_fields(attachments: Sequence[Attachment]) -> dict[str, JsonValue]:
+    """Return the field of a record that lists attachments, or no field if there are none."""
+    return {FIELD: [_listed(attachment) for attachment in attachments]} if attachments else {}
+
+
+def _listed(attachment: Attachment) -> dict[str, JsonValue]:
     return {
-        "sha256": picture.sha256,
-        "media_type": picture.media_type,
-        "width": picture.width,
-        "height": picture.height,
-        "size": picture.size,
+        "sha256": attachment.sha256,
+        "media_type": attachment.media_type,
+        "width": attachment.width,
+        "height": attachment.height,
+        "size": attachment.size,
     }
 
 
-def pictures_of(record: Mapping[str, JsonValue]) -> tuple[Picture, ...]:
-    """Return the pictures that a record or a message of it names. Raises ValueError for what no harness writes."""
-    named = record.get("pictures", [])
-    if not isinstance(named, list):
-        raise ValueError("pictures are not a list")  # noqa: TRY004 - of what was read, not of an argument
-    return tuple(map(_picture_of, named))
+def attachments_of(record: Mapping[str, JsonValue]) -> tuple[Attachment, ...]:
+    """Return the attachments that a record or message lists. Raises ValueError for a list that harness never writes."""
+    listed = record.get(FIELD, [])
+    if not isinstance(listed, list):
+        raise ValueError(f"{FIELD} are not a list")  # noqa: TRY004 - of what was read, not of an argument
+    return tuple(map(_attachment_of, listed))
 
 
-def _picture_of(value: JsonValue) -> Picture:
+def _attachment_of(value: JsonValue) -> Attachment:
     match value:
         case {
             "sha256": str() as sha256,
@@ -53,31 +60,31 @@ def _picture_of(value: JsonValue) -> Picture:
             "height": int() as height,
             "size": int() as size,
         } if _DIGEST.fullmatch(sha256) and _MEDIA_TYPE.fullmatch(media_type) and min(width, height, size) > 0:
-            return Picture(sha256=sha256, media_type=media_type, width=width, height=height, size=size)
+            return Attachment(sha256=sha256, media_type=media_type, width=width, height=height, size=size)
         case _:
-            raise ValueError("a picture is not one")
+            raise ValueError(f"an entry of {FIELD} is not valid")
 
 
-class KeptPictures:
-    """The pictures beside one log."""
+class KeptAttachments:
+    """The attachments beside one log."""
 
     def __init__(self, log: str) -> None:
-        """Take the path of the log; the folder is made with the first picture."""
-        self.folder = pictures_beside(log)
+        """Take the path of the log. The folder is created with the first attachment."""
+        self.folder = attachments_beside(log)
 
-    def keep(self, data: bytes, media_type: str, width: int, height: int) -> Picture:
-        """Keep a picture, and return what names it; it is on disk then. Raises OSError."""
+    def keep(self, data: bytes, media_type: str, width: int, height: int) -> Attachment:
+        """Store the bytes on disk and return the attachment that names them. Raises OSError."""
         digest = digest_of(data)
-        picture = Picture(sha256=digest, media_type=media_type, width=width, height=height, size=len(data))
+        attachment = Attachment(sha256=digest, media_type=media_type, width=width, height=height, size=len(data))
         if self.bytes_of(digest) is None:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
             replace_file(os.path.join(self.folder, digest), (data,))
             sync_names(self.folder)
             sync_names(os.path.dirname(self.folder))
-        return picture
+        return attachment
 
     def bytes_of(self, digest: str) -> bytes | None:
-        """Return the bytes with this digest; None where they are not there, or not what was kept."""
+        """Return the bytes with this digest; None if they are missing or changed."""
         if not _DIGEST.fullmatch(digest) or os.path.islink(self.folder):
             return None
         path = os.path.join(self.folder, digest)
@@ -85,7 +92,7 @@ class KeptPictures:
         return data if data is not None and digest_of(data) == digest else None
 
     def remove(self) -> None:
-        """Remove the folder with what is kept in it; what is no picture of ours stays, and then the folder."""
+        """Remove the stored attachments, and the folder if nothing else is in it."""
         try:
             names = os.listdir(self.folder) if not os.path.islink(self.folder) else []
             for name in filter(_DIGEST.fullmatch, names):
@@ -94,16 +101,16 @@ class KeptPictures:
         except OSError:
             pass
 
-    def take_over(self, pictures: Sequence[Picture], log: str) -> int:
-        """Keep what an earlier session's log has of `pictures`, as far as it is there; return how many are missing."""
-        other, missing = KeptPictures(log), 0
-        for picture in pictures:
-            data = self.bytes_of(picture.sha256) or other.bytes_of(picture.sha256)
+    def take_over(self, attachments: Sequence[Attachment], log: str) -> int:
+        """Copy attachments from beside the log of an earlier session; return the number of missing ones."""
+        other, missing = KeptAttachments(log), 0
+        for attachment in attachments:
+            data = self.bytes_of(attachment.sha256) or other.bytes_of(attachment.sha256)
             if data is None:
                 missing += 1
                 continue
             try:
-                self.keep(data, picture.media_type, picture.width, picture.height)
+                self.keep(data, attachment.media_type, attachment.width, attachment.height)
             except OSError:
                 missing += 1
         return missing

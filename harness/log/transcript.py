@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from harness.actions import JsonValue
 from harness.history import History
-from harness.log.attachments import picture_fields, pictures_of
+from harness.log.attachments import attachment_fields, attachments_of
 from harness.log.order import LogRecord
 from harness.log.vocabulary import SUMMARY
-from harness.messages import FinishReason, Message, Picture, Role, ToolCall
+from harness.messages import Attachment, FinishReason, Message, Role, ToolCall
 from harness.record import Record
 from harness.redaction.marks import is_redacted, marks_of
 
@@ -26,8 +26,7 @@ def message_json(message: Message) -> JsonValue:
         value["tool_call_id"] = message.tool_call_id
     if message.echo:
         value["echo"] = message.echo
-    if message.pictures:
-        value["pictures"] = [picture_fields(one) for one in message.pictures]
+    value |= attachment_fields(message.attachments)
     return value
 
 
@@ -44,7 +43,7 @@ def message_of(value: JsonValue) -> Message:
         tool_calls=tuple(_call_of(call) for call in calls),
         tool_call_id=None if value.get("tool_call_id") is None else text_of(value, "tool_call_id"),
         echo=_echo_of(value.get("echo")),
-        pictures=pictures_of(value),
+        attachments=attachments_of(value),
     )
 
 
@@ -131,7 +130,7 @@ class _Reply:
         self.calls: dict[int, ToolCall] = {}
         self.begun: set[int] = set()
         self.results: dict[int, str] = {}
-        self.pictures: dict[int, tuple[Picture, ...]] = {}
+        self.attachments: dict[int, tuple[Attachment, ...]] = {}
         self.edits: dict[int, list[str]] = {}
         """What calls were changed into, by their first number."""
         self.places: dict[int, int] = {}
@@ -165,7 +164,7 @@ class _Rebuilding:
         match record["kind"]:
             case "user_message":
                 self._finish_reply()
-                self._history.ask(text_of(record, "text"), pictures_of(record))
+                self._history.ask(text_of(record, "text"), attachments_of(record))
             case "model_response":
                 if record.get("purpose") != SUMMARY:
                     self._finish_reply()
@@ -210,7 +209,7 @@ class _Rebuilding:
             reply.begun.add(reply.place(number))
         else:
             reply.results[reply.place(number)] = text_of(record, "content")
-            reply.pictures[reply.place(number)] = pictures_of(record)
+            reply.attachments[reply.place(number)] = attachments_of(record)
 
     def _call(self, record: LogRecord, number: int, taken: set[str]) -> ToolCall:
         identity, arguments = text_of(record, "id"), text_of(record, "arguments")
@@ -234,8 +233,8 @@ class _Rebuilding:
             return
         whole = len(reply.calls) == reply.expected and not self._cut & reply.calls.keys()
         results = [self._result(reply, number) for number in reply.calls]
-        pictures = [reply.pictures.get(number, ()) for number in reply.calls]
-        self._history.reply(reply.text, tuple(reply.calls.values()), results, reply.echo if whole else "", pictures)
+        attachments = [reply.attachments.get(number, ()) for number in reply.calls]
+        self._history.reply(reply.text, tuple(reply.calls.values()), results, reply.echo if whole else "", attachments)
 
     def _result(self, reply: _Reply, number: int) -> str:
         text = NOT_RUN

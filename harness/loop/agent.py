@@ -28,7 +28,7 @@ from harness.history import History
 from harness.interrupt import Interrupt, Interrupted
 from harness.limits import Limits, strictest
 from harness.log.action_log import ActionLog
-from harness.log.attachments import picture_fields
+from harness.log.attachments import attachment_fields
 from harness.log.order import LogRecord
 from harness.log.vocabulary import Answer
 from harness.loop.checked_sessions import CheckedSessions
@@ -38,7 +38,7 @@ from harness.loop.observers import Observers
 from harness.loop.offered_tools import OfferedTools, OutsideTools, no_more_tools
 from harness.loop.reply_calls import ENDED_HERE, ReplyCalls, is_cut, no_answer, unusable
 from harness.loop.run import Run, Session
-from harness.messages import Message, ModelResponse, Picture, RunResult, StopReason, ToolCall, ToolResult, Usage
+from harness.messages import Attachment, Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
 from harness.model import Model, Prices, ToolSpec
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
@@ -380,9 +380,9 @@ class Agent:
         *,
         carried: Sequence[Message] = (),
         origin: Mapping[str, JsonValue] | None = None,
-        pictures: Sequence[Picture] = (),
+        attachments: Sequence[Attachment] = (),
     ) -> RunResult:
-        """Work on `prompt` until the model is done or something ends it; the result says which. `pictures` go with it.
+        """Work on `prompt` until the model is done or something ends it; the result says which. `attachments` go with it.
 
         Without `session` a new one is begun (with `carried` and `origin`, see `start`) and ended; with one, its
         conversation goes on, and its owner ends it.
@@ -391,7 +391,7 @@ class Agent:
         the history with its result. However it ends, the observers hear of exactly one end; only a session that was
         ended already raises ValueError before anything begins.
         """
-        with self._run_of(prompt, session, carried, origin, pictures) as run:
+        with self._run_of(prompt, session, carried, origin, attachments) as run:
             while run.end is None:
                 reply = self._reply(run)
                 if reply is None:
@@ -426,7 +426,7 @@ class Agent:
         session: Session | None,
         carried: Sequence[Message],
         origin: Mapping[str, JsonValue] | None,
-        pictures: Sequence[Picture] = (),
+        attachments: Sequence[Attachment] = (),
     ) -> Iterator[Run]:
         """Begin the work on `prompt`, and see it to one end, of which the observers hear.
 
@@ -442,9 +442,9 @@ class Agent:
                 self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
                 while run.session.notes:
                     run.tell_model(run.session.notes.pop(0))
-                seen: dict[str, JsonValue] = {"pictures": [picture_fields(one) for one in pictures]} if pictures else {}
+                seen = attachment_fields(attachments)
                 self.log.append("user_message", {"text": prompt, **seen})
-                run.session.history.ask(prompt, pictures)
+                run.session.history.ask(prompt, attachments)
             with self._faults(run):
                 yield run  # also one that could not begin: it has ended
             if session is None and run.session.identity and run.result.stop is not StopReason.LOG_ERROR:

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.errors import ModelError, ModelFault
+from harness.log.attachments import FIELD
 from harness.loop.model_requests import ModelRequests
 from harness.loop.run import Run
-from harness.messages import FinishReason, Message, Picture, Role, ToolCall, Usage
+from harness.messages import Attachment, FinishReason, Message, Role, ToolCall, Usage
 from harness.record import Record, replace
 from harness.regex import regex
 from harness.tool_kinds import tool_kind
@@ -52,7 +53,7 @@ class OlderPart(Record):
     prompt: str
     """What the person said last before the messages that are kept: it stays word for word, after the summary. Empty where
     nothing is kept, and nothing is left to answer."""
-    pictures: tuple[Picture, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     """What went with the prompt."""
     held: Mapping[str, str] = {}
     """Of the calls of the range, those that hold on (ToolKind.holds): the arguments by the tool's name."""
@@ -62,7 +63,7 @@ class OlderPart(Record):
         text = _unmarked(summary).strip()[:MAX_SUMMARY_CHARACTERS]
         held = (_unmarked(_HELD.format(tool, arguments)) for tool, arguments in self.held.items())
         content = "\n\n".join(part for part in (_BEGIN, text, *held, _END, self.prompt) if part)
-        return (Message(role=Role.USER, content=content, pictures=self.pictures),)
+        return (Message(role=Role.USER, content=content, attachments=self.attachments),)
 
 
 def older_part(messages: Sequence[Message], *, keep_characters: int, request_characters: int) -> OlderPart | None:
@@ -89,7 +90,7 @@ def older_part(messages: Sequence[Message], *, keep_characters: int, request_cha
         request=_request(spoken[:stop], max(request_characters, 4_000)),
         # What the person asked for stays word for word unless it alone would fill half of a request.
         prompt=prompt if after else _cut(prompt, max(keep_characters, request_characters // 2)),
-        pictures=spoken[asked].pictures if prompt and asked is not None else (),
+        attachments=spoken[asked].attachments if prompt and asked is not None else (),
         held={tool: said for tool, said in held_calls(spoken[:stop]).items() if tool not in newer},
     )
 
@@ -158,14 +159,14 @@ _CHARACTERS_A_TOKEN = 4
 
 
 def characters(messages: Sequence[Message]) -> int:
-    """Return how long messages are, in characters: texts, calls, what goes back to the provider, and pictures by their
+    """Return how long messages are, in characters: texts, calls, what goes back to the provider, and attachments by their
     pixels.
     """
     return sum(
         len(message.content)
         + len(message.echo)
         + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
-        + sum(one.tokens * _CHARACTERS_A_TOKEN for one in message.pictures)
+        + sum(one.tokens * _CHARACTERS_A_TOKEN for one in message.attachments)
         for message in messages
     )
 
@@ -235,8 +236,8 @@ def _line(message: Message, names: dict[str, str], cap: int, summary_cap: int) -
             value["person"] = _cut(words, cap)
     if message.tool_calls:
         value["calls"] = [[_cut(call.name, 100), _cut(call.arguments, cap)] for call in message.tool_calls[:20]]
-    if message.pictures:
-        value["pictures"] = [one.words for one in message.pictures]
+    if message.attachments:
+        value[FIELD] = [one.words for one in message.attachments]
     return json.dumps(value, ensure_ascii=False)
 
 

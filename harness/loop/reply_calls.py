@@ -185,8 +185,8 @@ class ReplyCalls:
         texts = [
             self._text_of(calls[index] if index < len(calls) else None) for index in range(len(response.tool_calls))
         ]
-        pictures = [self._results[one].pictures if one in self._results else () for one in calls]
-        self._run.session.history.reply(response.text, response.tool_calls, texts, response.echo, pictures)
+        attachments = [self._results[one].attachments if one in self._results else () for one in calls]
+        self._run.session.history.reply(response.text, response.tool_calls, texts, response.echo, attachments)
 
     def _text_of(self, pending: PendingCall | None) -> str:
         """Return what the model reads of a call, also where something raised before it had its result."""

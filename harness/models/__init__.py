@@ -4,7 +4,7 @@ Read `openai_wire` first: it asks a server, tries again and reads the reply. One
 
 - `endpoint`: where a server is, and its bounds. `presets`: servers that people use, one entry each
 - `openai_chat`, `openai_responses`, `anthropic_messages`: the adapters, and what a conversation is in their requests. What
-  they share is in `dialect`; what is encoded once is in `request_body`, which pictures are sent in `sight`
+  they share is in `dialect`; what is encoded once is in `request_body`, which attachments are sent in `sight`
 - `openai_client`: the openai SDK, which is imported here alone, and only when a request is near (`sparing_import` says how).
   `exchange`: one request in a thread that can be left at any moment
 - `http_answer`: what is no success. `failures`: what went wrong, in words that say what to do. `retries`: whether to try again

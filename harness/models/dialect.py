@@ -183,7 +183,7 @@ class Dialect:
         self.quirks = endpoint.quirks
         """What the server wants otherwise, with what its refusals taught."""
         self.bounds = endpoint.bounds
-        self.sight = Sight(endpoint.pictures)
+        self.sight = Sight(endpoint.attachments)
         self.settings = SettingFields(endpoint.settings, self.api)
         """What each request asks for beside the conversation."""
         self._streams_later = False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from harness.model import ModelSettings
-from harness.models.sight import PictureSource
+from harness.models.sight import AttachmentSource
 from harness.record import Record
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -103,8 +103,8 @@ class Endpoint(Record):
     """What each request asks for beside the conversation."""
     certificate_paths: Mapping[str, str] = {}
     """Values of the environment's variables for authorities, by variable, for texts that say what to set."""
-    pictures: PictureSource | None = None
-    """Where the bytes of pictures come from; None: the model gets texts alone."""
+    attachments: AttachmentSource | None = None
+    """Where the bytes of attachments come from; None: the model gets texts alone."""
 
 
 ANTHROPIC_VERSION = "2023-06-01"

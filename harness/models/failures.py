@@ -129,7 +129,7 @@ _TOO_LONG = regex(
     r"maximum (number of tokens allowed|(prompt|(allowed )?input|model) length)|max_tokens must be at least 1, got -",
     re.IGNORECASE,
 )
-# These speak of the tokens of a reply, of pictures, or of limits per minute, in words that are those of a long prompt.
+# These speak of the tokens of a reply, of images, or of limits per minute, in words that are those of a long prompt.
 _NOT_TOO_LONG = regex(r"max_\w*tokens\W+must be less|\bimages?\b", re.IGNORECASE)
 _THROTTLED = regex(r"throttl|please wait|rate.?limit|too many requests|tokens per (minute|day)", re.IGNORECASE)
 _AGAINST_POLICY = regex(
@@ -170,17 +170,17 @@ _NO_TOOLS = regex(r"not support (the )?(tool|function)|support tool use|tools? (
 # DeepSeek: "unknown variant `image_url`, expected `text`". vLLM: "is not a multimodal model", "At most 0 image(s) may be
 # provided". LM Studio: "does not support image input". Ollama: "missing data required for image input".
 # Groq: "'messages.0.content' : value must be a string".
-_NO_PICTURES = regex(
+_NO_IMAGES = regex(
     r"image_url is only supported|variant `?image_url|(that|not|n't) supports? (image|vision)(?! (format|type|size))|"
     r"((image|vision|multimodal).?(inputs?|content)|vision) (is|are) not supported|mmproj|not a (vision|multimodal) model|"
     r"at most 0 image|required for image input|content\W*(value )?must be a string",
     re.IGNORECASE,
 )
-_A_PICTURE = regex(r"\bimages?\b|image_url|input_image", re.IGNORECASE)
+_AN_IMAGE = regex(r"\bimages?\b|image_url|input_image", re.IGNORECASE)
 # These also where a proxy wraps them, behind words of its own. Anthropic: "image exceeds 5 MB maximum: 5272940 bytes > 5242880
 # bytes", "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels", "Could not
 # process image". OpenAI: "You uploaded an unsupported image". Gemini: "Unable to process input image".
-_WRAPPED_PICTURE = regex(r"image exceeds|image dimensions|process (input )?image|unsupported image")
+_WRAPPED_IMAGE = regex(r"image exceeds|image dimensions|process (input )?image|unsupported image")
 
 _SHORTER = (
     "At the prompt, /compact or /clear makes it shorter; else give a smaller task, or take a model with more room."
@@ -257,8 +257,8 @@ class FailedTry(ModelError):
         return (CutReply if self.cut else ModelError)(str(self) + more + self.hint, fault=self.fault, usage=self.usage)
 
 
-class PictureFault(Enum):
-    """What a refusal says about the pictures of a request."""
+class ImageFault(Enum):
+    """What a refusal says about the images of a request."""
 
     NONE = "none"
     SOME = "some"
@@ -267,14 +267,14 @@ class PictureFault(Enum):
     """The model takes none."""
 
 
-def picture_fault(refusal: ProviderRefusal) -> PictureFault:
-    """Return what a refusal says about pictures; llama-server and Ollama say it with status 500."""
-    if refusal.status in {0, 400, 404, 415, 422, 500} and _NO_PICTURES.search(refusal.words):
-        return PictureFault.ALL
+def image_fault(refusal: ProviderRefusal) -> ImageFault:
+    """Return what a refusal says about images; llama-server and Ollama say it with status 500."""
+    if refusal.status in {0, 400, 404, 415, 422, 500} and _NO_IMAGES.search(refusal.words):
+        return ImageFault.ALL
     if refusal.status not in {0, 400, 415, 422} or _kind(refusal).fault is not ModelFault.REQUEST:
-        return PictureFault.NONE
-    named = _A_PICTURE.search(refusal.said) or _WRAPPED_PICTURE.search(refusal.words)
-    return PictureFault.SOME if named else PictureFault.NONE
+        return ImageFault.NONE
+    named = _AN_IMAGE.search(refusal.said) or _WRAPPED_IMAGE.search(refusal.words)
+    return ImageFault.SOME if named else ImageFault.NONE
 
 
 class _Kind(NamedTuple):
@@ -394,9 +394,9 @@ def _text(  # noqa: C901, PLR0911 - a table
                 f"{address} refused the API key ({told}). Set {key_variable} to a key that is valid there, or name the "
                 "provider that the key is for with --provider or --base-url."
             )
-        case _ if picture_fault(refusal) is PictureFault.ALL:
+        case _ if image_fault(refusal) is ImageFault.ALL:
             return f"Model {model!r} at {address} takes no pictures ({told}); `pictures = false` says so beforehand."
-        case _ if picture_fault(refusal) is PictureFault.SOME:
+        case _ if image_fault(refusal) is ImageFault.SOME:
             return f"Model {model!r} at {address} refused a picture ({told})."
         case ModelFault.NOT_FOUND:
             return (

@@ -27,7 +27,7 @@ class EncodedTurns(EncodedMessages):
     """
 
     def __init__(self, sight: Sight) -> None:
-        """Begin without a message; `sight` says which pictures are sent."""
+        """Begin without a message; `sight` says which attachments are sent."""
         self._sight = sight
         self._ids = WireIds(IdForm.RESPONSES)
         super().__init__(self._blocks)
@@ -57,7 +57,7 @@ class EncodedTurns(EncodedMessages):
                     "type": "tool_result",
                     "tool_use_id": self._ids.of(message.tool_call_id or ""),
                 }
-                if message.pictures:
+                if message.attachments:
                     yield {**result, "content": [*_text_blocks(text), *self._seen(message)]}
                 else:
                     yield {**result, "content": text} if text.strip() else result
@@ -65,13 +65,13 @@ class EncodedTurns(EncodedMessages):
                 yield from self._assistant_blocks(message, text, with_reasoning)
 
     def _seen(self, message: Message) -> Iterator[JsonValue]:
-        """Yield the pictures of a message as blocks (platform.claude.com/docs/en/build-with-claude/vision)."""
-        for picture in message.pictures:
-            if data := self._sight.encoded(picture):
-                source: JsonValue = {"type": "base64", "media_type": picture.media_type, "data": data}
+        """Yield the attachments of a message as blocks (platform.claude.com/docs/en/build-with-claude/vision)."""
+        for attachment in message.attachments:
+            if data := self._sight.encoded(attachment):
+                source: JsonValue = {"type": "base64", "media_type": attachment.media_type, "data": data}
                 yield {"type": "image", "source": source}
             else:
-                yield from _text_blocks(self._sight.in_place_of(picture))
+                yield from _text_blocks(self._sight.in_place_of(attachment))
 
     def _assistant_blocks(self, message: Message, text: str, with_reasoning: bool) -> Iterator[JsonValue]:
         """Yield what was said in the order in which it was said; as far as that is not known, the text before the calls."""

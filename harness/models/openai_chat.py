@@ -59,7 +59,7 @@ class ChatDialect(Dialect):
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
         """Return the body of a request."""
-        if any(message.pictures for message in messages):
+        if any(message.attachments for message in messages):
             messages = beside_results(messages, self.sight)
         self._take(messages)
         array = self._messages.array(self._marked if self._marks in _IN_CHAT else None)
@@ -95,11 +95,11 @@ class ChatDialect(Dialect):
         return value | fields
 
     def _content(self, message: Message, text: str) -> JsonValue:
-        """Return text and pictures; a text alone, which every server takes, where none of them can be sent."""
-        addresses = [self.sight.address(picture) for picture in message.pictures]
+        """Return text and attachments; a text alone, which every server takes, where none of them can be sent."""
+        addresses = [self.sight.address(attachment) for attachment in message.attachments]
         gone = [
-            self.sight.in_place_of(picture)
-            for picture, address in zip(message.pictures, addresses, strict=True)
+            self.sight.in_place_of(attachment)
+            for attachment, address in zip(message.attachments, addresses, strict=True)
             if not address
         ]
         text = "\n\n".join(part for part in (text, *gone) if part)
@@ -127,10 +127,10 @@ class ChatDialect(Dialect):
 
 
 def beside_results(messages: Sequence[Message], sight: Sight) -> list[Message]:
-    """Return the messages with the pictures of tool results moved behind the last result of their reply, into one message of
-    the user's role: the API takes pictures in no other, and nothing may stand between the results.
+    """Return the messages with the attachments of tool results moved behind the last result of their reply, into one message of
+    the user's role: the API takes attachments in no other, and nothing may stand between the results.
 
-    Of a picture that is not sent the result itself says so.
+    Of an attachment that is not sent the result itself says so.
     """
     moved: list[Message] = []
     held: list[Message] = []
@@ -138,11 +138,11 @@ def beside_results(messages: Sequence[Message], sight: Sight) -> list[Message]:
         if message.role is not Role.TOOL and held:
             moved.append(_shown(held))
             held = []
-        if message.role is Role.TOOL and message.pictures:
-            sent = tuple(picture for picture in message.pictures if sight.sends(picture))
-            gone = (sight.in_place_of(picture) for picture in message.pictures if picture not in sent)
-            if len(sent) < len(message.pictures):
-                message = replace(message, content="\n".join((message.content, *gone)), pictures=sent)  # noqa: PLW2901
+        if message.role is Role.TOOL and message.attachments:
+            sent = tuple(attachment for attachment in message.attachments if sight.sends(attachment))
+            gone = (sight.in_place_of(attachment) for attachment in message.attachments if attachment not in sent)
+            if len(sent) < len(message.attachments):
+                message = replace(message, content="\n".join((message.content, *gone)), attachments=sent)  # noqa: PLW2901
             held += [message] if sent else []
         moved.append(message)
     if held:
@@ -151,10 +151,10 @@ def beside_results(messages: Sequence[Message], sight: Sight) -> list[Message]:
 
 
 def _shown(results: Sequence[Message]) -> Message:
-    pictures = tuple(picture for result in results for picture in result.pictures)
-    calls = ", ".join(f"{result.tool_call_id} ({len(result.pictures)})" for result in results)
+    attachments = tuple(attachment for result in results for attachment in result.attachments)
+    calls = ", ".join(f"{result.tool_call_id} ({len(result.attachments)})" for result in results)
     words = "Not from the person: what the tool calls above returned to be looked at, in their order. By call: "
-    return Message(role=Role.USER, content=f"[{words}{calls}]", pictures=pictures)
+    return Message(role=Role.USER, content=f"[{words}{calls}]", attachments=attachments)
 
 
 def _tool_json(tool: ToolSpec) -> JsonValue:

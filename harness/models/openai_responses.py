@@ -80,15 +80,15 @@ class ResponsesDialect(Dialect):
                 yield from self._assistant_items(message, text, with_reasoning)
 
     def _content(self, message: Message, text: str) -> JsonValue:
-        """Return the text, or a list of it and the pictures; the output of a function takes both as well."""
-        if not message.pictures:
+        """Return the text, or a list of it and the attachments; the output of a function takes both as well."""
+        if not message.attachments:
             return text
         parts: list[JsonValue] = [{"type": "input_text", "text": text}] if text else []
-        for picture in message.pictures:
-            if address := self.sight.address(picture):
+        for attachment in message.attachments:
+            if address := self.sight.address(attachment):
                 parts.append({"type": "input_image", "image_url": address})
             else:
-                parts.append({"type": "input_text", "text": self.sight.in_place_of(picture)})
+                parts.append({"type": "input_text", "text": self.sight.in_place_of(attachment)})
         return parts
 
     def _assistant_items(self, message: Message, text: str, with_reasoning: bool) -> Iterator[JsonValue]:

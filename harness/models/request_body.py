@@ -154,9 +154,9 @@ class EncodedMessages:
         self._messages.extend(run)
         self._encoded.extend(b"" for _ in run)
         if said:
-            pictures = tuple(picture for message in said for picture in message.pictures)
+            attachments = tuple(attachment for message in said for attachment in message.attachments)
             content = "\n\n".join(message.content for message in said)
-            whole = replace(said[0], content=content, pictures=pictures)
+            whole = replace(said[0], content=content, attachments=attachments)
             self._encoded[-1] = self._pieces(whole, len(self._messages) - 1)
 
     def _pieces(self, message: Message, place: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Pictures on the wire: which servers are known to take them, and what a picture becomes that cannot be sent."""
+"""Attachments on the wire: which servers are known to take them, and what an attachment becomes that cannot be sent."""
 
 from __future__ import annotations
 
@@ -6,77 +6,79 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, assert_never
 
-from harness.messages import Message, Picture
-from harness.models.failures import PictureFault, ProviderRefusal, picture_fault
+from harness.messages import Attachment, Message
+from harness.models.failures import ImageFault, ProviderRefusal, image_fault
 from harness.regex import regex
 
-PictureSource: TypeAlias = Callable[[str], bytes | None]
-"""Returns the bytes of a picture by its SHA-256; None where they are gone."""
+AttachmentSource: TypeAlias = Callable[[str], bytes | None]
+"""Returns the bytes of an attachment by its SHA-256; None where they are gone."""
 
 _SEEING_PRESETS = frozenset(("openai", "azure", "anthropic", "anthropic-messages", "gemini", "openrouter"))
-"""Their pages offer pictures in messages of the same API. Of a model there that takes none the provider says so itself."""
+"""Their pages offer attachments in messages of the same API. Of a model there that takes none the provider says so itself."""
 _BLIND_MODELS = regex(r"(^|/)(o1-mini|o1-preview|o3-mini|gpt-3\.5|gpt-4-0|gpt-4$|deepseek|codex-mini)", re.IGNORECASE)
 """Of these their makers say that they take texts alone (platform.openai.com/docs/models)."""
 
 
-def takes_pictures(preset: str, model: str) -> bool:
-    """Say whether a model behind the preset of this name (empty: an address that nobody knows) is known to take pictures."""
+def takes_images(preset: str, model: str) -> bool:
+    """Say whether a model behind the preset of this name (empty: an address that nobody knows) is known to take attachments."""
     return preset in _SEEING_PRESETS and not _BLIND_MODELS.search(model)
 
 
 class Sight:
-    """Which pictures of a conversation one server is sent, and what the model reads in the place of the others."""
+    """Which attachments of a conversation one server is sent, and what the model reads in the place of the others."""
 
-    def __init__(self, source: PictureSource | None) -> None:
+    def __init__(self, source: AttachmentSource | None) -> None:
         """Take where the bytes come from; None: the model gets texts alone."""
         self._source = source
         self._refused: frozenset[str] = frozenset()
         """Digests of what goes as text since the server refused a request that held it."""
 
-    def sends(self, picture: Picture) -> bool:
-        """Say whether a picture is sent, if its bytes are still there."""
-        return self._source is not None and picture.sha256 not in self._refused
+    def sends(self, attachment: Attachment) -> bool:
+        """Say whether an attachment is sent, if its bytes are still there."""
+        return self._source is not None and attachment.sha256 not in self._refused
 
-    def encoded(self, picture: Picture) -> str:
-        """Return the bytes of a picture as Base64 text, or nothing where it is not sent."""
-        data = self._source(picture.sha256) if self._source is not None and self.sends(picture) else None
+    def encoded(self, attachment: Attachment) -> str:
+        """Return the bytes of an attachment as Base64 text, or nothing where it is not sent."""
+        data = self._source(attachment.sha256) if self._source is not None and self.sends(attachment) else None
         if data is None:
             return ""
         import base64
 
         return base64.b64encode(data).decode()
 
-    def address(self, picture: Picture) -> str:
+    def address(self, attachment: Attachment) -> str:
         """Return the same as a `data:` address, or nothing."""
-        text = self.encoded(picture)
-        return f"data:{picture.media_type};base64,{text}" if text else ""
+        text = self.encoded(attachment)
+        return f"data:{attachment.media_type};base64,{text}" if text else ""
 
-    def in_place_of(self, picture: Picture) -> str:
-        """Return what the model reads in the place of a picture that is not sent."""
+    def in_place_of(self, attachment: Attachment) -> str:
+        """Return what the model reads in the place of an attachment that is not sent."""
         why = "its file beside the log is gone"
         if self._source is None:
             why = "this model is not sent pictures"
-        elif picture.sha256 in self._refused:
+        elif attachment.sha256 in self._refused:
             why = "the server refused it, or a request with as many"
-        return f"[a picture stood here: {picture.words}; {why}]"
+        return f"[a picture stood here: {attachment.words}; {why}]"
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """Take what was said instead of a reply to `messages`; say whether fewer pictures are sent from now on.
+        """Take what was said instead of a reply to `messages`; say whether fewer attachments are sent from now on.
 
-        Of pictures that are too large or too many, those of the newest message are tried alone, then none; what is added later
-        is sent again.
+        If attachments are too large or too many, those of the newest message are tried alone, then none. Later ones are sent
+        again.
         """
         sent = [
-            digests for message in messages if (digests := {one.sha256 for one in message.pictures if self.sends(one)})
+            digests
+            for message in messages
+            if (digests := {one.sha256 for one in message.attachments if self.sends(one)})
         ]
         if not sent:
             return False
-        match picture_fault(refusal):
-            case PictureFault.NONE:
+        match image_fault(refusal):
+            case ImageFault.NONE:
                 return False
-            case PictureFault.ALL:
+            case ImageFault.ALL:
                 self._source = None
-            case PictureFault.SOME:
+            case ImageFault.SOME:
                 newest = sent.pop()
                 self._refused |= frozenset().union(*sent) - newest or newest
             case _ as other:

@@ -158,7 +158,7 @@ def _deny(finding_id: str, reason: str) -> Finding:
 
 
 def _inspect_host(use: ToolUse, hosts: Sequence[HostPattern]) -> Finding | None:
-    """What a name leads to is looked at where it is looked up: see plugins/media/web_request.py."""
+    """Return a finding on the host of a call. The tool that looks a name up judges its addresses by the same rules."""
     if not use.host:
         return None
     from harness.policy.hosts import LOCALHOST, LOOPBACK, address_problem, is_address

@@ -82,5 +82,5 @@ class ProviderModels:
             self.tools.place.environment,
             sleep=sleep,
             stops=lambda: interrupt.stops,
-            pictures=self.tools.pictures.bytes_of,
+            attachments=self.tools.attachments.bytes_of,
         )

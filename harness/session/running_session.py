@@ -97,7 +97,7 @@ class RunningSession:
             self.agent.change_history(session, "model changed", 0, len(messages), without)
         self.agent.change_model(session, model, about_model(settings), settings.prices.value)
         self.agent.context_tokens = settings.context_tokens.value
-        self.tools.pictures.settings = self.settings = settings
+        self.tools.attachments.settings = self.settings = settings
 
     def another_model(self, interrupt: Interrupt) -> OwnModel:
         """Return one more model, as the settings name it now, stopped by `interrupt`."""
@@ -151,7 +151,7 @@ def begin_session(
         front.tell(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
     log = opened_log(place.state, place.redactor, path=place.log, workspace=root, tell=front.tell)
     try:
-        tools.pictures.begin(log.path)
+        tools.attachments.begin(log.path)
         servers, more_tools = _servers_of(tools, log, approver)
         first = {**_about_of(tools, mode, answers.name, lost), **system.about, **(about or {})}
         agent = Agent(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.log.attachments import KeptPictures
-from harness.messages import Message, Picture
+from harness.log.attachments import KeptAttachments
+from harness.messages import Attachment, Message
 
 if TYPE_CHECKING:
     from harness.session.config.settings import Settings
@@ -19,11 +19,11 @@ class SessionAttachments:
         """Take the settings in force."""
         self.settings = settings
         """The settings of the current model; replaced when the model changes."""
-        self._kept: KeptPictures | None = None
+        self._kept: KeptAttachments | None = None
 
     def begin(self, log: str) -> None:
         """Store attachments beside the log at this path from now on."""
-        self._kept = KeptPictures(log)
+        self._kept = KeptAttachments(log)
 
     @property
     def why_not(self) -> str:
@@ -36,7 +36,7 @@ class SessionAttachments:
             return f"{model} is not known to take pictures here; where it does, `pictures = true` in the configuration says so"
         return f"pictures = false ({setting.origin})"
 
-    def keep(self, data: bytes, media_type: str, width: int, height: int) -> Picture:
+    def keep(self, data: bytes, media_type: str, width: int, height: int) -> Attachment:
         """Store the bytes and return the attachment that names them. Raises OSError."""
         if self._kept is None:
             raise OSError(0, "there is no log yet")
@@ -48,5 +48,5 @@ class SessionAttachments:
 
     def take_over(self, messages: Sequence[Message], log: str) -> int:
         """Copy the attachments of a conversation from beside the log at `log`; return the number of missing ones."""
-        pictures = tuple(dict.fromkeys(picture for message in messages for picture in message.pictures))
-        return self._kept.take_over(pictures, log) if self._kept is not None and pictures else 0
+        attachments = tuple(dict.fromkeys(one for message in messages for one in message.attachments))
+        return self._kept.take_over(attachments, log) if self._kept is not None and attachments else 0

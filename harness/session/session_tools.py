@@ -11,7 +11,7 @@ from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
 from harness.gate.tool import ConfinedTool, Tool
 from harness.interrupt import Interrupt
-from harness.log.attachments import pictures_beside
+from harness.log.attachments import attachments_beside
 from harness.plugin import ToolPlace
 from harness.policy.policy import Policy
 from harness.policy.refused_tools import denies_altogether
@@ -57,7 +57,7 @@ class SessionTools(Record):
     chosen: ChosenTools
     level: str
     """What this machine holds commands to, in a few words."""
-    pictures: SessionAttachments
+    attachments: SessionAttachments
     seat: HelperSeat
 
     @property
@@ -69,7 +69,7 @@ class SessionTools(Record):
 def tools_of(rules: SessionRules, front: Front) -> SessionTools:
     """Return the tools of a session. Raises UsageError where commands must be confined and cannot be, or no tool is left."""
     place, policy = rules.place, rules.policy
-    pictures, seat = SessionAttachments(place.settings), HelperSeat()
+    attachments, seat = SessionAttachments(place.settings), HelperSeat()
     shipped = tools_in(
         place.workspace,
         place.state,
@@ -79,7 +79,7 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
         lend=front.lend,
         log=place.log,
         scripts=tuple(place.extensions.tools.values()),
-        pictures=pictures,
+        attachments=attachments,
     )
     chosen = chosen_tools(place.settings.tools, place.extensions.tools)
     wanted = chosen.optional(policy)
@@ -91,7 +91,9 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
     names = [tool.spec.name for tool in tools]
     if not place.extensions.servers and all(denies_altogether(policy, name) for name in names):
         raise UsageError(f"no tool is left to offer: the policy refuses every call of {', '.join(names)}")
-    return SessionTools(rules=rules, front=front, tools=tools, chosen=chosen, level=level, pictures=pictures, seat=seat)
+    return SessionTools(
+        rules=rules, front=front, tools=tools, chosen=chosen, level=level, attachments=attachments, seat=seat
+    )
 
 
 def helper_tools(
@@ -107,7 +109,7 @@ def helper_tools(
         log=log,
         hide=hide,
         scripts=tuple(place.extensions.tools.values()),
-        pictures=tools.pictures,
+        attachments=tools.attachments,
     )
 
 
@@ -122,7 +124,7 @@ def tools_in(
     log: str | None = None,
     hide: Sequence[str] = (),
     scripts: Sequence[ScriptDeclaration] = (),
-    pictures: SessionAttachments | None = None,
+    attachments: SessionAttachments | None = None,
 ) -> tuple[Tool, ...]:
     """Return the tools that ship, and scripts, with the places where the program keeps things. No command can read the named
     `log`, nor `hide` (absolute paths).
@@ -135,12 +137,12 @@ def tools_in(
         workspace,
         environment=environment,
         images=BeforeImages(state.before_images),
-        hide=(*state.guarded, *hide, *(() if log is None else (log, pictures_beside(log)))),
+        hide=(*state.guarded, *hide, *(() if log is None else (log, attachments_beside(log)))),
         on_output=on_output,
         lend=lend,
         stops=lambda: interrupt.stops,
         scripts=scripts,
-        readers=file_readers(pictures),
+        readers=file_readers(attachments),
     )
 
 

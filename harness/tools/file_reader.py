@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import Effects, PathAccess
 from harness.gate.tool import ToolOutput
-from harness.messages import Picture
+from harness.messages import Attachment
 from harness.record import Record
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class AttachmentKeeper(Protocol):
         """The reason why the model gets no attachments; empty if it gets them."""
         ...
 
-    def keep(self, data: bytes, media_type: str, width: int, height: int) -> Picture:
+    def keep(self, data: bytes, media_type: str, width: int, height: int) -> Attachment:
         """Store the bytes on disk and return the attachment that names them. Raises OSError."""
         ...
 

@@ -23,7 +23,7 @@ from harness.loop.compaction import (
     split_summary,
     without_turn,
 )
-from harness.messages import Message, Picture, Role, ToolCall, Usage
+from harness.messages import Attachment, Message, Role, ToolCall, Usage
 
 
 def conversation(*turns: tuple[str, Sequence[str]]) -> History:
@@ -257,7 +257,7 @@ def test_a_long_prompt_of_the_person_stays_word_for_word() -> None:
     "results", [("z" * 50_000,), ("z" * 3_000, "z" * 100)], ids=["the prompt alone", "with a reply"]
 )
 def test_the_pictures_of_a_prompt_that_stays_stay_with_it(results: Sequence[str]) -> None:
-    shown = Picture(sha256="a" * 64, media_type="image/png", width=10, height=10, size=100)
+    shown = Attachment(sha256="a" * 64, media_type="image/png", width=10, height=10, size=100)
     history = conversation(("earlier", ["y" * 3_000]))
     history.ask("What is on it?", [shown])
     for place, result in enumerate(results):
@@ -265,7 +265,7 @@ def test_the_pictures_of_a_prompt_that_stays_stay_with_it(results: Sequence[str]
     found = to_summarize(history, keep=2_000)
     assert shown.words in found.request[1].content
     (prompt,) = [message for message in after(history, found) if message.role is Role.USER]
-    assert (split_summary(prompt.content)[1], prompt.pictures) == ("What is on it?", (shown,))
+    assert (split_summary(prompt.content)[1], prompt.attachments) == ("What is on it?", (shown,))
 
 
 def test_of_a_long_summary_the_beginning_is_kept() -> None:

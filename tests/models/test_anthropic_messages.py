@@ -15,7 +15,7 @@ from picture_files import png
 from wire_contract import MESSAGES, error, sse, stream
 
 from harness.errors import CutReply, ModelError
-from harness.messages import FinishReason, Message, ModelResponse, Picture, Role, ToolCall, Usage
+from harness.messages import Attachment, FinishReason, Message, ModelResponse, Role, ToolCall, Usage
 from harness.model import ToolSpec
 from harness.models.anthropic_messages import AnthropicMessages, MessagesDialect
 from harness.models.endpoint import Endpoint, Quirks
@@ -345,9 +345,9 @@ def test_pictures_are_blocks_of_the_prompt_and_of_the_result(program: Program) -
 
 
 def test_a_picture_whose_bytes_are_gone_is_named() -> None:
-    picture = Picture(sha256="a" * 64, media_type="image/png", width=3, height=2, size=9)
-    seeing = MessagesDialect("claude-x", Endpoint(pictures=lambda _: None))
+    picture = Attachment(sha256="a" * 64, media_type="image/png", width=3, height=2, size=9)
+    seeing = MessagesDialect("claude-x", Endpoint(attachments=lambda _: None))
     for dialect, why in ((seeing, "its file beside the log is gone"), (None, "this model is not sent pictures")):
-        asked = body(Message(role=Role.USER, content="", pictures=(picture,)), dialect=dialect)
+        asked = body(Message(role=Role.USER, content="", attachments=(picture,)), dialect=dialect)
         (block,) = asked["messages"][0]["content"]
         assert (block["type"], why in block["text"]) == ("text", True)

@@ -15,7 +15,7 @@ from rows import all_rows
 from wire_contract import CHAT, MESSAGES, RESPONSES, error, fine
 
 from harness.errors import ModelError
-from harness.messages import Message, Picture, Role, ToolCall
+from harness.messages import Attachment, Message, Role, ToolCall
 from harness.model import Retry
 from harness.models.anthropic_messages import AnthropicMessages
 from harness.models.endpoint import Endpoint
@@ -34,18 +34,18 @@ TOO_MANY = (
 STANDS = "a picture stood here"
 
 
-def picture(name: str) -> Picture:
+def picture(name: str) -> Attachment:
     digest = hashlib.sha256(name.encode()).hexdigest()
-    return Picture(sha256=digest, media_type="image/png", width=3, height=2, size=9)
+    return Attachment(sha256=digest, media_type="image/png", width=3, height=2, size=9)
 
 
 def looked(name: str, place: int) -> list[Message]:
     call = ToolCall(id=f"c{place}", name="look", arguments="{}")
-    shown = Message(role=Role.TOOL, content="[shown]", tool_call_id=call.id, pictures=(picture(name),))
+    shown = Message(role=Role.TOOL, content="[shown]", tool_call_id=call.id, attachments=(picture(name),))
     return [Message(role=Role.ASSISTANT, content="", tool_calls=(call,)), shown]
 
 
-ASKED = [Message(role=Role.USER, content="go", pictures=(picture("a"),)), *looked("b", 1), *looked("c", 2)]
+ASKED = [Message(role=Role.USER, content="go", attachments=(picture("a"),)), *looked("b", 1), *looked("c", 2)]
 
 
 class Conversation:
@@ -56,7 +56,9 @@ class Conversation:
         self.retries: list[Retry] = []
         self.model = made(
             "m",
-            Endpoint(base_url=server.url, api_key="sk-sight-012", attempts=1, pictures=lambda digest: digest.encode()),
+            Endpoint(
+                base_url=server.url, api_key="sk-sight-012", attempts=1, attachments=lambda digest: digest.encode()
+            ),
         )
 
     def ask(self, messages: Sequence[Message]) -> str:

@@ -15,7 +15,7 @@ from enum import Enum
 from harness.actions import JsonValue
 from harness.app.audit.logs import Filled
 from harness.errors import LogError, UsageError
-from harness.log.attachments import KeptPictures
+from harness.log.attachments import KeptAttachments
 from harness.log.clocks import timestamp
 from harness.log.findings import Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile, append_note
@@ -206,7 +206,7 @@ def _remove(past: Past, findings: Findings, state: State) -> str:
         return f"it has a tombstone, and cannot be removed: {error.strerror}"
     for path in beside(past.path):
         _unlink(path)
-    KeptPictures(past.path).remove()
+    KeptAttachments(past.path).remove()
     try:
         sync_path(os.path.dirname(file))
     except OSError:

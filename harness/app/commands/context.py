@@ -60,10 +60,10 @@ def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
     conversation.say_line(
         f"{len(messages)} messages, {long:,} characters, some {long // CHARACTERS_A_TOKEN:,} tokens (estimated)"
     )
-    pictures = [picture for message in messages for picture in message.pictures]
-    if pictures:
-        tokens = sum(picture.tokens for picture in pictures)
-        said = "1 picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
+    attachments = [attachment for message in messages for attachment in message.attachments]
+    if attachments:
+        tokens = sum(attachment.tokens for attachment in attachments)
+        said = "1 picture" if len(attachments) == 1 else f"{len(attachments)} pictures"
         conversation.say_line(f"  of these {said}: some {tokens:,} tokens, by their pixels (estimated)")
     system = characters(messages[:1])
     conversation.say_line(f"  of these the system prompt and instructions: {system:,} characters")

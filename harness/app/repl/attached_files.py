@@ -16,7 +16,7 @@ from harness.digest import digest_of
 from harness.gate.approval import Approver
 from harness.loop.agent import Agent
 from harness.loop.run import Session
-from harness.messages import Picture, ResultStatus
+from harness.messages import Attachment, ResultStatus
 from harness.record import Record
 from harness.session.person_message import FILES_READ
 from harness.session.system_prompt import between_marks
@@ -40,7 +40,7 @@ _NOT_OF_A_NAME = ".,;:!?)]}>'`"
 class AttachedFiles(Record):
     """What goes with a prompt."""
 
-    pictures: tuple[Picture, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     texts: str = ""
     """Of files, with marks around each."""
 
@@ -101,7 +101,7 @@ def attached(
     def is_file(name: str) -> bool:
         return os.path.isfile(os.path.join(root, placed(name)))
 
-    pictures: dict[Picture, None] = {}
+    attachments: dict[Attachment, None] = {}
     texts: list[str] = []
     names, gone = files_in(words, is_file) if root else (mentioned(words), ())
     for name in gone:
@@ -110,11 +110,11 @@ def attached(
         tell(f"@{name} is not attached: {MOST_FILES} files go with a prompt at the most")
     for name in names[:MOST_FILES]:
         result = agent.do(session, READ_FILE.name, {READ_FILE.subject: placed(name)}, approver=approver)
-        pictures |= dict.fromkeys(result.pictures)
-        if root and not result.pictures and result.status is ResultStatus.OK:
+        attachments |= dict.fromkeys(result.attachments)
+        if root and not result.attachments and result.status is ResultStatus.OK:
             texts.append(between_marks(visible_line(name, 500), result.content, digest_of(result.content.encode())))
-        elif not result.pictures:
+        elif not result.attachments:
             is_text = result.status is ResultStatus.OK and not result.content.startswith("[")
             said = "it is no picture" if is_text else result.content.removeprefix("Error: ")
             tell(f"@{name} is not attached: {said.splitlines()[0] if said else result.status.value}")
-    return AttachedFiles(pictures=tuple(pictures), texts="\n\n".join((FILES_READ, *texts)) if texts else "")
+    return AttachedFiles(attachments=tuple(attachments), texts="\n\n".join((FILES_READ, *texts)) if texts else "")

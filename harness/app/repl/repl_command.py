@@ -36,7 +36,7 @@ from harness.app.repl.status_line import status_of, status_parts, status_text
 from harness.app.repl.todo_list import ShownTodo
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
 from harness.gate.approval import Approval
-from harness.messages import Picture, RunResult, StopReason
+from harness.messages import Attachment, RunResult, StopReason
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.config.settings import settings_from
@@ -236,7 +236,7 @@ class Repl:
 
             self._notes += carried_lines(carried, about)
             self._place.redactor.note(" ".join(carried.rebuilt.marks))
-            self._running.tools.pictures.take_over(carried.rebuilt.messages, carried.found.path)
+            self._running.tools.attachments.take_over(carried.rebuilt.messages, carried.found.path)
             session = self._agent.start(carried=carried.messages(about), origin=carried.origin)
         return Conversation(
             running=self._running,
@@ -490,11 +490,11 @@ class Repl:
         session = conversation.session
         conversation.turns.begin(session)
         conversation.error = ""
-        words, pictures = said.text, tuple[Picture, ...]()
+        words, attachments = said.text, tuple[Attachment, ...]()
         if "@" in words:
             found = self._attached(said)
-            words, pictures = found.behind(words), found.pictures
-        result = self._last = self._agent.run(conversation.message(words), session, pictures=pictures)
+            words, attachments = found.behind(words), found.attachments
+        result = self._last = self._agent.run(conversation.message(words), session, attachments=attachments)
         self._screen.end_text()
         conversation.count(result)
         tell_end(conversation, result)

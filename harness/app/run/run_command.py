@@ -17,7 +17,7 @@ from harness.app.run.run_prompt import given_prompt
 from harness.errors import LogError, SessionRefusedError, UsageError
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.loop.run import Session
-from harness.messages import Picture, RunResult, StopReason
+from harness.messages import Attachment, RunResult, StopReason
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.exits import Exit, exit_code, is_soft
@@ -177,7 +177,7 @@ class _Run:
         """Work on the prompt, settle what that left, and record the end with the exit code that is known by then."""
         agent, carried, about = self._agent, self._carried, self._session.about
         if carried is not None:
-            self._session.tools.pictures.take_over(carried.rebuilt.messages, carried.found.path)
+            self._session.tools.attachments.take_over(carried.rebuilt.messages, carried.found.path)
         try:
             session = agent.start(
                 carried=carried.messages(about) if carried else (), origin=carried.origin if carried else None
@@ -220,13 +220,13 @@ class _Run:
 
     def _result_of(self, session: Session) -> RunResult:
         try:
-            words, pictures = self._prompt.text, tuple[Picture, ...]()
+            words, attachments = self._prompt.text, tuple[Attachment, ...]()
             if "@" in self._prompt.words and not self._arguments.dry_run:
                 found = self._attached(session)
-                words, pictures = found.behind(words), found.pictures
+                words, attachments = found.behind(words), found.attachments
             prompt = self._session.templates.task(words)
             prompt = f"{prompt}\n\n{self._check.instructions}" if self._check else prompt
-            return self._agent.run(prompt, session, pictures=pictures)
+            return self._agent.run(prompt, session, attachments=attachments)
         except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
             return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._noted(error))
 

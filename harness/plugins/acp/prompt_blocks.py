@@ -17,7 +17,7 @@ from acp.schema import (
 
 from harness.app.repl.attached_files import MOST_FILES
 from harness.app.run.run_prompt import MAX_PROMPT_CHARACTERS
-from harness.messages import Picture
+from harness.messages import Attachment
 from harness.plugins.acp.client_wire import RefusedRequest
 from harness.plugins.media.picture_page import kept_picture
 from harness.plugins.media.pictures import PictureError, clean_picture
@@ -36,7 +36,7 @@ class SaidPrompt(Record):
     """What goes to the model."""
 
     text: str
-    pictures: tuple[Picture, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
 
 
 def said_prompt(
@@ -79,10 +79,10 @@ def said_prompt(
         raise RefusedRequest(
             RpcCode.PARAMS, f"the prompt has {len(text):,} characters, and the log takes {MAX_PROMPT_CHARACTERS:,}"
         )
-    return SaidPrompt(text=text, pictures=(*first.pictures, *_pictures(blocks, keeper)))
+    return SaidPrompt(text=text, attachments=(*first.attachments, *_pictures(blocks, keeper)))
 
 
-def _pictures(blocks: Sequence[Block], keeper: AttachmentKeeper) -> tuple[Picture, ...]:
+def _pictures(blocks: Sequence[Block], keeper: AttachmentKeeper) -> tuple[Attachment, ...]:
     """Return the pictures of a prompt, kept by `keeper` without their metadata, each once.
 
     By their bytes alone: a link beside them is not followed, nor the type believed that the client names. Raises

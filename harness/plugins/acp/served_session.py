@@ -203,10 +203,10 @@ class ServedSession:
     def prompt(self, blocks: Sequence[Block]) -> dict[str, JsonValue]:
         """Work on what the person says, and return how the turn ended. Raises RefusedRequest for what went wrong."""
         opened = self._the_opened()
-        prompt = said_prompt(blocks, self.redacted, opened.expanded, opened.pictures)
+        prompt = said_prompt(blocks, self.redacted, opened.expanded, opened.attachments)
         session, interrupted = opened.session, self._last is not None and self._last.stop is StopReason.INTERRUPTED
         words = self._notes.message(prompt.text, session.messages, plans=opened.plans, interrupted=interrupted)
-        result = self._last = opened.agent.run(words, session, pictures=prompt.pictures)
+        result = self._last = opened.agent.run(words, session, attachments=prompt.attachments)
         opened.end_text()
         return _ended(result, cancelled=self._is_asked_to_stop)
 
@@ -319,7 +319,7 @@ class _Opened:
     def _begin(self, carried: Carried | None) -> None:
         running, place = self.running, self._place
         self.agent: Agent = running.agent
-        self.pictures = running.tools.pictures
+        self.attachments = running.tools.attachments
         running.log.observers.append(self._record)
         held = running.rules.granted
         self.commands, left_out = slash_of(place.words.commands)
@@ -331,7 +331,7 @@ class _Opened:
             about = running.about
             self.notes += [line.text for line in carried_lines(carried, about) if line.tone is Tone.WARNING]
             place.redactor.note(" ".join(carried.rebuilt.marks))
-            self.pictures.take_over(carried.rebuilt.messages, carried.found.path)
+            self.attachments.take_over(carried.rebuilt.messages, carried.found.path)
             self.session = self.agent.start(carried=carried.messages(about), origin=carried.origin)
 
     # In front of the session
@@ -428,7 +428,7 @@ class _Opened:
             root=place.workspace.root,
             approver=self.approver,
         )
-        return SaidPrompt(text=files.behind(command_words.words), pictures=files.pictures)
+        return SaidPrompt(text=files.behind(command_words.words), attachments=files.attachments)
 
     def end_text(self) -> None:
         """Show what of the model's text was held back."""

@@ -7,7 +7,7 @@ import os
 from harness.errors import ErrorCode, ToolError
 from harness.files.judged_files import shown
 from harness.gate.tool import ToolOutput
-from harness.messages import Picture
+from harness.messages import Attachment
 from harness.plugins.media.pictures import (
     MAX_PICTURE_BYTES,
     TITLES,
@@ -19,7 +19,7 @@ from harness.plugins.media.pictures import (
 from harness.tools.file_reader import AttachmentKeeper, OpenedFile
 
 
-def kept_picture(picture: CleanPicture, keeper: AttachmentKeeper) -> Picture:
+def kept_picture(picture: CleanPicture, keeper: AttachmentKeeper) -> Attachment:
     """Store a picture without its metadata. Raises OSError."""
     return keeper.keep(picture.data, picture.media_type, picture.width, picture.height)
 
@@ -65,4 +65,6 @@ def _picture_page(opened: OpenedFile, keeper: AttachmentKeeper) -> ToolOutput:
     except OSError as error:
         raise ToolError(f"{shown(path)}, a {title} picture, cannot be kept beside the log: {error.strerror}.") from None
     without = f"; {picture.dropped:,} bytes of metadata left out" if picture.dropped else ""
-    return ToolOutput(content=f"[{facts}{without}; it is shown with this result]", output_bytes=size, pictures=(kept,))
+    return ToolOutput(
+        content=f"[{facts}{without}; it is shown with this result]", output_bytes=size, attachments=(kept,)
+    )

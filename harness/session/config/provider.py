@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.models.anthropic_messages import AnthropicMessages
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
-    from harness.models.sight import PictureSource
+    from harness.models.sight import AttachmentSource
 
 NO_PROVIDER = """\
 no model to talk to. Three ways out:
@@ -53,16 +53,16 @@ def model_from(
     *,
     sleep: Callable[[float], None] = time.sleep,
     stops: Callable[[], int] = lambda: 0,
-    pictures: PictureSource | None = None,
+    attachments: AttachmentSource | None = None,
 ) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
     """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again, `stops` is
-    as in OpenAIWire, and `pictures` has the bytes of those that are sent where the settings say so.
+    as in OpenAIWire, and `attachments` has the bytes of those that are sent where the settings say so.
 
     Nothing is sent. Raises UsageError if an address, a key or a model is missing, or if they do not belong together.
     """
     endpoint = endpoint_of(settings, environment)
     if settings.pictures.value:
-        endpoint = replace(endpoint, pictures=pictures)
+        endpoint = replace(endpoint, attachments=attachments)
     match settings.api.value:
         case Api.CHAT:
             from harness.models.openai_chat import OpenAIChat

@@ -15,7 +15,7 @@ from harness.errors import UsageError, nearest
 from harness.model import Prices
 from harness.models.endpoint import Deadlines, ReplyBounds
 from harness.models.presets import PRESETS, Api, Preset, preset_of
-from harness.models.sight import takes_pictures
+from harness.models.sight import takes_images
 from harness.record import Record, field_names
 from harness.session.config.config_file import ConfigFile, Profile, Setting, load_config
 from harness.session.config.declared import SETTINGS, Value, address_problem
@@ -465,7 +465,7 @@ def _known(table: ModelTable, model: str, name: str, of: type[ValueT]) -> Settin
 def sight_of(preset: Preset | None, model: str) -> Setting[bool]:
     """Return whether a model is sent pictures where nobody says it."""
     name = preset.name if preset is not None else ""
-    return Setting(value=takes_pictures(name, model), origin=f"preset {name}" if name else DEFAULT)
+    return Setting(value=takes_images(name, model), origin=f"preset {name}" if name else DEFAULT)
 
 
 def _names(said: Value) -> tuple[str, ...]:

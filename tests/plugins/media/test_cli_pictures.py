@@ -15,9 +15,9 @@ from picture_files import SECRET, png
 from program import made_program
 
 from harness.app.repl.attached_files import mentioned
-from harness.log.attachments import KeptPictures
+from harness.log.attachments import KeptAttachments
 from harness.models.scripted import Failure, Reply, call, replies
-from harness.models.sight import takes_pictures
+from harness.models.sight import takes_images
 from harness.terminal.pasted_path import pasted_mention
 from policies import AUTO
 
@@ -235,11 +235,11 @@ SIGHT = {
 
 @pytest.mark.parametrize(("preset", "model"), SIGHT)
 def test_who_is_known_to_take_pictures(preset: str, model: str) -> None:
-    assert takes_pictures(preset, model) is SIGHT[preset, model]
+    assert takes_images(preset, model) is SIGHT[preset, model]
 
 
 def test_pruning_a_log_removes_its_pictures(tmp_path: Path) -> None:
-    pictures = KeptPictures(str(tmp_path / "a.jsonl"))
+    pictures = KeptAttachments(str(tmp_path / "a.jsonl"))
     pictures.keep(CLEAN, "image/png", 3, 2)
     (Path(pictures.folder) / "mine.txt").write_text("x")
     pictures.remove()
@@ -247,7 +247,7 @@ def test_pruning_a_log_removes_its_pictures(tmp_path: Path) -> None:
 
 
 def test_a_link_in_the_place_of_what_is_kept_leads_nowhere(tmp_path: Path) -> None:
-    pictures = KeptPictures(str(tmp_path / "a.jsonl"))
+    pictures = KeptAttachments(str(tmp_path / "a.jsonl"))
     pictures.keep(CLEAN, "image/png", 3, 2)
     file = Path(pictures.folder, DIGEST)
     (tmp_path / "elsewhere").write_bytes(CLEAN)
