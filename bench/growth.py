@@ -27,8 +27,8 @@ from harness.models.reply_body import unread_call
 from harness.policy.destruction import destroys
 from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
+from harness.policy.plain_commands import EXAMPLE_DISK
 from harness.policy.policy import Policy
-from harness.policy.rule_examples import EXAMPLE_DISK
 from harness.policy.verdict import evaluate
 from harness.process.capture import readable
 from harness.redaction.encoded import encoded_spans

@@ -23,8 +23,9 @@ class _RecordType(type):
     """Takes the values of all fields, in their order, out of a record."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _RecordType:
-        own = tuple(namespace.get("__annotations__", ()))
-        if bases and not own:
+        annotations = namespace.get("__annotations__", {})
+        own = tuple(field for field, kind in annotations.items() if not kind.startswith("ClassVar"))
+        if bases and not annotations:
             # Python 3.14 keeps annotations elsewhere unless the module has `from __future__ import annotations`.
             raise TypeError(f"record {name} declares no fields; its module needs `from __future__ import annotations`")
         defaults = {field: namespace.pop(field) for field in own if field in namespace}

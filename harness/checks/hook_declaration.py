@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from typing import NoReturn
 
-from harness.actions import Access, Action
-from harness.decisions import Decision
+from harness.actions import Action
 from harness.errors import nearest
 from harness.log.vocabulary import CheckEvent
-from harness.policy.matchers import ArgvPattern, PathPatterns, argv_pattern, check_pattern
-from harness.policy.rules import Layer, Origin, Rule
+from harness.policy.matcher import Matcher, RuleKeys
+from harness.policy.matchers import read_matchers
+from harness.policy.rules import Layer, Origin
 from harness.programs.runners import INTERPRETERS, is_one_of
 from harness.record import Record
 from harness.regex import regex
@@ -23,7 +24,6 @@ _ID = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _CODE = regex(r"-[A-Za-z]*[cm]")
 """`-m` and `-c`, with letters before or text behind: `-Im`, `-mcheck`."""
 _OF_CALLS = ("tool", "path", "access", "argv")
-_NOWHERE = Origin(file="", line=0)
 
 
 class HookForm(Enum):
@@ -41,11 +41,8 @@ class HookDeclaration(Record):
     event: CheckEvent
     command: tuple[str, ...]
     """The program and its words; no shell reads them."""
-    tools: tuple[str, ...] = ()
-    """Names as in policies; empty: every tool."""
-    argv: ArgvPattern | None = None
-    path: PathPatterns | None = None
-    access: tuple[Access, ...] = ()
+    matchers: tuple[Matcher, ...] = ()
+    """Conditions as in policies; empty: it is asked about every call."""
     seconds: float = STANDARD_SECONDS
     form: HookForm = HookForm.HARNESS
     origin: Origin | None = None
@@ -55,17 +52,7 @@ class HookDeclaration(Record):
 
     def is_about(self, action: Action) -> bool:
         """Say whether it is asked about a call: whether its matchers touch any part of it, as a strict rule would."""
-        rule = Rule(
-            id=self.id,
-            decision=Decision.CONFIRM,
-            origin=self.origin or _NOWHERE,
-            layer=self.layer,
-            tools=self.tools,
-            argv=self.argv,
-            path=self.path,
-            access=self.access,
-        )
-        return any(rule.hits(action, facet) for facet in action.all_facets())
+        return any(all(matcher.hits(action, facet) for matcher in self.matchers) for facet in action.all_facets())
 
 
 def declared(table: Mapping[str, object]) -> HookDeclaration:
@@ -84,16 +71,7 @@ def declared(table: Mapping[str, object]) -> HookDeclaration:
     if wrong is not None:
         known = (*SHIPPED_TOOLS, "script__", "mcp__")
         raise ValueError(f"tool: there is no tool {wrong[:50]!r}{nearest(wrong[:50].lower(), known)}")
-    path = _path(table)
-    argv = None
-    if "argv" in table:
-        try:
-            argv = argv_pattern(table["argv"])
-        except ValueError as error:
-            raise ValueError(f"argv: {error}") from None
-    if "access" in table and path is None:
-        raise ValueError("access: needs path")
-    words = _texts(table.get("access", ())) or ("read", "write")
+    matchers = tuple(read_matchers(RuleKeys(table, auto=False, tools=tools, fail=_fail)))
     form = HookForm(table.get("form", HookForm.HARNESS.value))
     if form is HookForm.CLAUDE and (code := _code_in(command)):
         raise ValueError(
@@ -104,10 +82,7 @@ def declared(table: Mapping[str, object]) -> HookDeclaration:
         id=str(table["id"]),
         event=event,
         command=command,
-        tools=tools,
-        argv=argv,
-        path=path,
-        access=tuple(map(Access, words)) if path is not None else (),
+        matchers=matchers,
         seconds=float(str(table.get("seconds", STANDARD_SECONDS))),
         form=form,
     )
@@ -125,14 +100,8 @@ def _code_in(command: Sequence[str]) -> str:
     return next((word for word in words if _CODE.match(word)), "") if found else ""
 
 
-def _path(table: Mapping[str, object]) -> PathPatterns | None:
-    if "path" not in table:
-        return None
-    patterns = _texts(table["path"])
-    for pattern in patterns:
-        if found := check_pattern(pattern):
-            raise ValueError(f"path: the pattern {pattern!r} {found}")
-    return PathPatterns(patterns=patterns)
+def _fail(key: str, problem: str) -> NoReturn:
+    raise ValueError(f"{key}: {problem}")
 
 
 def _id(value: object) -> str:

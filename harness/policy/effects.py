@@ -177,8 +177,8 @@ def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[
     """
     others = [said for said in tables if said.origin.file != rule.origin.file]
     lists = [said.write for said in others if said.write is not None]
-    write = tuple(entry for entry in rule.write if _is_in_all(entry, lists))
-    return write, _reach_in(rule.reach, others)
+    write = tuple(entry for entry in rule.opens.write if _is_in_all(entry, lists))
+    return write, _reach_in(rule.opens.reach, others)
 
 
 def effects_of(

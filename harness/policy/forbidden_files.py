@@ -23,9 +23,8 @@ def rules_about_files(policy: Policy, tool: str) -> tuple[Rule, ...]:
         rule
         for rule in policy.rules
         if rule.decision > Decision.AUTO
-        and rule.path is not None
-        and rule.argv is None
-        and not rule.env
+        and rule.files is not None
+        and rule.may_hit(PathAccess)
         and (not rule.tools or is_named(tool, rule.tools))
     )
 
@@ -35,7 +34,7 @@ def excepted_folders(rules: Sequence[Rule]) -> frozenset[str]:
     named = [
         {
             pattern[:-1]
-            for pattern in (rule.exceptions.patterns if rule.exceptions else ())
+            for pattern in (rule.files.exceptions.patterns if rule.files and rule.files.exceptions else ())
             if pattern.endswith("/") and _NO_PLAIN_NAME.isdisjoint(pattern[:-1])
         }
         for rule in rules
@@ -71,8 +70,8 @@ def _meant(rules: Sequence[Rule], access: Access, names: TreeNames) -> dict[str,
     place = PathAccess(written=".", real="", names=(".",), access=access, place=Place.ROOT, tree=True, below=names)
     found: dict[str, Rule] = {}
     for rule in rules:
-        if access in rule.access:
-            for name in rule.meant_below(place):
+        if rule.files is not None and access in rule.files.access:
+            for name in rule.files.meant_below(place):
                 found.setdefault(name, rule)
     return found
 

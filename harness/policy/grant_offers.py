@@ -26,8 +26,13 @@ from harness.policy.effects import DEFAULT_WRITE, Sandbox
 from harness.policy.granted_programs import MODELLED, granted_words, is_known_work, needs_network
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
-from harness.policy.rules import arguments_digest
-from harness.policy.session_grants import PATTERN_CHARACTERS, exact_problem, session_grant, with_grants
+from harness.policy.session_grants import (
+    PATTERN_CHARACTERS,
+    arguments_digest,
+    exact_problem,
+    session_grant,
+    with_grants,
+)
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import Record, replace
 from harness.tool_kinds import Does, shipped_that

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import product
 
 from harness.actions import Access, Act, PathAccess, Place
 from harness.decisions import Decision
 from harness.policy.built_in import inspect_facet
-from harness.policy.matchers import ArgvPattern, PathPatterns
+from harness.policy.matcher import Matcher
+from harness.policy.plain_commands import plain_rule_command
 from harness.policy.policy import Policy
-from harness.policy.rule_examples import plain_rule_command
-from harness.policy.rules import UNCOVERED, Origin, Rule
-from harness.programs.runners import BUILDERS, READS_CODE, RUNNING_WORDS, SUBCOMMAND_PROGRAMS, is_one_of, name_of
-from harness.record import Record, field_names
-from harness.tool_kinds import SHIPPED_TOOLS, Does, is_named, shipped_that, tool_kind
-
-MAX_COMBINATIONS = 1_000
-"""Of the alternatives of one rule's words; a rule with more of them is not compared with the others."""
+from harness.policy.rules import Origin, Rule
+from harness.policy.tool_defaults import UNCOVERED
+from harness.policy.tool_matchers import ToolMatcher
+from harness.programs.runners import BUILDERS, READS_CODE, RUNNING_WORDS, SUBCOMMAND_PROGRAMS, is_one_of
+from harness.record import Record
+from harness.tool_kinds import SHIPPED_TOOLS, Does, shipped_that, tool_kind
 
 _FOLDERS_OF_A_MACHINE = {
     "etc": frozenset("passwd shadow group gshadow sudoers sudoers.d hosts fstab crontab ssl".split()),
@@ -31,9 +29,6 @@ _FOLDERS_OF_A_MACHINE = {
 }
 _COMMANDS = shipped_that(Does.RUNS)
 _FOLDERS_OF_PEOPLE = frozenset(("home", "Users"))
-
-_WORDS = frozenset(("id", "origin", "reason", "hint"))
-"""What a rule says to people; the rest of it is what it does."""
 
 
 class PolicyWarning(Record):
@@ -67,9 +62,8 @@ def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
 
 
 def _is_about_parts(rule: Rule) -> bool:
-    """Say whether a rule is about a part of calls: what is about whole tools needs no example."""
-    about = (rule.argv, rule.path, rule.env, rule.text, rule.where, rule.goes_to)
-    return any(about)
+    """Return whether a rule is about a part of calls: a rule about whole tools needs no example."""
+    return any(not isinstance(matcher, ToolMatcher) for matcher in rule.matchers)
 
 
 def _tools(policy: Policy) -> Iterator[PolicyWarning]:
@@ -107,22 +101,10 @@ def _reach(policy: Policy, rule: Rule, twin: Rule, strict: StrictRules) -> Itera
 
 
 def _meaning(rule: Rule) -> Hashable:
-    """Return what a rule says, however it is ordered: two rules for which it is equal say the same of the same."""
-    return tuple(_unordered(rule, name) for name in field_names(Rule) if name not in _WORDS)
-
-
-def _unordered(rule: Rule, name: str) -> Hashable:
-    value: Hashable = getattr(rule, name)
-    match value:
-        case ArgvPattern():
-            rest = value.rest and rule.decision is Decision.AUTO  # in a strict rule it says nothing
-            return tuple(map(frozenset, value.tokens)), rest, frozenset(value.flags or ())
-        case PathPatterns():
-            return frozenset(value.patterns)
-        case tuple():
-            return frozenset(value)
-        case _:
-            return value
+    """Return the meaning of a rule, without its words for people: two rules with equal meanings say the same of the same."""
+    matchers = frozenset(matcher.meaning(auto=rule.is_auto) for matcher in rule.matchers)
+    opens = frozenset(rule.opens.write), rule.opens.network, frozenset(rule.opens.hosts)
+    return rule.decision, rule.layer, matchers, opens
 
 
 class StrictRules:
@@ -137,7 +119,7 @@ class StrictRules:
         """Where the rules stand that need a word, by each word of one set (see `_needed`)."""
         self._needing_none: list[int] = []
         """Where the others stand: they are tried against every rule."""
-        needed_by = [_needed(rule) for rule in self._rules]
+        needed_by = [_needed(rule.matchers) for rule in self._rules]
         count = Counter(word for needed in needed_by for words in needed for word in words)
         for place, needed in enumerate(needed_by):
             if not needed:
@@ -148,82 +130,34 @@ class StrictRules:
 
     def catching(self, rule: Rule) -> Rule | None:
         """Return a stricter rule that matches whatever `rule` matches; the strictest of them."""
-        words = frozenset(_tools_of(rule)).union(*_needed(rule))
+        words = frozenset[Hashable]().union(*_needed(_all_matchers(rule)))
         places = {*self._needing_none, *(place for word in words for place in self._places.get(word, ()))}
         stricter = (self._rules[place] for place in sorted(places) if self._rules[place].decision > rule.decision)
         return next((other for other in stricter if catches(other, rule)), None)
 
 
-def _needed(rule: Rule) -> list[frozenset[Hashable]]:
-    """Return sets of words, patterns and the like: a rule that this one catches has something of each of them.
+def _needed(matchers: Sequence[Matcher]) -> list[frozenset[Hashable]]:
+    """Return sets of words, patterns and the like: a rule that one with these matchers catches has something of each set.
 
     So it is enough to list a rule under one of its sets, and the rarest has it tried least: among a hundred rules about
     git, the one that denies `git push` is listed under `push` alone, and is not tried against one about `git log`.
 
     INVARIANT: `catches` is never true of a rule that has none of one set.
     """
-    needed: list[frozenset[Hashable]] = [frozenset((each,)) for each in rule.where]
-    if rule.argv is not None:
-        programs, *others = rule.argv.tokens
-        needed += [frozenset(map(name_of, programs)), *map(frozenset, others)]
-    if rule.path is not None:
-        needed.append(frozenset(rule.path.patterns))
-    if not any(tool.endswith("*") for tool in rule.tools):
-        needed.append(frozenset(rule.tools))
-    return [each for each in (*needed, frozenset(rule.goes_to), frozenset(rule.env)) if each]
+    return [words for matcher in matchers for words in matcher.needed() if words]
 
 
-def _tools_of(rule: Rule) -> tuple[str, ...]:
-    return rule.tools or (_COMMANDS if rule.argv is not None else ())
+def _all_matchers(rule: Rule) -> tuple[Matcher, ...]:
+    """Return the matchers of a rule, and for one about commands the tools that run some, if it names no tools."""
+    if rule.argv is None or rule.tools:
+        return rule.matchers
+    return (*rule.matchers, ToolMatcher(names=_COMMANDS))
 
 
 def catches(strict: Rule, rule: Rule) -> bool:
-    """Say whether `strict`, of a stricter decision, matches all that `rule` matches; no where that is not sure."""
-    tools = _tools_of(rule)
-    if strict.tools and not (tools and all(is_named(tool, strict.tools) for tool in tools)):
-        return False
-    if not set(strict.where) <= set(rule.where):
-        return False
-    if strict.goes_to and not (rule.goes_to and set(rule.goes_to) <= set(strict.goes_to)):
-        return False
-    if strict.text and strict.text not in rule.text:
-        return False
-    if strict.env and not (rule.env and set(rule.env) <= set(strict.env) and rule.decision is not Decision.AUTO):
-        return False  # an auto rule covers commands without any variable too
-    if strict.argv is not None and not (rule.argv is not None and _argv_caught(strict.argv, rule.argv, rule.decision)):
-        return False
-    return strict.path is None or _paths_caught(strict, rule)
-
-
-def _argv_caught(strict: ArgvPattern, argv: ArgvPattern, decision: Decision) -> bool:
-    if decision is Decision.AUTO:
-        count = 1
-        for token in argv.tokens:
-            count *= len(token)
-        # Words behind a command that is hit do not change that, so the rule's own words are enough to try.
-        return count <= MAX_COMBINATIONS and all(strict.hits(words) for words in product(*argv.tokens))
-    same_words = len(strict.tokens) <= len(argv.tokens) and all(
-        set(token) <= set(wider) for wider, token in zip(strict.tokens, argv.tokens, strict=False)
-    )
-    same_flags = strict.flags is None or (argv.flags is not None and set(argv.flags) <= set(strict.flags))
-    return same_words and same_flags
-
-
-def _paths_caught(strict: Rule, rule: Rule) -> bool:
-    """Say whether every path that `rule` is about, is one that `strict` is about."""
-    if strict.argv is not None or strict.env or rule.argv is not None or rule.env:
-        return False  # a command may have no operand at all
-    if strict.path is None or rule.path is None:
-        return False
-    return (
-        set(rule.path.patterns) <= set(strict.path.patterns)
-        and set(rule.access) <= set(strict.access)
-        and _patterns_of(strict.exceptions) <= _patterns_of(rule.exceptions)
-    )
-
-
-def _patterns_of(patterns: PathPatterns | None) -> set[str]:
-    return set() if patterns is None else set(patterns.patterns)
+    """Return whether `strict`, of a stricter decision, matches all that `rule` matches. False where that is not sure."""
+    said = _all_matchers(rule)
+    return all(any(matcher.implies(other, auto=rule.is_auto) for matcher in said) for other in strict.matchers)
 
 
 def _same_default(policy: Policy, rule: Rule) -> str:
@@ -264,21 +198,21 @@ def _runners_in(tokens: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _patterns(rule: Rule) -> Iterator[str]:
     """Yield the patterns of a rule that can never match, or whose match changes nothing."""
-    if rule.path is None:
+    if (files := rule.files) is None:
         return
     only_read = all(tool_kind(tool).does is Does.READS for tool in rule.tools)
-    if rule.tools and only_read and Access.READ not in rule.access:
-        words = " and ".join(access.value for access in rule.access)
+    if rule.tools and only_read and Access.READ not in files.access:
+        words = " and ".join(access.value for access in files.access)
         yield f"can never match: {' and '.join(rule.tools)} never do what `access` asks for ({words})"
-    for pattern in rule.path.patterns:
-        if pattern in _patterns_of(rule.exceptions):
+    for pattern in files.patterns.patterns:
+        if files.exceptions is not None and pattern in files.exceptions.patterns:
             yield f"the pattern {pattern!r} can never match: it stands in `except` too"
         elif _looks_absolute(pattern):
             yield (
                 f"the pattern {pattern!r} can never match outside the workspace: its first slash is the workspace folder "
                 "(a name without a slash matches anywhere)"
             )
-        elif rule.decision is Decision.AUTO and Access.WRITE in rule.access and (name := _protected(pattern)):
+        elif rule.decision is Decision.AUTO and Access.WRITE in files.access and (name := _protected(pattern)):
             yield f"the pattern {pattern!r} lets nothing be written unasked: writing {name} is asked about (built-in)"
 
 
@@ -290,10 +224,10 @@ def _grants(rule: Rule) -> Iterator[str]:
     command = plain_rule_command(words)
     if command is None:
         return
-    if command.act in (Act.CHANGES, Act.RUNS) and not rule.write:
+    if command.act in (Act.CHANGES, Act.RUNS) and not rule.opens.write:
         does = "runs code" if command.act is Act.RUNS else "changes files"
         yield f'{" ".join(words)} {does} and may write nothing here: say what, as in write = ["."]'
-    if command.act is Act.CHANGES and command.network and not rule.reaches:
+    if command.act is Act.CHANGES and command.network and not rule.opens.reaches:
         yield f"{' '.join(words)} may not reach the network here: say network = true if it should"
 
 

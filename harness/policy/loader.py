@@ -8,37 +8,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
-from harness.actions import Access
 from harness.decisions import Decision
 from harness.errors import PolicyError, nearest
 from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
-from harness.policy.argument_patterns import ArgumentPatterns, host_problem
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, place_problem
 from harness.policy.hosts import host_patterns
-from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, argv_pattern, check_pattern
+from harness.policy.matcher import Examples, RuleKeys
+from harness.policy.matchers import MATCHERS, read_matchers
 from harness.policy.policy import Policy, PolicySource
-from harness.policy.rule_examples import rule_problem
-from harness.policy.rules import UNCOVERED, Layer, Origin, Readers, Rule, ToolDefault
+from harness.policy.rule_examples import example_problem, examples_of, rule_problem
+from harness.policy.rules import Layer, Opens, Origin, Rule
+from harness.policy.tool_defaults import UNCOVERED, Readers, ToolDefault
 from harness.record import replace
 from harness.safe_files import read_regular
 from harness.text.fields import check_of, kind_of
 from harness.text.toml_places import key_lines, read_toml
 from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, is_from_outside
 
-if TYPE_CHECKING:
-    from harness.policy.hosts import HostPattern
-
 Table: TypeAlias = Mapping[str, object]
 
 TOP_KEYS = ("version", "name", "tools", "unattended", "limits", "sandbox", "rule")
+EXAMPLE_KEYS = ("match", "not_match")
 RULE_KEYS = (
-    "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "host", "where", "read_only", "write",
-    "network", "reason", "hint", "match", "not_match",
+    "id", "decision", *(key for kind in MATCHERS for key in kind.keys), "write", "network", "reason", "hint", *EXAMPLE_KEYS
 )  # fmt: skip
-_FORMS = ("path", "host")
-"""What an argument may be matched as, besides exact words."""
 TOOLS_KEYS = ("default", UNCOVERED, "readers")
 """Under [tools], besides the tools."""
 UNATTENDED_KEYS = ("confirm",)
@@ -347,168 +342,52 @@ class _Loader:
         decision = self.decision(table["decision"], "rule", index, "decision", DECISION_WORDS)
         if decision in (Decision.DENY, Decision.BLOCK) and "reason" not in table:
             self.fail("rule", index, "decision", f"a rule that says {decision.word} needs a reason")
-        said = table.get("network")
+        keys = RuleKeys(
+            table,
+            auto=decision is Decision.AUTO,
+            tools=self.tools,
+            fail=lambda key, text: self.fail("rule", index, key, text),
+        )
         rule = Rule(
-            id=self.string(table, "id", "rule", index),
+            id=keys.text("id"),
             decision=decision,
             origin=Origin(file=self.file, line=self.line("rule", index, "")),
             layer=self.layer,
-            tools=self.rule_tools(table, index),
-            argv=self.argv(table, index),
-            env=self.strings(table, "env", index),
-            access=self.access(table, index),
-            path=self.path(table, "path", index),
-            exceptions=self.path(table, "except", index),
-            text=self.string(table, "text", "rule", index),
-            reason=self.string(table, "reason", "rule", index),
-            hint=self.string(table, "hint", "rule", index),
-            write=self.places(table, "write", index, "rule"),
-            network=not isinstance(said, list) and bool(self.value(table, "network", "flag", "rule", index)),
-            hosts=self.hosts(table, "rule", index) if isinstance(said, list) else (),
-            goes_to=self.goes_to(table, index),
-            where=self.where(table, index),
-            read_only=bool(self.value(table, "read_only", "flag", "rule", index)),
+            matchers=tuple(read_matchers(keys)),
+            opens=self.opens(table, index),
+            reason=keys.text("reason"),
+            hint=keys.text("hint"),
         )
         problem = rule_problem(rule)
         if problem is not None:
             self.fail("rule", index, *problem)
         if self.examples:
-            self.run_examples(rule, table, index)
+            self.run_examples(rule, keys)
         return rule
 
-    def rule_tools(self, table: Table, index: int) -> tuple[str, ...]:
-        tools = self.strings(table, "tool", index)
-        for tool in tools:
-            if tool not in self.tools and not is_from_outside(tool):
-                self.fail("rule", index, "tool", f"unknown tool {tool!r}{nearest(tool, self.tools)}")
-        return tools
+    def opens(self, table: Table, index: int) -> Opens:
+        """Return what a rule grants to the commands that it covers."""
+        network = table.get("network")
+        hosts = self.hosts(table, "rule", index) if isinstance(network, list) else ()
+        by_flag = not isinstance(network, list) and bool(self.value(table, "network", "flag", "rule", index))
+        return Opens(write=self.places(table, "write", index, "rule"), network=by_flag, hosts=hosts)
 
-    def argv(self, table: Table, index: int) -> ArgvPattern | None:
-        if "argv" not in table:
-            if "flags" in table:
-                self.fail("rule", index, "flags", "needs argv")
-            return None
-        try:
-            pattern = argv_pattern(table["argv"])
-        except ValueError as error:
-            self.fail("rule", index, "argv", str(error))
-        return replace(pattern, flags=self.flags(table, index))
-
-    def flags(self, table: Table, index: int) -> tuple[str, ...] | None:
-        if "flags" not in table:
-            return None
-        flags = self.strings(table, "flags", index)
-        for flag in flags:
-            if flag not in OPERAND_FLAGS and (not flag.startswith("-") or flag == "-" or flag.lstrip("-")[:1] == "="):
-                self.fail("rule", index, "flags", f"{flag!r} is not an option such as -x or --long")
-        return flags
-
-    def access(self, table: Table, index: int) -> tuple[Access, ...]:
-        if "path" not in table:
-            for key in ("access", "except"):
-                if key in table:
-                    self.fail("rule", index, key, "needs path")
-            return ()
-        known = {access.value: access for access in (Access.READ, Access.WRITE)}
-        words = self.strings(table, "access", index) or tuple(known)
-        for word in words:
-            if word not in known:
-                self.fail("rule", index, "access", f"unknown access {word!r}{nearest(word, known)}")
-        return tuple(known[word] for word in words)
-
-    def path(self, table: Table, key: str, index: int) -> PathPatterns | None:
-        if key not in table:
-            return None
-        return self.patterns(self.strings(table, key, index), key, index)
-
-    def patterns(self, patterns: tuple[str, ...], key: str, index: int) -> PathPatterns:
-        for pattern in patterns:
-            problem = check_pattern(pattern)
-            if problem:
-                self.fail("rule", index, key, f"the pattern {pattern!r} {problem}")
-        return PathPatterns(patterns=patterns)
-
-    def goes_to(self, table: Table, index: int) -> tuple[HostPattern, ...]:
-        if "host" not in table:
-            return ()
-        from harness.policy.hosts import host_patterns
-
-        try:
-            return host_patterns(self.strings(table, "host", index))
-        except ValueError as error:
-            self.fail("rule", index, "host", str(error))
-
-    def where(self, table: Table, index: int) -> tuple[ArgumentPatterns, ...]:
-        said = table.get("where")
-        if said is None:
-            return ()
-        if not isinstance(said, dict) or not said:
-            self.fail("rule", index, "where", 'must be a table, such as {path = ["src/"], host = ["*.example.org"]}')
-        return tuple(self.argument(name, value, index) for name, value in said.items())
-
-    def argument(self, name: str, value: object, index: int) -> ArgumentPatterns:
-        """Return what is said of one argument: its last name says what a plain list holds."""
-        form, last = "", name.rpartition(".")[2]
-        if isinstance(value, dict):
-            if len(value) != 1 or not value.keys() <= set(_FORMS):
-                unknown = next((key for key in value if key not in _FORMS), "")
-                near = nearest(unknown, _FORMS) if unknown else ""
-                quoted = f'; an argument in another is written "{name}.{unknown}"' if unknown else ""
-                self.fail("rule", index, "where", f"{name}: must be {{path = [...]}} or {{host = [...]}}{near}{quoted}")
-            ((form, value),) = value.items()
-        elif last in _FORMS:
-            form = last
-        if problem := check_of("list of filled")(value):
-            self.fail("rule", index, "where", f"{name}: {problem}")
-        texts = tuple(value) if isinstance(value, list) else ()
-        if not name or not texts:
-            self.fail("rule", index, "where", f"{name}: must not be empty")
-        if form == "path":
-            return ArgumentPatterns(name=name, paths=self.patterns(texts, "where", index))
-        for text in texts if form == "host" else ():
-            if problem := host_problem(text):
-                self.fail("rule", index, "where", f"{name}: {text!r} {problem}")
-        return ArgumentPatterns(name=name, hosts=texts) if form == "host" else ArgumentPatterns(name=name, words=texts)
-
-    def run_examples(self, rule: Rule, table: Table, index: int) -> None:
-        if rule.goes_to:
-            self.run_hosts(rule, table, index)
-            return
-        if rule.of_tools:
-            self.run_calls(rule, table, index)
-            return
-        from harness.policy.rule_examples import example_problem
-
-        for key in ("match", "not_match"):
-            for example in self.strings(table, key, index):
-                self.check_example(index, key, example, example_problem(rule, example))
-
-    def run_hosts(self, rule: Rule, table: Table, index: int) -> None:
-        """Run the examples of a rule about hosts: each is one."""
-        from harness.policy.rule_examples import example_host_problem
-
-        for key in ("match", "not_match"):
-            for example in self.strings(table, key, index):
+    def run_examples(self, rule: Rule, keys: RuleKeys) -> None:
+        """Try the examples of a rule, each in the form that its matchers want."""
+        form = examples_of(rule)
+        for key in EXAMPLE_KEYS:
+            if form is Examples.ARGUMENTS:
+                examples: Any = keys.value(key) if key in keys else []
+                if not isinstance(examples, list) or not all(isinstance(example, dict) for example in examples):
+                    keys.fail(key, 'must be a list of arguments, such as [{path = "src/a.py"}]')
+            else:
+                examples = keys.texts(key)
+            for example in examples:
                 try:
-                    problem = example_host_problem(rule, example)
+                    problem = example_problem(rule, example)
                 except ValueError as error:
-                    self.fail("rule", index, key, f"{example!r} {error}")
-                self.check_example(index, key, example, problem)
-
-    def run_calls(self, rule: Rule, table: Table, index: int) -> None:
-        """Run the examples of a rule about tools from outside: each holds the arguments of a call."""
-        from harness.policy.rule_examples import example_use_problem
-
-        for key in ("match", "not_match"):
-            calls = table.get(key, [])
-            if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-                self.fail("rule", index, key, 'must be a list of arguments, such as [{path = "src/a.py"}]')
-            for call in calls:
-                self.check_example(index, key, call, example_use_problem(rule, call))
-
-    def check_example(self, index: int, key: str, example: object, problem: str | None) -> None:
-        """Fail if an example of `match` has a problem, or if one of `not_match` has none."""
-        if key == "match" and problem is not None:
-            self.fail("rule", index, key, f"the rule does not match its example {example!r}: {problem}")
-        if key == "not_match" and problem is None:
-            self.fail("rule", index, key, f"the rule matches its counter-example {example!r}")
+                    keys.fail(key, f"{example!r} {error}")
+                if key == "match" and problem is not None:
+                    keys.fail(key, f"the rule does not match its example {example!r}: {problem}")
+                if key == "not_match" and problem is None:
+                    keys.fail(key, f"the rule matches its counter-example {example!r}")

@@ -1,448 +1,473 @@
-"""The patterns of rules: of a command's words (`ArgvPattern`) and of paths (`PathPatterns`).
+"""The kinds of matchers of `[[rule]]`: `MATCHERS` lists them. Those of commands, files and text are here.
 
-What loosens (`covers`) must account for every word. What tightens (`hits`) needs one.
+To add one, write a subclass of `Matcher` here and put it into `MATCHERS`. The loader reads its keys from there, and everyone
+else asks the matchers of a rule.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
 
-from harness.paths import TreeNames, fold
-from harness.programs.catalog import options_in
+from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolArgument, ToolUse
+from harness.errors import nearest
+from harness.policy.matcher import Examples, Matcher, Problem, RuleKeys, not_about, quoted
+from harness.policy.patterns import OPERAND_FLAGS, ArgvPattern, PathPatterns, argv_pattern
+from harness.policy.plain_commands import auto_argv_problem
+from harness.policy.tool_matchers import ArgumentMatcher, HostMatcher, ToolMatcher
+from harness.programs.catalog import is_more_than_a_name
 from harness.programs.runners import name_of
-from harness.record import Record
+from harness.programs.variables import steers
+from harness.record import replace
+from harness.tool_kinds import BASH, Does, tool_kind
 
 if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+    from harness.policy.rules import Rule
 
-NUMBER_FLAG = "-NUM"
-"""In a list of flags: a dash and digits, as in `head -20`."""
-
-OPERAND_FLAGS = {"+WORD": "+", ":WORD": ":"}
-"""In the flags of a strict rule: an operand that begins so, as in `git push origin +main` and `git push origin :main`."""
-
-_GLOB_CHARACTERS = frozenset("*?[\\")
+MAX_COMBINATIONS = 1_000
+"""Maximum number of combinations of a rule's words that are compared with another rule. A rule with more implies nothing."""
+_COVERED = (Place.INSIDE, Place.TEMPORARY)
+"""Places of the paths that an auto rule covers by their names."""
 
 
-class ArgvPattern(Record):
-    """Words of a command: each token a tuple of alternatives, then possibly `...` for any further words."""
+class CommandMatcher(Matcher):
+    """The words of a command and its options, and the variables in front of it: `argv`, `flags`, `env`."""
 
-    tokens: tuple[tuple[str, ...], ...]
-    rest: bool
-    flags: tuple[str, ...] | None = None
+    argv: ArgvPattern | None
+    """`None` if a strict rule is about variables alone."""
+    env: tuple[str, ...] = ()
 
-    def covers(self, argv: Sequence[str]) -> bool:
-        """Say whether this pattern accounts for every word of `argv`, as an auto rule must.
+    keys: ClassVar = ("argv", "flags", "env")
+    needs: ClassVar = {"flags": "argv"}
+    can_hit: ClassVar = frozenset((Command, Opaque))
+    answers_for: ClassVar = frozenset((Command,))
 
-        The program is compared as it was written: `/tmp/pytest` is not `pytest`. Options may stand anywhere after the
-        pattern's own words; one that is not listed is not covered. Letters in one word, or a value that is joined on, are
-        taken apart where the program is known to (options_in).
-        """
-        return self.uncovered_place(argv) is None
+    @classmethod
+    def read(cls, keys: RuleKeys) -> Iterator[Matcher]:
+        """Yield the matcher if the rule is about commands."""
+        argv, env = None, keys.texts("env")
+        if "argv" in keys:
+            try:
+                argv = argv_pattern(keys.value("argv"))
+            except ValueError as error:
+                keys.fail("argv", str(error))
+            argv = replace(argv, flags=_flags(keys))
+        if argv is not None or env:
+            yield cls(argv=argv, env=env)
 
-    def uncovered_place(self, argv: Sequence[str]) -> int | None:
-        """Return the index of the first word of `argv` that the pattern does not cover. `None` if it covers all words.
+    def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the words
+        """Return whether a command begins with the words and has one of the variables; in what is not understood, anywhere."""
+        match facet:
+            case Command():
+                has_words = self.argv is None or self.argv.hits(facet.argv)
+                return has_words and (not self.env or any(name in self.env for name in facet.variables))
+            case Opaque():
+                has_words = self.argv is None or any(map(self.argv.hits_anywhere, facet.commands))
+                return has_words and (not self.env or any(_sets_variable(self.env, words) for words in facet.commands))
+            case _:
+                return False
 
-        The index of a word that is missing is the length of `argv`.
-        """
-        for place, token in enumerate(self.tokens):
-            if place >= len(argv) or argv[place] not in token:
-                return place
-        for place in range(len(self.tokens), len(argv)):
-            word = argv[place]
-            if _is_option(word):
-                if not _is_listed(argv, word, self.flags or ()):
-                    return place
-            elif not self.rest or (len(word) > 1 and word[0] == "@"):
-                return place  # many programs read further options out of `@file`
+    def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - likewise
+        """Return whether the words and the variables of a command are all accounted for."""
+        match facet:
+            case Command():
+                return not self._uncovered(facet)
+            case PathAccess():
+                return self.argv is None
+            case _:
+                return False
+
+    def _uncovered(self, command: Command) -> str:
+        """Return why the command is not covered. Empty if it is."""
+        if self.argv is None:
+            return not_about(command)
+        if not self.argv.covers(command.argv):
+            return self.argv.uncovered_words(command.argv)
+        for word in command.argv[len(self.argv.tokens) :]:
+            if is_more_than_a_name(command.argv[0], word):
+                return f"{word!r} is more than a plain name"
+        name = next((name for name in command.variables if name not in self.env), None)
+        return "" if name is None else f"the variable {name!r} is not in `env`"
+
+    def implies(self, other: Matcher, *, auto: bool) -> bool:
+        """Return whether `other` hits all of these words and variables; for an auto rule also without any variable."""
+        match other:
+            case CommandMatcher():
+                has_env = bool(self.env) and set(self.env) <= set(other.env) and not auto
+                has_argv = self.argv is not None and (other.argv is None or _is_hit(self.argv, other.argv, auto=auto))
+                return (has_env or not other.env) and (has_argv or other.argv is None)
+            case _:
+                return False
+
+    def words(self) -> str:
+        """Return the command as a person would type it, its options and its variables."""
+        command = "" if self.argv is None else f"the command {argv_text(self.argv)}"
+        variables = f"with variables {quoted(self.env)} set" if self.env else ""
+        return " ".join(filter(None, (command, variables)))
+
+    @property
+    def names_subject(self) -> bool:
+        """Whether it names a command."""
+        return self.argv is not None
+
+    def problem(self, rule: Rule) -> Problem | None:
+        """Return why the rule cannot be about these commands: it could not match, or no rule can vouch for them."""
+        if problem := _tools_problem(rule):
+            return problem
+        flags = self.argv.flags if self.argv is not None else None
+        if rule.is_auto:
+            if self.argv is None:
+                return (
+                    None if rule.files else ("", "an auto rule needs argv or path; a whole tool is set under [tools]")
+                )
+            if problem := auto_argv_problem(self.argv):
+                return problem
+            name = next(filter(steers, self.env), "")
+            return ("env", f"{name} makes a program run something else; no auto rule may list it") if name else None
+        if flags == ():
+            return "flags", "an empty list is never met: name the options, or leave it out"
+        if valued := next((flag for flag in flags or () if "=" in flag), ""):
+            option = valued.partition("=")[0]
+            return "flags", f"{valued} holds a value: write {option}, which a stricter rule means with any value"
         return None
 
-    def uncovered_words(self, argv: Sequence[str]) -> str:
-        """Return a sentence about the word at `uncovered_place`, without its full stop. Empty if all words are covered."""
-        place = self.uncovered_place(argv)
-        if place is None:
-            return ""
-        if place < len(self.tokens):
-            token = self.tokens[place]
-            expected = " or ".join(map(repr, token))
-            if place >= len(argv):
-                return f"word {place + 1} is missing, and `argv` has {expected} there"
-            if place == 0:
-                return f"the program is {argv[0]!r}, not {expected}"
-            about = f"word {place + 1} is {argv[place]!r}, not {expected}"
-            if _is_option(argv[place]):
-                return f"{about}: write an option that stands there as a word of `argv`"
-            return (
-                f"{about}: `argv` takes no patterns, so list the words"
-                if _GLOB_CHARACTERS.intersection(expected)
-                else about
-            )
-        word = argv[place]
-        if _is_option(word):
-            letter = next((each for each in options_in(argv, word) if each not in (self.flags or ())), word)
-            return f"the option {letter!r} is not in `flags`"
-        if self.rest:
-            return f"{word!r} may name a file of further options"
-        return f"{word!r} follows the words of `argv`, which do not end in '...'"
+    def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
+        """Return the word that is not covered."""
+        match facet:
+            case Command():
+                return self._uncovered(facet) or not_about(facet)
+            case PathAccess():
+                return "`argv` covers commands only"
+            case _:
+                return not_about(facet)
 
-    def unhit_words(self, argv: Sequence[str]) -> str:
-        """Return why a strict rule of this pattern does not hit `argv`, without a full stop. Empty if it does."""
-        if not argv or name_of(argv[0]) not in _programs(self.tokens):
-            return f"the program is {argv[0] if argv else ''!r}, not {' or '.join(map(repr, self.tokens[0]))}"
-        for count in range(1, len(self.tokens)):
-            if _after_prefix(argv, {1}, self.tokens[1 : count + 1]) is None:
-                before, expected = " or ".join(self.tokens[count - 1]), " or ".join(map(repr, self.tokens[count]))
-                is_option = any(map(_is_option, self.tokens[count]))
-                remedy = ": write options in `flags`, which takes them in any order" if is_option else ""
-                return f"{before!r} is not followed by {expected}{remedy}"
-        return "" if self.hits(argv) else "no option of `flags` follows"
+    def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
+        """Return the word or the variable that is missing."""
+        if not isinstance(facet, Command):
+            return not_about(facet)
+        words = self.argv.unhit_words(facet.argv) if self.argv is not None else ""
+        return words or "no variable of `env` is set"
 
-    def hits(self, argv: Sequence[str]) -> bool:
-        """Say whether `argv` begins with this pattern, as a strict rule asks.
+    def nearness(self, facet: Facet) -> int:
+        """Return the number of leading words that are covered; 1 if the program only occurs in the command."""
+        if not isinstance(facet, Command) or self.argv is None:
+            return 0
+        place = self.argv.uncovered_place(facet.argv)
+        if place != 0:
+            return 2 + (len(facet.argv) + 1 if place is None else place)
+        names = {name_of(word) for word in facet.argv}
+        return int(any(name_of(word) in names for word in self.argv.tokens[0]))
 
-        The program is compared without its folder, and options between the words (with or without a value) are
-        skipped: `/usr/bin/git -C x push` begins with `git push`. If flags are given, one of them must follow.
-        """
-        return bool(argv) and name_of(argv[0]) in _programs(self.tokens) and self._hits_from(argv, {1})
+    def meaning(self, *, auto: bool) -> Hashable:
+        """Return the words and variables without the order of alternatives."""
+        if self.argv is None:
+            return "command", frozenset(self.env)
+        rest = self.argv.rest and auto  # in a strict rule it says nothing
+        words = tuple(map(frozenset, self.argv.tokens))
+        return "command", words, rest, frozenset(self.argv.flags or ()), frozenset(self.env)
 
-    def hits_anywhere(self, words: Sequence[str]) -> bool:
-        """Say whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
-        programs = _programs(self.tokens)
-        return self._hits_from(words, {place for place, word in enumerate(words, 1) if name_of(word) in programs})
-
-    def _hits_from(self, argv: Sequence[str], starts: set[int]) -> bool:
-        """Say whether the other tokens, and a flag if any are given, follow behind a program that ends at a start."""
-        after = _after_prefix(argv, starts, self.tokens[1:])
-        if after is None:
-            return False
-        return self.flags is None or any(_is_flag(flag, word) for flag in self.flags for word in argv[after:])
+    def needed(self) -> Sequence[frozenset[Hashable]]:
+        """Return the names of the programs, each further word, and the variables."""
+        programs, *others = self.argv.tokens if self.argv is not None else ((),)
+        sets: tuple[frozenset[Hashable], ...] = (frozenset(map(name_of, programs)), *map(frozenset, others))
+        return [words for words in (*sets, frozenset[Hashable](self.env)) if words]
 
 
-def argv_pattern(value: object, flags: tuple[str, ...] | None = None) -> ArgvPattern:
-    """Return the pattern that a file writes as a list of words. Raises ValueError, which says what is wrong with it."""
-    problem = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
-    if not isinstance(value, list) or not value:
-        raise ValueError(problem)
-    rest = value[-1] == "..."
-    tokens = []
-    for token in value[:-1] if rest else value:
-        alternatives = token if isinstance(token, list) else [token]
-        if not alternatives or not all(isinstance(word, str) and word for word in alternatives):
-            raise ValueError(problem)
-        if "..." in alternatives:
-            raise ValueError('"..." stands only at the end')
-        tokens.append(tuple(alternatives))
-    if not tokens:
-        raise ValueError("names no program")
-    for program in tokens[0]:
-        if any(char.isspace() for char in program):
-            raise ValueError(f"{program!r} is one word; write each word of the command by itself")
-    return ArgvPattern(tokens=tuple(tokens), rest=rest, flags=flags)
+def _flags(keys: RuleKeys) -> tuple[str, ...] | None:
+    if "flags" not in keys:
+        return None
+    flags = keys.texts("flags", may_be_empty=True)
+    for flag in flags:
+        if flag not in OPERAND_FLAGS and (not flag.startswith("-") or flag == "-" or flag.lstrip("-")[:1] == "="):
+            keys.fail("flags", f"{flag!r} is not an option such as -x or --long")
+    return flags
 
 
-@cache
-def _programs(tokens: tuple[tuple[str, ...], ...]) -> frozenset[str]:
-    """Return the names to look for: `./deploy.sh` in a strict rule is `deploy.sh` wherever it lies."""
-    return frozenset(name_of(word) for word in tokens[0]) if tokens else frozenset()
+def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:
+    return any("=" in word and word.partition("=")[0].rstrip("+") in names for word in words)
 
 
-def _is_option(word: str) -> bool:
-    return len(word) > 1 and word[0] == "-"
-
-
-def _is_listed(argv: Sequence[str], option: str, allowed: Sequence[str]) -> bool:
-    if option in allowed:
-        return True
-    if option.startswith("--") and "=" in option:
-        return option.partition("=")[0] in allowed
-    if NUMBER_FLAG in allowed and option[1:].isascii() and option[1:].isdigit():
-        return True
-    apart = options_in(argv, option)
-    return bool(apart) and all(each in allowed for each in apart)
-
-
-def _is_flag(flag: str, word: str) -> bool:
-    """Say whether a word is `flag`: also in a cluster, with a joined value, or as an abbreviation."""
-    name = word.partition("=")[0]
-    if flag in OPERAND_FLAGS:
-        bare = word.lstrip("\"'")  # a word that expands stands as it was written
-        return len(bare) > 1 and bare.startswith(OPERAND_FLAGS[flag])
-    if flag in (word, name) or (flag == NUMBER_FLAG and word[:1] == "-" and word[1:].isdigit()):
-        return True
-    if flag.startswith("--"):  # `--m` is `--mirror`; a program that says `-force` for `--force` exists too
-        return (len(name) > 2 and flag.startswith(name)) or name == flag[1:]
-    if len(flag) > 2:
-        return name == f"-{flag}"
-    return len(word) > 2 and word[0] == "-" and word[1] != "-" and flag[1] in word
-
-
-def _after_prefix(argv: Sequence[str], starts: set[int], tokens: Sequence[tuple[str, ...]]) -> int | None:
-    """Return the first position after `tokens`, found in order from any of `starts` on, options and their values skipped."""
-    ends = starts
-    for token in tokens:
-        ends = {place + 1 for place in _past_options(argv, ends) if argv[place] in token}
-    return min(ends, default=None)
-
-
-def _past_options(argv: Sequence[str], starts: set[int]) -> set[int]:
-    """Return every position that can be reached by skipping options, each with or without one value."""
-    reached: set[int] = set()
-    waiting = list(starts)
-    while waiting:
-        place = waiting.pop()
-        if place < len(argv) and place not in reached:
-            reached.add(place)
-            if _is_option(argv[place]):
-                waiting += [place + 1, place + 2]
-    return reached
-
-
-class PathPatterns(Record):
-    """Gitignore patterns (https://git-scm.com/docs/gitignore, without `!`), relative to the workspace.
-
-    Where git takes `*.md` for a folder of that name with all that is in it as well, what tightens does too; to what loosens
-    it is the name of a file: only `docs/` and `docs/**` speak of what lies below.
-    """
-
-    patterns: tuple[str, ...]
-
-    def covers(self, names: Sequence[str]) -> bool:
-        """Say whether every one of `names`, taken for files, is matched exactly as written; absolute names never are."""
-        compiled = _compiled(self.patterns)
-        return all(not name.startswith("/") and _is_meant(compiled, name) for name in names)
-
-    def hits(self, names: Sequence[str]) -> bool:
-        """Say whether any of `names`, or a folder on the way to it, is matched, as it is or folded (`fold`)."""
-        return any(self._matches(name) or self._matches_folded(name) for name in names)
-
-    def hit_among(self, names: TreeNames) -> Iterator[str]:
-        """Yield those of many names that `hits` is true of, some of them twice: quick where they are few.
-
-        INVARIANT: the expressions find all of them, and perhaps more; `hits` alone decides.
-        """
-        compiled = _compiled(self.patterns)
-        ways = [(compiled.folded, names.folded)]
-        if compiled.hard or not names.lines.isascii():  # else what is matched as it is, is matched folded too
-            ways.append((self.patterns, names.lines))
-        for patterns, text in ways:
-            for expression in _expressions(patterns):
-                yield from (name for name in names.found(expression, text) if self.hits((name,)))
-
-    def _matches_folded(self, name: str) -> bool:
-        folded = fold(name)
-        patterns = _compiled(self.patterns).folded
-        if folded == name and patterns == self.patterns:
-            return False
-        return PathPatterns(patterns=patterns)._matches(folded)  # noqa: SLF001 - its own class
-
-    def _matches(self, name: str) -> bool:
-        compiled = _compiled(self.patterns)
-        parts = name.strip("/").split("/")
-        if not compiled.names.isdisjoint(parts) or (compiled.folders and not compiled.folders.isdisjoint(parts)):
-            return True
-        if compiled.endings:
-            for part in parts:
-                if part.endswith(compiled.endings):
-                    return True
-        inside = name[:1] != "/"
-        if any(_simple_match(each, parts, inside=inside) for each in compiled.simple):
-            return True
-        return bool(compiled.hard) and _pathspec_match(compiled.hard, name)
-
-
-def _is_meant(compiled: _Compiled, name: str) -> bool:
-    """Say whether a pattern means the file `name` itself, or a folder with all below it in which that lies."""
-    *folders, last = parts = name.strip("/").split("/")
-    if last in compiled.names or last.endswith(compiled.endings) or not compiled.folders.isdisjoint(folders):
-        return True
-    return any(_leads_to(each, parts) for each in compiled.ways)
-
-
-class _Compiled(Record):
-    """Patterns sorted by what it takes to match them: most are a name or an ending, at any depth."""
-
-    names: frozenset[str]
-    folders: frozenset[str]
-    endings: tuple[str, ...]
-    simple: tuple[_SimplePattern, ...]
-    hard: tuple[str, ...]
-    """For pathspec."""
-    ways: tuple[_Way, ...]
-    """The simple ones and those for pathspec, as what loosens reads them."""
-    folded: tuple[str, ...]
-    """All of them case-folded."""
-
-
-class _SimplePattern(Record):
-    wanted: tuple[str, ...]
-    anchored: bool
-
-
-class _Way(Record):
-    """A pattern as parts of a path, `**` for any number of them."""
-
-    wanted: tuple[str, ...]
-    below: bool
-    """Whether it means what lies below a folder."""
-
-
-@cache
-def _compiled(patterns: tuple[str, ...]) -> _Compiled:
-    """Return `patterns` sorted, once for each tuple: a policy asks again for every path."""
-    names, folders, endings, simple, hard, ways = [], [], [], [], [], []
-    for pattern in patterns:
-        if not is_simple(pattern):
-            hard.append(pattern)
-            ways.append(_way(pattern))
-        elif "/" not in pattern and "*" not in pattern:
-            names.append(pattern)
-        elif "/" not in pattern[:-1] and "*" not in pattern:
-            folders.append(pattern[:-1])
-        elif "/" not in pattern and pattern.startswith("*"):
-            endings.append(pattern[1:])
-        else:
-            wanted = tuple(pattern.removeprefix("**/").strip("/").split("/"))
-            anchored = not pattern.startswith("**/") and (pattern.startswith("/") or len(wanted) > 1)
-            simple.append(_SimplePattern(wanted=wanted, anchored=anchored))
-            ways.append(_way(pattern))
-    return _Compiled(
-        names=frozenset(names),
-        folders=frozenset(folders),
-        endings=tuple(endings),
-        simple=tuple(simple),
-        hard=tuple(hard),
-        ways=tuple(ways),
-        folded=tuple(fold(pattern) for pattern in patterns),
+def _is_hit(argv: ArgvPattern, strict: ArgvPattern, *, auto: bool) -> bool:
+    """Return whether a strict pattern hits every command that a pattern matches."""
+    if auto:
+        # Words behind a command that is hit do not change that, so the pattern's own words are enough to try.
+        few = prod(map(len, argv.tokens)) <= MAX_COMBINATIONS
+        return few and all(strict.hits(words) for words in product(*argv.tokens))
+    same_words = len(strict.tokens) <= len(argv.tokens) and all(
+        set(token) <= set(wider) for wider, token in zip(strict.tokens, argv.tokens, strict=False)
     )
+    same_flags = strict.flags is None or (argv.flags is not None and set(argv.flags) <= set(strict.flags))
+    return same_words and same_flags
 
 
-def _way(pattern: str) -> _Way:
-    anchored = "/" in pattern.rstrip("/")
-    wanted = ("" if anchored else "**/") + pattern.strip("/")
-    if pattern.endswith("/**"):
-        wanted += "/*"  # everything below, and not the folder itself
-    return _Way(wanted=tuple(wanted.split("/")), below=pattern.endswith("/"))
+def argv_text(argv: ArgvPattern) -> str:
+    """Return the words of a pattern as a person would type them: `git {status,diff} ...`, and which options may follow."""
+    words = [_alternatives(token) for token in argv.tokens]
+    options = f" with options {quoted(argv.flags)}" if argv.flags else ""
+    return " ".join([*words, "..."] if argv.rest else words) + options
 
 
-def is_simple(pattern: str) -> bool:
-    """Say whether a pattern is plain names with at most one `*` each, behind `**/` too: matched here, without pathspec."""
-    if "//" in pattern:
-        return False
-    pattern = pattern.removeprefix("**/")
-    if not pattern.strip("/") or "**" in pattern:
-        return False
-    return not _GLOB_CHARACTERS.intersection(pattern) or (
-        not _GLOB_CHARACTERS.intersection(pattern.replace("*", ""))
-        and all(p.count("*") <= 1 for p in pattern.split("/"))
-    )
+def _alternatives(token: Sequence[str]) -> str:
+    return quoted(token) if len(token) == 1 else f"{{{quoted(token, ',')}}}"
 
 
-def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool) -> bool:
-    """Match a simple pattern with gitignore's meaning; a test holds it against pathspec."""
-    if pattern.anchored and not inside:
-        return False
-    last = len(parts) - len(pattern.wanted)
-    starts = range(min(last + 1, 1)) if pattern.anchored else range(last + 1)
-    return any(all(map(_part_match, pattern.wanted, parts[start:])) for start in starts)
-
-
-def _leads_to(way: _Way, parts: Sequence[str]) -> bool:
-    """Say whether a pattern, part by part from the workspace on, ends at the last of `parts`, or at a folder before it."""
-    ends = {0}
-    for wanted in way.wanted:
-        if wanted == "**":
-            ends = set(range(min(ends, default=len(parts) + 1), len(parts) + 1))
-        else:
-            ends = {end + 1 for end in ends if end < len(parts) and _part_means(wanted, parts[end])}
-    return not ends.isdisjoint(range(1, len(parts)) if way.below else (len(parts),))
-
-
-def _part_means(wanted: str, part: str) -> bool:
-    if is_simple(wanted):
-        return _part_match(wanted, part)
-    return bool(_spec((f"/{wanted}",), inside=True).match_file(part.replace("\n", "\ufffd")))
-
-
-def _part_match(wanted: str, part: str) -> bool:
-    if "*" not in wanted:
-        return wanted == part
-    before, _, after = wanted.partition("*")
-    return len(part) >= len(before) + len(after) and part.startswith(before) and part.endswith(after)
-
-
-def _pathspec_match(patterns: tuple[str, ...], name: str) -> bool:
-    spec = _spec(patterns, inside=name[:1] != "/")
-    plain = name.strip("/").replace("\n", "\ufffd")  # pathspec's `**` does not reach across a line end
-    return bool(spec.match_file(plain) or spec.match_file(plain + "/"))
-
-
-_specs: dict[tuple[tuple[str, ...], bool], GitIgnoreSpec] = {}
-
-
-def _spec(patterns: tuple[str, ...], *, inside: bool) -> GitIgnoreSpec:
-    """Return the compiled patterns; for a path outside the workspace only those that are not anchored to it."""
-    key = (patterns, inside)
-    if key not in _specs:
-        from pathspec import GitIgnoreSpec
-
-        lines = patterns if inside else tuple(p for p in patterns if "/" not in p.rstrip("/") or p.startswith("**/"))
-        _specs[key] = GitIgnoreSpec.from_lines(lines)
-    return _specs[key]
-
-
-@lru_cache(maxsize=256)
-def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Return what finds every name that one of the patterns matches in a text of many (`TreeNames.lines`).
-
-    Each begins, or ends, with what all of its ways have in common: then a search is four times as quick.
-    """
-    compiled = _compiled(patterns)
-    inside = [re.escape(name) for name in (*compiled.names, *compiled.folders)]
-    anchored: list[str] = []
-    for each in compiled.simple:
-        wanted = "/".join(re.escape(part).replace(r"\*", "[^/]*") for part in each.wanted)
-        (anchored if each.anchored else inside).append(wanted)
-    forms = {
-        "/(?:%s)/": inside,
-        "\n/(?:%s)/": anchored,
-        "(?:%s)/": list(map(re.escape, compiled.endings)),
-        "%s": list(map(_on_lines, compiled.hard)),
-    }
-    return tuple(re.compile(form % "|".join(ways), re.MULTILINE) for form, ways in forms.items() if ways)
-
-
-def _on_lines(pattern: str) -> str:
-    """Return pathspec's expression for one pattern, so that it matches on a line what it matches alone."""
-    (one,) = _spec((pattern,), inside=True).patterns
-    text = "(?!)" if one.regex is None else str(one.regex.pattern)
-    return re.sub(r"^\^", "^/+", re.sub(r"\(\?P<\w+>", "(?:", text))
-
-
-def check_pattern(pattern: str) -> str | None:
-    """Return what is wrong with a path pattern, or None.
-
-    Refused, because they do not mean what they seem to: negation, comments, blanks at the end, `..`, absolute folders.
-    """
-    if not pattern.strip("/"):
-        return "is empty"
-    if pattern[0] in "!#":
-        return f"begins with {pattern[0]!r}; exceptions are written in `except`"
-    if pattern != pattern.strip():
-        return "begins or ends with a blank, which gitignore patterns drop"
-    if not {"..", "."}.isdisjoint(pattern.split("/")) or "//" in pattern:
-        return "contains `..`, `.` or `//`; patterns are matched against resolved paths"
-    if pattern[0] == "~":
-        return "begins with `~`; patterns are relative to the workspace (a name without `/` matches anywhere)"
-    if not pattern.isprintable():
-        return "contains a character that cannot be shown"
-    if not is_simple(pattern):
-        from pathspec import GitIgnoreSpec
-
-        try:
-            GitIgnoreSpec.from_lines([pattern])
-        except ValueError as error:
-            return f"is not a gitignore pattern: {error}"
+def _tools_problem(rule: Rule) -> Problem | None:
+    """Return why a rule about commands cannot be about its tools."""
+    if rule.tools and not any(tool_kind(tool).does is Does.RUNS for tool in rule.tools):
+        return "tool", f"argv, text and env are about {BASH.name}, which is not among the tools"
     return None
+
+
+class FileMatcher(Matcher):
+    """Files by their names, and what is done to them: `path`, `access`, `except`."""
+
+    patterns: PathPatterns
+    access: tuple[Access, ...]
+    exceptions: PathPatterns | None = None
+
+    keys: ClassVar = ("path", "access", "except")
+    needs: ClassVar = {"access": "path", "except": "path"}
+    can_hit: ClassVar = frozenset((PathAccess, ToolUse))
+    answers_for: ClassVar = frozenset((PathAccess,))
+
+    @classmethod
+    def read(cls, keys: RuleKeys) -> Iterator[Matcher]:
+        """Yield the matcher if the rule is about files: the operands of its commands if it names some."""
+        if "path" not in keys:
+            return
+        known = {access.value: access for access in (Access.READ, Access.WRITE)}
+        words = keys.texts("access") or tuple(known)
+        for word in words:
+            if word not in known:
+                keys.fail("access", f"unknown access {word!r}{nearest(word, known)}")
+        patterns = keys.patterns("path", keys.texts("path"))
+        exceptions = keys.patterns("except", keys.texts("except")) if "except" in keys else None
+        of_operands = "argv" in keys or ("env" in keys and not keys.auto)
+        kind = OperandMatcher if of_operands else cls
+        yield kind(patterns=patterns, access=tuple(known[word] for word in words), exceptions=exceptions)
+
+    def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the names
+        """Return whether it means a path, or an argument of a tool that may be one."""
+        match facet:
+            case PathAccess():
+                return self.hits_path(facet)
+            case ToolUse():
+                return self.argument_hit(facet) is not None
+            case _:
+                return False
+
+    def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - likewise
+        """Return whether it means a path of the workspace by all of its names, and all that lies below it."""
+        return isinstance(facet, PathAccess) and self.covers_path(facet)
+
+    def covers_path(self, path: PathAccess) -> bool:
+        """Return whether it covers a path."""
+        if path.place not in _COVERED or not self._accounts_for(path.access) or not path.whole:
+            return False
+        return not self._excepts(path) and self.patterns.covers((*path.names, *path.below))
+
+    def _accounts_for(self, access: Access) -> bool:
+        """Return whether it is about this access; about both for an operand that may be read or written."""
+        wanted = (Access.READ, Access.WRITE) if access is Access.EITHER else (access,)
+        return all(each in self.access for each in wanted)
+
+    def _excepts(self, path: PathAccess) -> bool:
+        if self.exceptions is None:
+            return False
+        return self.exceptions.hits(path.names) or next(self.exceptions.hit_among(path.below), None) is not None
+
+    def hits_path(self, path: PathAccess) -> bool:
+        """Return whether it means a path, or a file below it."""
+        if path.access is not Access.EITHER and path.access not in self.access:
+            return False
+        if path.tree and next(self.meant_below(path), ""):
+            return True  # whatever the folder itself is called: an exception is the name of a file
+        return self._hits_names(path.names)
+
+    def hits_only_below(self, path: PathAccess) -> bool:
+        """Return whether it means files below the path, and not the path itself."""
+        return path.tree and not self._hits_names(path.names) and next(self.meant_below(path), "") != ""
+
+    def _hits_names(self, names: Sequence[str]) -> bool:
+        return self.patterns.hits(names) and (self.exceptions is None or not self.exceptions.covers(names))
+
+    def meant_below(self, path: PathAccess) -> Iterator[str]:
+        """Yield the files below the path that it means and does not except; some of them twice."""
+        meant = self.patterns.hit_among(path.below)
+        yield from (name for name in meant if self.exceptions is None or not self.exceptions.covers((name,)))
+
+    def argument_hit(self, use: ToolUse) -> ToolArgument | None:
+        """Return the argument that may be a file it means: any text may be a path that the tool reads or writes."""
+        if use.writes_nothing and Access.READ not in self.access:
+            return None
+        return next((each for each in use.arguments if not each.name or self._hits_names(each.names)), None)
+
+    def implies(self, other: Matcher, *, auto: bool) -> bool:  # noqa: ARG002 - a path that it covers it also hits
+        """Return whether `other` means all of these files, and excepts no more of them."""
+        return (
+            type(other) is FileMatcher
+            and set(self.patterns.patterns) <= set(other.patterns.patterns)
+            and set(self.access) <= set(other.access)
+            and _patterns_of(other.exceptions) <= _patterns_of(self.exceptions)
+        )
+
+    def words(self) -> str:
+        """Return the access and the patterns."""
+        return f"{self._access_words()} {self._pattern_words()}"
+
+    def _access_words(self) -> str:
+        return " and ".join(access.value for access in self.access)
+
+    def _pattern_words(self) -> str:
+        meant = quoted(self.patterns.patterns)
+        return meant if self.exceptions is None else f"{meant} but not {quoted(self.exceptions.patterns)}"
+
+    @property
+    def names_subject(self) -> bool:
+        """It names files."""
+        return True
+
+    def problem(self, rule: Rule) -> Problem | None:  # noqa: ARG002 - it goes with all that others allow
+        """Return no problem."""
+        return None
+
+    def examples(self, *, auto: bool) -> Examples:  # noqa: ARG002 - in both kinds of rules
+        """Return that examples are paths."""
+        return Examples.PATHS
+
+    def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
+        """Return why a path is not covered."""
+        if not isinstance(facet, PathAccess):
+            return not_about(facet)
+        if facet.place not in _COVERED:
+            return f"{facet.written!r} does not lie in the workspace"
+        if not self._accounts_for(facet.access):
+            return f"`access` does not list {facet.access.value}"
+        return f"`except` covers {facet.written!r}" if self._excepts(facet) else self._no_pattern(facet)
+
+    def _no_pattern(self, path: PathAccess) -> str:
+        return f"no pattern of `path` covers {path.written!r}"
+
+    def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
+        """Return why a path is not hit."""
+        if not isinstance(facet, PathAccess):
+            return not_about(facet)
+        if facet.access not in (Access.EITHER, *self.access):
+            return f"`access` does not list {facet.access.value}"
+        words = "`except` covers" if self.patterns.hits(facet.names) else "no pattern of `path` matches"
+        return f"{words} {facet.written!r}"
+
+    def nearness(self, facet: Facet) -> int:
+        """Return 1 if a pattern covers the path."""
+        return int(isinstance(facet, PathAccess) and self.patterns.covers(facet.names))
+
+    def meaning(self, *, auto: bool) -> Hashable:  # noqa: ARG002 - in both kinds of rules
+        """Return the patterns and the access without their order."""
+        patterns = frozenset(self.patterns.patterns)
+        return type(self), patterns, frozenset(self.access), frozenset(_patterns_of(self.exceptions))
+
+    def needed(self) -> Sequence[frozenset[Hashable]]:
+        """Return the patterns."""
+        return (frozenset(self.patterns.patterns),)
+
+
+def _patterns_of(patterns: PathPatterns | None) -> set[str]:
+    return set() if patterns is None else set(patterns.patterns)
+
+
+class OperandMatcher(FileMatcher):
+    """Files among the operands of the commands that the same rule names."""
+
+    can_hit: ClassVar = frozenset((Command, Opaque))
+    answers_for: ClassVar = frozenset[type]()
+
+    def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the names
+        """Return whether it means an operand."""
+        return isinstance(facet, Command | Opaque) and any(map(self.hits_path, facet.paths))
+
+    def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - likewise
+        """Return whether it means every operand."""
+        return isinstance(facet, Command) and all(map(self.covers_path, facet.paths))
+
+    def implies(self, other: Matcher, *, auto: bool) -> bool:  # noqa: ARG002 - likewise
+        """Return False: a command may have no operand at all."""
+        return False
+
+    def words(self) -> str:
+        """Return the access and the patterns, to follow the words of the command."""
+        return f"naming only files to {self._access_words()}: {self._pattern_words()}"
+
+    def examples(self, *, auto: bool) -> Examples:  # noqa: ARG002 - likewise
+        """Return that examples are command lines."""
+        return Examples.COMMANDS
+
+    def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
+        """Return the operand that is not covered."""
+        paths = facet.paths if isinstance(facet, Command) else ()
+        return next((self._no_pattern(path) for path in paths if not self.covers_path(path)), not_about(facet))
+
+    def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
+        """Return that no operand is hit."""
+        return "no operand matches `path`" if isinstance(facet, Command) else not_about(facet)
+
+    def nearness(self, facet: Facet) -> int:  # noqa: ARG002 - likewise
+        """Return 0: the command's words tell it."""
+        return 0
+
+
+class TextMatcher(Matcher):
+    """A piece of the raw command line: `text`, of strict rules."""
+
+    text: str
+
+    keys: ClassVar = ("text",)
+    can_hit: ClassVar = frozenset((Command, Opaque, PathAccess))
+
+    @classmethod
+    def read(cls, keys: RuleKeys) -> Iterator[Matcher]:
+        """Yield the matcher if the rule names a text."""
+        if text := keys.text("text"):
+            yield cls(text=text)
+
+    def hits(self, action: Action, facet: Facet) -> bool:
+        """Return whether the text occurs in the line that a facet is a part of."""
+        return type(facet) in self.can_hit and self.text in action.text
+
+    def implies(self, other: Matcher, *, auto: bool) -> bool:  # noqa: ARG002 - no auto rule has it
+        """Return whether the text of `other` occurs in this one."""
+        return isinstance(other, TextMatcher) and other.text in self.text
+
+    def words(self) -> str:
+        """Return the text."""
+        return f"with {quoted((self.text,))} in it"
+
+    def problem(self, rule: Rule) -> Problem | None:
+        """Return why the rule cannot be about a text."""
+        if rule.is_auto:
+            return "text", "an auto rule cannot be about a piece of text: use argv"
+        return _tools_problem(rule)
+
+    def unhit_words(self, action: Action, facet: Facet) -> str:
+        """Return that the text is missing."""
+        return f"the text {self.text!r} does not occur" if self.text not in action.text else not_about(facet)
+
+    def needed(self) -> Sequence[frozenset[Hashable]]:
+        """Return nothing: a longer text may hold it."""
+        return ()
+
+
+MATCHERS: tuple[type[Matcher], ...] = (
+    CommandMatcher, FileMatcher, TextMatcher, ToolMatcher, ArgumentMatcher, HostMatcher,
+)  # fmt: skip
+"""The kinds of matchers of a policy file, in the order in which a rule has them."""
+
+
+def read_matchers(keys: RuleKeys) -> Iterator[Matcher]:
+    """Yield the matchers that the keys of a rule say."""
+    for kind in MATCHERS:
+        for key, other in kind.needs.items():
+            if key in keys and other not in keys:
+                keys.fail(key, f"needs {other}")
+        yield from kind.read(keys)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from harness.decisions import Decision
 from harness.limits import Limits
 from harness.policy.effects import Sandbox, SandboxTable, sandbox_of
-from harness.policy.rules import Layer, Readers, Rule, ToolDefault
+from harness.policy.rules import Layer, Rule
+from harness.policy.tool_defaults import Readers, ToolDefault
 from harness.record import Record, replace
 
 if TYPE_CHECKING:

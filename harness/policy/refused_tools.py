@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness.actions import Access
+from harness.actions import Access, Command, Opaque, PathAccess
 from harness.decisions import Decision
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule
-from harness.policy.verdict import stated_defaults
+from harness.policy.tool_defaults import stated_defaults
 from harness.tool_kinds import Does, is_named, tool_kind
 
 
@@ -34,10 +34,11 @@ def _may_lift(rule: Rule, tool: str, does: Does) -> bool:
         return False
     match does:
         case Does.READS:
-            return rule.argv is None and rule.path is not None and Access.READ in rule.access
+            return rule.argv is None and rule.files is not None and Access.READ in rule.files.access
         case Does.WRITES:
-            return rule.argv is None and rule.path is not None and Access.WRITE in rule.access
+            return rule.argv is None and rule.files is not None and Access.WRITE in rule.files.access
         case Does.RUNS:
-            return not rule.goes_to and not rule.where
+            may = rule.may_cover if rule.is_auto else rule.may_hit
+            return may(Command) or may(Opaque) or may(PathAccess)
         case Does.OTHER:
-            return bool(rule.tools or rule.goes_to or rule.where)
+            return bool(rule.tools) or not rule.has_parts

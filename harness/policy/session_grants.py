@@ -1,28 +1,34 @@
 """What a person granted: for a session, or from now on in a workspace.
 
-A grant is an auto rule of the layer SESSION: for exactly the words or the files that were shown, for a folder, for a program
-with any words inside walls, or for a tool from outside. It lifts a CONFIRM that comes from a default and nothing else. What
-can be granted at a question, grant_offers.py says; gate/grants_in_force.py keeps grants.
+A grant acts as an auto rule of the layer SESSION: for exactly the words or the files that were shown, for a folder, for a
+program with any words inside walls, or for a tool from outside. It has matchers of its own, which no policy file can write.
+It lifts a CONFIRM that comes from a default and nothing else. grant_offers.py offers grants, gate/grants_in_force.py keeps
+them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
-from harness.actions import Access, Act, Command
+from harness.actions import Access, Act, Action, Command, Facet, JsonValue, Opaque, PathAccess, ToolUse
 from harness.decisions import Decision
 from harness.digest import digest_of
 from harness.grant_pattern import EVERYTHING, GrantPattern, GrantScope, pattern_fields
+from harness.paths import is_within
 from harness.place_changes import PlaceChange
 from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.effects import DEFAULT_WRITE, place_problem
-from harness.policy.granted_programs import granted_words
+from harness.policy.granted_programs import MODELLED, granted_words, is_known_work
 from harness.policy.hosts import Reach, host_patterns, meet
-from harness.policy.matchers import ArgvPattern, PathPatterns
+from harness.policy.matcher import Matcher
+from harness.policy.matchers import CommandMatcher, FileMatcher
+from harness.policy.patterns import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import rule_problem
-from harness.policy.rules import Layer, Origin, Rule
+from harness.policy.rules import Layer, Opens, Origin, Rule
+from harness.policy.tool_matchers import ToolMatcher
 from harness.programs.runners import WRAPPERS, name_of
 from harness.record import Record, replace
 
@@ -50,30 +56,129 @@ class Grant(Record):
 
     @property
     def rule(self) -> Rule:
-        """The auto rule that it is."""
+        """The auto rule as which it acts."""
         pattern = self.pattern
-        tokens = tuple((word,) for word in pattern.argv)
-        argv = ArgvPattern(tokens=tokens, rest=pattern.program) if tokens else None
         return Rule(
             id=self.id,
             decision=Decision.AUTO,
             origin=self.origin,
             layer=Layer.SESSION,
-            tools=pattern.tools,
-            argv=argv,
-            access=pattern.access,
-            path=PathPatterns(patterns=(pattern.path,)) if pattern.path else None,
+            matchers=tuple(_matchers(pattern)),
+            opens=Opens(write=pattern.write, network=pattern.network, hosts=pattern.hosts),
             reason=f"a person granted {pattern.name} for this {self.scope.value}",
-            write=pattern.write,
-            network=pattern.network,
-            hosts=pattern.hosts,
-            folder=pattern.folder,
-            exact=bool(pattern.path) and not pattern.path.endswith("/**"),
-            exceptions=_ENTRY_POINTS if pattern.path == EVERYTHING else None,
-            env=pattern.variables,
-            walled=pattern.program,
-            arguments_sha256=pattern.arguments_sha256,
         )
+
+
+def _matchers(pattern: GrantPattern) -> Iterator[Matcher]:
+    tokens = tuple((word,) for word in pattern.argv)
+    files = _files(pattern) if pattern.path else None
+    if pattern.program:
+        yield GrantedProgram(
+            begins=pattern.argv,
+            files=files,
+            folder=pattern.folder,
+            variables=pattern.variables,
+            reaches=pattern.network or bool(pattern.hosts),
+        )
+    elif tokens:
+        yield GrantedCommand(argv=ArgvPattern(tokens=tokens, rest=False), folder=pattern.folder)
+    elif files is not None:
+        yield files
+    elif pattern.arguments_sha256:
+        yield GrantedCall(arguments_sha256=pattern.arguments_sha256)
+    yield ToolMatcher(names=pattern.tools)
+
+
+def _files(pattern: GrantPattern) -> FileMatcher:
+    patterns = PathPatterns(patterns=(pattern.path,))
+    if pattern.path == EVERYTHING:
+        return FileMatcher(patterns=patterns, access=pattern.access, exceptions=_ENTRY_POINTS)
+    if pattern.path.endswith("/**"):
+        return FileMatcher(patterns=patterns, access=pattern.access)
+    return GrantedFile(patterns=patterns, access=pattern.access)
+
+
+class GrantedCommand(CommandMatcher):
+    """Exactly these words in one folder, if nothing is fed to the command."""
+
+    folder: str
+
+    def covers(self, action: Action, facet: Facet) -> bool:
+        """Return whether these are the words, in this folder."""
+        return super().covers(action, facet) and isinstance(facet, Command) and self._is_here(facet)
+
+    def _is_here(self, command: Command) -> bool:
+        return not self.folder or (not command.fed and command.folder == self.folder)
+
+
+class GrantedFile(FileMatcher):
+    """One file: its very name, and nothing below a folder of that name."""
+
+    can_hit: ClassVar = frozenset((PathAccess,))
+
+    def covers_path(self, path: PathAccess) -> bool:
+        """Return whether a path has no other name."""
+        return super().covers_path(path) and all(f"/{name}" in self.patterns.patterns for name in path.names)
+
+
+class GrantedProgram(Matcher):
+    """A program with any words, in a folder and below, also what it runs; the kernel holds it, or it does not run.
+
+    Without words, every command that plainly works there, and what its line writes of `files`.
+    """
+
+    begins: tuple[str, ...]
+    """Its first words."""
+    files: FileMatcher | None
+    folder: str
+    variables: tuple[str, ...]
+    """Names of variables that may be set in front of it."""
+    reaches: bool
+    """Whether it may reach the network, or some hosts."""
+
+    can_hit: ClassVar = frozenset((Command, Opaque, PathAccess))
+    answers_for: ClassVar = frozenset((Command, Opaque, PathAccess))
+    walled: ClassVar = True
+
+    def covers(self, action: Action, facet: Facet) -> bool:
+        """Return whether a command, or what it is given to run, is such work."""
+        match facet:
+            case Command():
+                return self._is_granted(facet)
+            case Opaque():
+                return facet.given_to is not None and self._is_granted(facet.given_to)
+            case PathAccess():
+                return not self.begins and self.files is not None and self.files.covers(action, facet)
+            case _:
+                return False
+
+    def _is_granted(self, command: Command) -> bool:
+        if not command.folder.startswith("/") or not is_within(command.folder, self.folder):
+            return False
+        if not self.begins:
+            return is_known_work(command, self.folder)
+        is_program = any(words[: len(self.begins)] == self.begins for words in (command.argv, *command.run_by))
+        known = all(name in self.variables for name in command.variables)
+        return is_program and known and (self.reaches or not command.network or command.act not in MODELLED)
+
+
+class GrantedCall(Matcher):
+    """One call of a tool from outside, with exactly these arguments."""
+
+    arguments_sha256: str
+    """The `arguments_digest` of the call."""
+
+    of_parts: ClassVar = False
+    can_hit: ClassVar = frozenset((ToolUse,))
+
+    def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the action holds the arguments
+        """Return whether these are the arguments."""
+        return self.arguments_sha256 == arguments_digest(action.arguments)
+
+
+def arguments_digest(arguments: Mapping[str, JsonValue]) -> str:
+    """Return the digest of a call's arguments, however they were written."""
+    return digest_of(json.dumps(dict(arguments), sort_keys=True).encode())
 
 
 def session_grant(identity: str, pattern: GrantPattern, call: int = 0) -> Grant:

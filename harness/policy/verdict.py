@@ -6,9 +6,8 @@ An auto rule must cover a facet wholly, a stricter rule needs to touch it. What 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import assert_never
 
 from harness.actions import (
     Access,
@@ -29,14 +28,15 @@ from harness.policy.built_in import Severity, inspect_facet
 from harness.policy.destruction import destroys
 from harness.policy.effects import effects_of, is_bounded
 from harness.policy.policy import Policy
-from harness.policy.rules import UNCOVERED, Layer, Origin, Readers, Rule, ToolDefault
+from harness.policy.rules import Layer, Origin, Rule
+from harness.policy.tool_defaults import UNCOVERED, Readers, ToolDefault, defaults_for, needs_its_name
 from harness.programs.catalog import harmless_for
+from harness.programs.excluding import excluding_words
 from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 from harness.programs.variables import steers
 from harness.record import Record, replace
-from harness.regex import regex
 from harness.text.visible import visible_line
-from harness.tool_kinds import WRITE_FILE, is_named
+from harness.tool_kinds import WRITE_FILE
 
 _DECISIONS = {Severity.CONFIRM: Decision.CONFIRM, Severity.DENY: Decision.DENY, Severity.BLOCK: Decision.BLOCK}
 MOST_LEFT_OUT = 200
@@ -202,14 +202,14 @@ def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
         return True
     parts = tuple(action.all_facets())
     repository = (place for part in parts if isinstance(part, Command) for place in part.opens)
-    more = set(effects.granted).difference(repository, *(rule.write for rule in walled))
+    more = set(effects.granted).difference(repository, *(rule.opens.write for rule in walled))
     outside = any(
         path.place not in (Place.INSIDE, Place.ROOT, Place.TEMPORARY) and path.access is not Access.READ
         for path in parts
         if isinstance(path, PathAccess)
     )
-    network = effects.network and not all(rule.network for rule in walled)
-    hosts = not all(rule.network or set(effects.hosts) <= set(rule.hosts) for rule in walled)
+    network = effects.network and not all(rule.opens.network for rule in walled)
+    hosts = not all(rule.opens.network or set(effects.hosts) <= set(rule.opens.hosts) for rule in walled)
     return not (more or outside or network or hosts) and next(iter(destroys(action)), None) is None
 
 
@@ -229,25 +229,21 @@ class _Judge:
         self._own = set(map(id, action.facets))
         self._has_commands = any(isinstance(facet, Command) for facet in action.facets)
         self._on_trees: dict[tuple[object, ...], bool] = {}
-        self._strict_on_paths: list[Rule] = []
-        self._strict_on_others: list[Rule] = []
-        self._autos_on_paths: list[Rule] = []
-        self._autos_on_others: list[Rule] = []
+        self._rules_on: dict[type[Facet], tuple[list[Rule], list[Rule]]] = {}
+        """Of each kind of facets, the strict rules and the auto rules that could match one."""
         self._defaults = policy.defaults
         self._files = {source.path for source in policy.sources if source.layer is Layer.FILE}
         if _only_reads(action):
             self._defaults = tuple(default for default in policy.defaults if not default.spares_reading)
-        for rule in policy.rules:
-            if rule.decision is Decision.AUTO:
-                if rule.argv is None:
-                    self._autos_on_paths.append(rule)
-                if rule.argv is not None or rule.walled or rule.of_tools:
-                    self._autos_on_others.append(rule)
-                continue
-            if rule.argv is None and not rule.env:
-                self._strict_on_paths.append(rule)
-            if rule.argv is not None or rule.env or rule.path is None:
-                self._strict_on_others.append(rule)
+
+    def _rules_about(self, facet: Facet) -> tuple[list[Rule], list[Rule]]:
+        """Return the strict rules and the auto rules that could match a facet of this kind."""
+        kind = type(facet)
+        if kind not in self._rules_on:
+            rules = self._policy.rules
+            strict = [rule for rule in rules if not rule.is_auto and rule.may_hit(kind)]
+            self._rules_on[kind] = strict, [rule for rule in rules if rule.is_auto and rule.may_cover(kind)]
+        return self._rules_on[kind]
 
     def facet(self, facet: Facet) -> FacetVerdict:
         """Return the strictest of what the policy says, what is built in, and what nobody can know or confine."""
@@ -269,14 +265,10 @@ class _Judge:
 
     def _by_strict_rules(self, facet: Facet) -> FacetVerdict | None:
         """Return what the strictest of the rules says that touch the facet, or a default that they do not lift."""
-        rules: Iterable[Rule] = self._strict_on_paths if isinstance(facet, PathAccess) else self._strict_on_others
-        if isinstance(facet, ToolUse):  # whose arguments may be paths
-            rules = (rule for rule in self._policy.rules if rule.decision is not Decision.AUTO)
-        hits = [rule for rule in rules if self._hits(rule, facet)]
+        strict, _ = self._rules_about(facet)
+        hits = [rule for rule in strict if self._hits(rule, facet)]
         if isinstance(facet, PathAccess) and id(facet) in self._hideable:
-            hidden = [rule for rule in hits if rule.decision > Decision.CONFIRM and rule.hits_only_below(facet)]
-            self.left_out |= dict.fromkeys(name for rule in hidden for name in rule.meant_below(facet))
-            hits = [rule for rule in hits if rule not in hidden]
+            hits = [rule for rule in hits if not self._leaves_out(rule, facet)]
         if not hits:
             return None
         strictest = max(rule.decision for rule in hits)
@@ -296,6 +288,14 @@ class _Judge:
             layer=first.layer,
             origin=first.origin,
         )
+
+    def _leaves_out(self, rule: Rule, path: PathAccess) -> bool:
+        """Return whether a rule denies only files below a folder, and note them: they are hidden instead."""
+        files = rule.files
+        if files is None or rule.decision <= Decision.CONFIRM or not files.hits_only_below(path):
+            return False
+        self.left_out |= dict.fromkeys(files.meant_below(path))
+        return True
 
     def _hits(self, rule: Rule, facet: Facet) -> bool:
         """Say whether a strict rule touches a facet; of a tree that occurs again, the answer is known."""
@@ -354,7 +354,7 @@ class _Judge:
 
     def _covering(self, facet: Facet) -> tuple[Rule, ...]:
         """Return the auto rules that cover a facet."""
-        rules = self._autos_on_paths if isinstance(facet, PathAccess) else self._autos_on_others
+        _, rules = self._rules_about(facet)
         if _runs_its_input(facet):
             rules = [rule for rule in rules if rule.walled]
         return tuple(rule for rule in rules if rule.covers(self._action, facet))
@@ -429,7 +429,7 @@ class _Judge:
     ) -> FacetVerdict:
         """Return what the strictest default says; `unlifted` are rules that match, and do not lift it."""
         tool = self._tool_of(facet)
-        stated = _defaults_for(self._defaults, tool, facet) if stated is None else stated
+        stated = defaults_for(self._defaults, tool, facet) if stated is None else stated
         if isinstance(facet, ToolUse) and facet.stays_here and all(one.tool == "default" for one in stated):
             return FacetVerdict(
                 facet=facet,
@@ -439,7 +439,7 @@ class _Judge:
                 by="built-in: it stays in the conversation",
             )
         strictest = max(stated, key=lambda default: default.decision, default=None)
-        if strictest is not None and strictest.decision is Decision.AUTO and _needs_its_name(facet, stated):
+        if strictest is not None and strictest.decision is Decision.AUTO and needs_its_name(facet, stated):
             return FacetVerdict(
                 facet=facet,
                 decision=Decision.CONFIRM,
@@ -482,7 +482,7 @@ class _Judge:
         lifting = layers - {source.layer for source in self._policy.sources if not source.trusted}
         kept = [
             default
-            for default in _defaults_for(self._defaults, self._tool_of(facet), facet)
+            for default in defaults_for(self._defaults, self._tool_of(facet), facet)
             if rules[0].decision is not Decision.CONFIRM
             or (default.layer not in layers and (default.layer is Layer.MANAGED or not lifting))
             or default in others
@@ -496,7 +496,7 @@ class _Judge:
         managed = [default for default in self._defaults if default.layer is Layer.MANAGED]
         if not managed:
             return None
-        stated = _defaults_for(managed, self._tool_of(facet), facet)
+        stated = defaults_for(managed, self._tool_of(facet), facet)
         strictest = max(stated, key=lambda default: default.decision, default=None)
         return None if strictest is None or strictest.decision is Decision.AUTO else strictest
 
@@ -511,7 +511,7 @@ class _Judge:
         own = {rule.origin.file for rule in (*rules, *self._covering(facet))}
         return [
             default
-            for default in _defaults_for(self._defaults, self._tool_of(facet), facet)
+            for default in defaults_for(self._defaults, self._tool_of(facet), facet)
             if default.layer is Layer.FILE and default.decision is not Decision.AUTO and default.origin.file not in own
         ]
 
@@ -586,99 +586,17 @@ def _which(rule: Rule, facet: Facet, action: Action) -> str:
     if isinstance(facet, ToolUse) and (hit := rule.argument_hit(facet)):
         named = f"the argument {visible_line(hit.name, _SHOWN_NAME)}"
         return f" ({named if hit.name else 'it has more arguments than are looked at'})"
-    if not isinstance(facet, PathAccess) or not facet.tree or rule.path is None or rule.path.hits(facet.names):
+    files = rule.files
+    if not isinstance(facet, PathAccess) or not facet.tree or files is None or files.patterns.hits(facet.names):
         return ""
-    names = tuple(dict.fromkeys(rule.meant_below(facet)))
+    names = tuple(dict.fromkeys(files.meant_below(facet)))
     more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    form = _form_without(names, facet, action)
+    form = excluding_words(names, facet, action)
     leaves_out = f"; {form} leaves {'them' if more else 'it'} out" if form else ""
     if facet.tracked or facet.untracked:
         state = "git tracks" if facet.tracked else "new to git, or ignored:"
         return f" ({state} {names[0]}{more}{leaves_out})"
     return f" ({names[0]}{more} {'lie' if more else 'lies'} below {facet.written}{leaves_out})"
-
-
-_FORMS = {
-    "grep": "--exclude={}",
-    "egrep": "--exclude={}",
-    "fgrep": "--exclude={}",
-    "rg": "-g '!{}'",
-    "ag": "--ignore={}",
-    "find": "-not -name {}",
-}
-"""What leaves a name out, of programs that read trees."""
-_MOST_NAMED = 5
-
-
-def _form_without(names: Sequence[str], path: PathAccess, action: Action) -> str:
-    """Return the words with which a command leaves files out of a tree; empty where none are known to do."""
-    if path.tracked or path.untracked:
-        plain = path.names == (".",) and all(map(_PLAIN_PATH.fullmatch, names)) and len(names) <= _MOST_NAMED
-        return " ".join(("--", *(f"':!{name}'" for name in names))) if plain else ""
-    last = tuple(dict.fromkeys(name.rpartition("/")[2] for name in names))
-    command = next((f for f in action.facets if isinstance(f, Command) and any(p is path for p in f.paths)), None)
-    if command is None or len(last) > _MOST_NAMED or not all(map(_PLAIN_PATH.fullmatch, last)):
-        return ""
-    runners = [command.argv, *command.run_by]
-    if len(runners) > 1:  # the names come from what runs it, or from what that reads
-        runners = [f.argv for f in action.facets if isinstance(f, Command) and name_of(f.argv[0]) == "find"]
-    program = name_of(runners[0][0]) if runners else ""
-    if program in ("docker", "podman") and path.access is Access.READ and not any(map(_SENT.search, last)):
-        lines = " and ".join(f"**/{name}" for name in last)
-        return f"{lines} added beforehand at the end of .dockerignore (and of Dockerfile.dockerignore, if any)"
-    form = " ".join(map(_FORMS.get(program, "").format, last))
-    words = set(form.replace("'", "").split())
-    return form if runners and not words <= set(runners[0]) else ""  # they do not leave out what a link leads to
-
-
-_PLAIN_PATH = regex(r"[A-Za-z0-9_.+/-]+")
-_SENT = regex(r"(?i)\+|dockerfile|containerfile|ignore")
-"""In a name: a build may send such a file though an ignore file names it."""
-
-
-def stated_defaults(defaults: Sequence[ToolDefault], tool: str) -> list[ToolDefault]:
-    """Return what each file says of `tool`: by its name, or the longest beginning of it with a star, else by the file's
-    `default`.
-    """
-    by_file: dict[tuple[Layer, str], ToolDefault] = {}
-    for default in defaults:
-        key = (default.layer, default.origin.file)
-        if (named := is_named(tool, (default.tool,))) or default.tool == "default":
-            other = by_file.get(key)
-            if other is None or (named and (other.tool == "default" or _says_more(default.tool, other.tool))):
-                by_file[key] = default
-    return [*by_file.values()]
-
-
-def _defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> list[ToolDefault]:
-    """Return what each file says of `tool`, and of what no model covers."""
-    uncovered = [default for default in defaults if default.tool == UNCOVERED and _is_uncovered(facet)]
-    return [*stated_defaults(defaults, tool), *uncovered]
-
-
-def _says_more(name: str, other: str) -> bool:
-    """Say whether, of two names that mean a tool, the first says more of it: one without a star, else the longer one."""
-    return not name.endswith("*") or (other.endswith("*") and len(name) > len(other))
-
-
-def _needs_its_name(facet: Facet, stated: Sequence[ToolDefault]) -> bool:
-    """Say whether a default lets a tool run unasked of which its server says that it destroys, and no line names it."""
-    if not isinstance(facet, ToolUse) or not facet.says_destroys:
-        return False
-    return all(default.tool != facet.tool for default in stated)
-
-
-def _is_uncovered(facet: Facet) -> bool:
-    """Say whether no model tells what a command does; none does for a program that a variable steers."""
-    match facet:
-        case Command():
-            return facet.act is Act.UNKNOWN or any(map(steers, facet.variables))
-        case Opaque():
-            return True
-        case PathAccess() | Unconfined() | ToolUse():
-            return False
-        case _:
-            assert_never(facet)
 
 
 def _may_run_opaque(facet: Opaque, by_policy: FacetVerdict) -> bool:

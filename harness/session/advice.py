@@ -70,7 +70,7 @@ def advice_on(policy: Policy, action: Action, verdict: Verdict, *, reason: str =
 def _why_fixed(facet: FacetVerdict) -> str:
     match facet.source:
         case Source.RULE:
-            has_paths = any(rule.path is not None for rule in facet.rules)
+            has_paths = any(rule.files is not None for rule in facet.rules)
             ways = "change it, or add an `except`" if has_paths else "change it"
             return f"{facet.by} says {facet.decision.word}, and no further rule lifts that: {ways}"
         case Source.SUSPENDED:

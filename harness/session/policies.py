@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 
+from harness.actions import Access
 from harness.decisions import Decision
 from harness.errors import PolicyError, UsageError
 from harness.files.workspace import Workspace
@@ -199,4 +200,5 @@ def _tightened(rule: Rule) -> Rule:
 
 def _reads(rule: Rule) -> bool:
     """Say whether an auto rule is about reading, and nothing else: of files, or by tools that its author takes to only read."""
-    return rule.argv is None and (rule.read_only or tuple(access.value for access in rule.access) == ("read",))
+    only_read = rule.files is not None and rule.files.access == (Access.READ,)
+    return rule.argv is None and (rule.only_reads or only_read)

@@ -84,6 +84,7 @@ _LEFT_OUT: Mapping[tuple[type[Record], str], Any] = {
     (Action, "arguments"): {},
     (Action, "request"): None,
     (PathAccess, "below"): NO_NAMES,
+    (Rule, "matchers"): (),
 }
 """Fields that no question shows, which may be large, and what stands in their place."""
 _OF_RULES = ("id", "decision", "origin", "layer")

@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 
 from harness.actions import REACHES_NETWORK, Access, Act, Command, PathAccess, Place
 from harness.policy.built_in import is_entry_point
-from harness.policy.rule_examples import plain_command
+from harness.policy.plain_commands import plain_command
 from harness.policy.session_grants import PATTERN_CHARACTERS
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of
 

@@ -12,9 +12,8 @@ from harness.decisions import Decision
 from harness.gate.approval import Approval, Approver
 from harness.log.vocabulary import Answer
 from harness.messages import ToolCall
-from harness.policy.matchers import ArgvPattern
 from harness.policy.policy import Policy
-from harness.policy.rules import Layer, Rule
+from harness.policy.rules import Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.session.state import PROJECT_POLICY, State
 from harness.text.amounts import counted
@@ -129,51 +128,8 @@ def _is_outside(place: str) -> bool:
 def _rules(policy: Policy) -> Iterator[str]:
     for rule in policy.rules:
         if rule.decision is Decision.AUTO:
-            yield f"auto     {_matched(rule)}{_granted(rule)}  (rule {rule.label})"
-
-
-def _matched(rule: Rule) -> str:
-    """Return what an auto rule lets run: what its matchers say, all of which must hold."""
-    what = []
-    if rule.argv is not None:
-        what.append(f"the command {argv_text(rule.argv)}")
-    if rule.path is not None:
-        accesses = " and ".join(access.value for access in rule.access)
-        what.append(f"{accesses} {_listed(rule.path.patterns)}")
-        if rule.exceptions is not None:
-            what.append(f"but not {_listed(rule.exceptions.patterns)}")
-    if rule.env:
-        what.append(f"with variables {_listed(rule.env)} set")
-    if rule.text:
-        what.append(f"with {shlex.quote(rule.text)} in it")
-    if rule.tools:
-        what.append(f"by {_listed(rule.tools)}" if what else f"every call of {_listed(rule.tools)}")
-    if rule.read_only:
-        what.append("that only reads, or whose server says so")
-    what += [f"with {shlex.quote(each.text)}" for each in rule.where]
-    return " ".join(what) or "everything"
-
-
-def argv_text(argv: ArgvPattern) -> str:
-    """Return the words of a pattern as a person would type them: `git {status,diff} ...`, and which options may follow."""
-    words = [_alternatives(token) for token in argv.tokens]
-    rest = [*words, "..."] if argv.rest else words
-    options = f" with options {_listed(argv.flags)}" if argv.flags else ""
-    return " ".join(rest) + options
-
-
-def _alternatives(token: Sequence[str]) -> str:
-    quoted = [shlex.quote(word) for word in token]
-    return quoted[0] if len(quoted) == 1 else f"{{{','.join(quoted)}}}"
-
-
-def _granted(rule: Rule) -> str:
-    may = [f"write {_listed(rule.write)}"] if rule.write else []
-    if rule.network:
-        may.append("reach the network")
-    elif rule.hosts:
-        may.append(f"reach only {_listed(rule.hosts)}")
-    return f" (it may {' and '.join(may)})" if may else ""
+            may = f" (it may {rule.opens.words()})" if rule.opens.words() else ""
+            yield f"auto     {rule.words()}{may}  (rule {rule.label})"
 
 
 def _listed(words: Sequence[str]) -> str:

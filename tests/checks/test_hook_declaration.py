@@ -11,6 +11,9 @@ from rows import all_rows
 from harness.actions import Access
 from harness.checks.hook_declaration import HookForm, declared
 from harness.log.vocabulary import CheckEvent
+from harness.policy.matchers import CommandMatcher, OperandMatcher
+from harness.policy.patterns import ArgvPattern, PathPatterns
+from harness.policy.tool_matchers import ToolMatcher
 
 PLAIN: dict[str, Any] = {"id": "check", "event": "before-call", "command": ["/opt/check.py"]}
 
@@ -18,7 +21,7 @@ PLAIN: dict[str, Any] = {"id": "check", "event": "before-call", "command": ["/op
 def test_what_is_not_said_is_the_widest() -> None:
     hook = declared(PLAIN)
     assert (hook.id, hook.event, hook.command) == ("check", CheckEvent.BEFORE_CALL, ("/opt/check.py",))
-    assert (hook.tools, hook.argv, hook.path, hook.access) == ((), None, None, ())
+    assert hook.matchers == ()
     assert (hook.seconds, hook.form) == (10.0, HookForm.HARNESS)
 
 
@@ -35,12 +38,12 @@ def test_what_is_said() -> None:
             "command": ["python3", "/opt/check.py"],
         }
     )
-    assert hook.tools == ("bash", "mcp__*")
-    assert hook.argv is not None
-    assert hook.argv.tokens == (("git",), ("push", "fetch"))
-    assert hook.path is not None
-    assert hook.path.patterns == ("src/",)
-    assert (hook.access, hook.seconds, hook.form) == ((Access.WRITE,), 5.0, HookForm.CLAUDE)
+    assert hook.matchers == (
+        CommandMatcher(argv=ArgvPattern(tokens=(("git",), ("push", "fetch")), rest=True)),
+        OperandMatcher(patterns=PathPatterns(patterns=("src/",)), access=(Access.WRITE,)),
+        ToolMatcher(names=("bash", "mcp__*")),
+    )
+    assert (hook.seconds, hook.form) == (5.0, HookForm.CLAUDE)
 
 
 @all_rows(

@@ -99,8 +99,8 @@ def beyond_walls(policy: Policy, action: Action, verdict: Verdict) -> str:
         "no grant lets it run": not walls,
         "the kernel need not hold it": effects.enforcement is not Enforcement.REQUIRED,
         "it reaches Unix sockets": effects.sockets,
-        "it has the network": effects.network and not all(rule.network for rule in walls),
-        "it writes more than is granted": any(not set(effects.granted) <= set(rule.write) for rule in walls),
+        "it has the network": effects.network and not all(rule.opens.network for rule in walls),
+        "it writes more than is granted": any(not set(effects.granted) <= set(rule.opens.write) for rule in walls),
         "it writes what it names": bool(effects.named or effects.entries),
         "it reads what is hidden": set(effects.hide) != set(sandbox_of(policy.sandbox_tables).hide),
         "it names a place outside": any(

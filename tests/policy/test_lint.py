@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import product
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,14 +15,16 @@ from work import assert_linear
 from harness.actions import Access, Action, Facet
 from harness.decisions import Decision
 from harness.messages import ToolCall
-from harness.policy.argument_patterns import ArgumentPatterns
 from harness.policy.hosts import host_patterns
 from harness.policy.lint import PolicyWarning, StrictRules, catches, warnings
 from harness.policy.loader import SHIPPED, combine, load_policy, parse_policy
-from harness.policy.matchers import ArgvPattern, PathPatterns
+from harness.policy.matcher import Matcher
+from harness.policy.matchers import CommandMatcher, FileMatcher, TextMatcher
+from harness.policy.patterns import ArgvPattern, PathPatterns
+from harness.policy.plain_commands import EXAMPLE_DISK
 from harness.policy.policy import Policy
-from harness.policy.rule_examples import EXAMPLE_DISK
 from harness.policy.rules import Layer, Origin, Rule
+from harness.policy.tool_matchers import ArgumentMatcher, ArgumentPatterns, HostMatcher, ToolMatcher
 from harness.policy.verdict import evaluate
 from harness.record import replace
 from harness.shell.facets import read_commands
@@ -262,7 +263,7 @@ def test_what_may_be_meant_is_not_warned_of(text: str) -> None:
 def test_what_runs_other_programs_is_warned_of(tokens: tuple[tuple[str, ...], ...], problems: list[str]) -> None:
     """Where the loader takes such a rule at all: that follows from the models of the programs."""
     whole = policy(auto(argv=["ls", "..."]))
-    changed = replace(whole.rules[0], argv=ArgvPattern(tokens=tokens, rest=True))
+    changed = replace(whole.rules[0], matchers=(CommandMatcher(argv=ArgvPattern(tokens=tokens, rest=True)),))
     assert [each.problem for each in warnings(replace(whole, rules=(changed,)))] == problems
 
 
@@ -349,17 +350,17 @@ def test_the_work_grows_with_the_rules() -> None:
     assert_linear(many_rules, warnings, 70)
 
 
-def words_of(*tokens: tuple[str, ...], flags: tuple[str, ...] | None = None) -> dict[str, Any]:
-    return {"argv": ArgvPattern(tokens=tokens, rest=True, flags=flags)}
+def words_of(*tokens: tuple[str, ...], flags: tuple[str, ...] | None = None) -> tuple[Matcher, ...]:
+    return (CommandMatcher(argv=ArgvPattern(tokens=tokens, rest=True, flags=flags)),)
 
 
-def paths_of(*patterns: str) -> dict[str, Any]:
-    return {"path": PathPatterns(patterns=patterns), "access": (Access.READ,)}
+def paths_of(*patterns: str) -> tuple[Matcher, ...]:
+    return (FileMatcher(patterns=PathPatterns(patterns=patterns), access=(Access.READ,)),)
 
 
-WHERE = tuple(ArgumentPatterns(name=name, words=("w",)) for name in ("m", "n"))
-MATCHERS: tuple[dict[str, Any], ...] = (
-    {},
+WHERE = tuple(ArgumentMatcher(argument=ArgumentPatterns(name=name, words=("w",))) for name in ("m", "n"))
+MATCHERS: tuple[tuple[Matcher, ...], ...] = (
+    (),
     words_of(("git",)),
     words_of(("/usr/bin/git", "hg")),
     words_of(("git",), ("push", "pull")),
@@ -367,25 +368,26 @@ MATCHERS: tuple[dict[str, Any], ...] = (
     words_of(("git",), ("-C",), ("x",), ("push",)),
     paths_of(".env"),
     paths_of(".env", "*.pem"),
-    {"env": ("A",)},
-    {"env": ("A", "B")},
-    {"text": "xy"},
-    {"text": "x"},
-    {"goes_to": host_patterns(("example.org", "*.example.net"))},
-    {"goes_to": host_patterns(("example.org",))},
-    {"where": WHERE},
-    {"where": WHERE[:1]},
-    {"where": WHERE[1:]},
+    (CommandMatcher(argv=None, env=("A",)),),
+    (CommandMatcher(argv=None, env=("A", "B")),),
+    (TextMatcher(text="xy"),),
+    (TextMatcher(text="x"),),
+    (HostMatcher(patterns=host_patterns(("example.org", "*.example.net"))),),
+    (HostMatcher(patterns=host_patterns(("example.org",))),),
+    WHERE,
+    WHERE[:1],
+    WHERE[1:],
 )
-TOOLS = ((), ("bash",), ("bash", "mcp__a__b"), ("mcp__a__*",), ("mcp__*",))
+NAMES = (("bash",), ("bash", "mcp__a__b"), ("mcp__a__*",), ("mcp__*",))
+TOOLS = ((), *((ToolMatcher(names=names),) for names in NAMES))
 
 
 def test_every_rule_that_catches_another_is_tried() -> None:
     """Each rule alone with each, and among all."""
     origin = Origin(file="p.toml", line=2)
     every = [
-        Rule(id="r", decision=decision, origin=origin, layer=Layer.FILE, tools=tools, **matcher)
-        for decision, tools, matcher in product((Decision.AUTO, Decision.CONFIRM, Decision.DENY), TOOLS, MATCHERS)
+        Rule(id="r", decision=decision, origin=origin, layer=Layer.FILE, matchers=(*matchers, *tools))
+        for decision, tools, matchers in product((Decision.AUTO, Decision.CONFIRM, Decision.DENY), TOOLS, MATCHERS)
     ]
     alone = [(other, StrictRules((other,))) for other in every]
     among = StrictRules(every)

@@ -21,7 +21,6 @@ from harness.actions import Access
 from harness.decisions import Decision
 from harness.errors import PolicyError
 from harness.limits import Limits
-from harness.policy.argument_patterns import ArgumentPatterns
 from harness.policy.effects import SandboxTable
 from harness.policy.hosts import HostPattern
 from harness.policy.loader import (
@@ -37,9 +36,12 @@ from harness.policy.loader import (
     shipped_policy_path,
     tightening_only,
 )
-from harness.policy.matchers import ArgvPattern, PathPatterns
+from harness.policy.matchers import CommandMatcher, FileMatcher, TextMatcher
+from harness.policy.patterns import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy, PolicySource
-from harness.policy.rules import Layer, Origin, Rule, ToolDefault
+from harness.policy.rules import Layer, Opens, Origin, Rule
+from harness.policy.tool_defaults import ToolDefault
+from harness.policy.tool_matchers import ArgumentMatcher, ArgumentPatterns, HostMatcher, ToolMatcher
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import STEERING
 from harness.text.toml_places import key_lines
@@ -159,22 +161,29 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                 decision=Decision.AUTO,
                 origin=Origin(file="p.toml", line=line_of('id = "tests"') - 1),
                 layer=Layer.USER,
-                tools=("bash",),
-                argv=ArgvPattern(tokens=(("pytest", "py.test"),), rest=True, flags=("-q", "-NUM", "--maxfail")),
-                env=("CI",),
+                matchers=(
+                    CommandMatcher(
+                        argv=ArgvPattern(tokens=(("pytest", "py.test"),), rest=True, flags=("-q", "-NUM", "--maxfail")),
+                        env=("CI",),
+                    ),
+                    ToolMatcher(names=("bash",)),
+                ),
+                opens=Opens(write=("build",), network=True),
                 reason="Runs the tests.",
                 hint="None.",
-                write=("build",),
-                network=True,
             ),
             Rule(
                 id="secrets",
                 decision=Decision.DENY,
                 origin=Origin(file="p.toml", line=line_of('id = "secrets"') - 1),
                 layer=Layer.USER,
-                access=(Access.READ,),
-                path=PathPatterns(patterns=(".env", "*.pem")),
-                exceptions=PathPatterns(patterns=("test.pem",)),
+                matchers=(
+                    FileMatcher(
+                        patterns=PathPatterns(patterns=(".env", "*.pem")),
+                        access=(Access.READ,),
+                        exceptions=PathPatterns(patterns=("test.pem",)),
+                    ),
+                ),
                 reason="Secrets stay\nout.",
             ),
             Rule(
@@ -182,7 +191,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                 decision=Decision.BLOCK,
                 origin=Origin(file="p.toml", line=line_of('id = "raw"') - 1),
                 layer=Layer.USER,
-                text="| sh",
+                matchers=(TextMatcher(text="| sh"),),
                 reason="No.",
             ),
             Rule(
@@ -190,22 +199,25 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                 decision=Decision.AUTO,
                 origin=Origin(file="p.toml", line=line_of('id = "server"') - 1),
                 layer=Layer.USER,
-                tools=("mcp__srv__*",),
-                where=(
-                    ArgumentPatterns(name="path", paths=PathPatterns(patterns=("src/",))),
-                    ArgumentPatterns(name="url", hosts=("*.example.org",)),
-                    ArgumentPatterns(name="mode", words=("fast",)),
+                matchers=(
+                    ToolMatcher(names=("mcp__srv__*",), only_reads=True),
+                    ArgumentMatcher(argument=ArgumentPatterns(name="path", paths=PathPatterns(patterns=("src/",)))),
+                    ArgumentMatcher(argument=ArgumentPatterns(name="url", hosts=("*.example.org",))),
+                    ArgumentMatcher(argument=ArgumentPatterns(name="mode", words=("fast",))),
                 ),
-                read_only=True,
             ),
             Rule(
                 id="docs",
                 decision=Decision.AUTO,
                 origin=Origin(file="p.toml", line=line_of('id = "docs"') - 1),
                 layer=Layer.USER,
-                goes_to=(
-                    HostPattern(host="example.org", below=True),
-                    HostPattern(host="localhost", port=8000),
+                matchers=(
+                    HostMatcher(
+                        patterns=(
+                            HostPattern(host="example.org", below=True),
+                            HostPattern(host="localhost", port=8000),
+                        )
+                    ),
                 ),
             ),
         ),
@@ -419,8 +431,8 @@ BAD = [
         ),
         "11: [[rule]] id: 'a' is taken by the rule at line 2",
     ),
-    (rule(""), "2: [[rule]]: matches nothing: give argv, path, text, env, where, host or tool"),
-    (rule("reason = 'x'", "auto"), "2: [[rule]]: matches nothing: give argv, path, text, env, where, host or tool"),
+    (rule(""), "2: [[rule]]: matches nothing: give argv, path, text, tool, where or host"),
+    (rule("reason = 'x'", "auto"), "2: [[rule]]: matches nothing: give argv, path, text, tool, where or host"),
     # argv
     (rule("argv = 'git push'"), f"5: [[rule]] argv: {ARGV}"),
     (rule("argv = []"), f"5: [[rule]] argv: {ARGV}"),
@@ -718,11 +730,18 @@ def test_no_auto_rule_for_programs_that_run_their_operands(body: str, program: s
     assert parse(rule(body, "confirm")).rules[0].decision is Decision.CONFIRM
 
 
+def variables(of: Rule) -> tuple[str, ...]:
+    """Return the `env` of a rule."""
+    matcher = of.find(CommandMatcher)
+    assert matcher is not None
+    return matcher.env
+
+
 @all_rows("name", [*sorted(STEERING), "LD_X", "DYLD_INSERT_LIBRARIES", "GIT_X"])
 def test_no_auto_rule_lists_a_variable_that_steers_programs(name: str) -> None:
     body = f"argv = ['x']\nenv = ['CI', '{name}']"
     assert problem(rule(body, "auto")) == f"p.toml:6: [[rule]] env: {name} {STEERS}"
-    assert parse(rule(body, "confirm")).rules[0].env == ("CI", name)
+    assert variables(parse(rule(body, "confirm")).rules[0]) == ("CI", name)
 
 
 GOOD_EXAMPLES = [

@@ -12,10 +12,15 @@ from harness.grant_pattern import GrantPattern, pattern_fields, pattern_from
 from harness.messages import ToolCall
 from harness.policy.hosts import Reach, meet
 from harness.policy.loader import combine, parse_policy, tightening_only
+from harness.policy.plain_commands import EXAMPLE_DISK
 from harness.policy.policy import Policy
-from harness.policy.rule_examples import EXAMPLE_DISK
 from harness.policy.rules import Layer
-from harness.policy.session_grants import narrowed, pattern_problem, session_grant, with_grants
+from harness.policy.session_grants import (
+    narrowed,
+    pattern_problem,
+    session_grant,
+    with_grants,
+)
 from harness.policy.verdict import Verdict, evaluate
 from harness.shell.facets import read_commands
 

@@ -19,9 +19,11 @@ from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.policy.loader import combine, parse_policy, tightening_only
-from harness.policy.matchers import ArgvPattern
+from harness.policy.matchers import CommandMatcher
+from harness.policy.patterns import ArgvPattern
 from harness.policy.policy import Policy
-from harness.policy.rules import Layer, Origin, Rule, ToolDefault
+from harness.policy.rules import Layer, Origin, Rule
+from harness.policy.tool_defaults import ToolDefault
 from harness.policy.verdict import FacetVerdict, Source, Verdict, evaluate
 from harness.record import replace
 from harness.tool_kinds import SHIPPED_TOOLS
@@ -1054,7 +1056,7 @@ def test_a_policy_made_in_code_is_judged_like_one_that_was_loaded(workspace: Wor
                 decision=Decision.AUTO,
                 origin=origin,
                 layer=Layer.FILE,
-                argv=ArgvPattern(tokens=(("ls",),), rest=False),
+                matchers=(CommandMatcher(argv=ArgvPattern(tokens=(("ls",),), rest=False)),),
             ),
         ),
         defaults=(ToolDefault(tool="bash", decision=Decision.DENY, origin=origin, layer=Layer.FILE),),

@@ -84,6 +84,23 @@ SAID = [
         id="tools from outside",
     ),
     pytest.param(
+        RULE + 'tool = ["web_fetch"]\nhost = ["docs.example.org", "*.example.net"]\n',
+        ["auto     every call of web_fetch to docs.example.org, '*.example.net'  (rule a (p.toml:2))"],
+        id="hosts of a tool",
+    ),
+    pytest.param(
+        RULE + 'host = ["docs.example.org"]\n',
+        ["auto     every call to docs.example.org  (rule a (p.toml:2))"],
+        id="hosts",
+    ),
+    pytest.param(
+        RULE + 'argv = ["cat", "..."]\npath = ["docs/"]\nenv = ["CI"]\n',
+        [
+            "auto     the command cat ... with variables CI set naming only files to read and write: docs/  (rule a (p.toml:2))"
+        ],
+        id="a command and its operands",
+    ),
+    pytest.param(
         'version = 1\n[tools]\nread_file = "auto"\ndefault = "auto"\nbash = "confirm"\nreaders = true\n',
         [
             "default  read_file is auto where no rule says otherwise  (p.toml:3)",

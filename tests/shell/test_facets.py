@@ -10,7 +10,7 @@ from text_rows import text_rows
 
 from harness.actions import Access, Command, Facet, Opaque, PathAccess
 from harness.files.workspace import Workspace
-from harness.policy.rule_examples import EXAMPLE_DISK
+from harness.policy.plain_commands import EXAMPLE_DISK
 from harness.shell.facets import MAX_ROUNDS, read_commands
 from harness.shell.loose_words import MAX_CLUSTER_LETTERS, likely_paths, loose_commands
 

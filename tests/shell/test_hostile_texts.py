@@ -18,7 +18,7 @@ from harness.actions import Command, Facet, Opaque, PathAccess
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.messages import ToolCall
-from harness.policy.rule_examples import EXAMPLE_DISK
+from harness.policy.plain_commands import EXAMPLE_DISK
 from harness.shell.facets import read_commands
 from harness.shell.loose_words import MAX_PATHS, loose_commands
 from harness.shell.parser import MAX_CHARACTERS

@@ -470,7 +470,7 @@ def test_a_kept_grant_keeps_the_hosts_that_it_is_narrowed_to(tmp_path: Path) -> 
     assert isinstance(less, GrantPattern)
     kept.keep(less)
     (held,) = kept.read().grants
-    assert (held.pattern, held.rule.hosts, held.rule.network) == (less, ("example.org",), False)
+    assert (held.pattern, held.rule.opens.hosts, held.rule.opens.network) == (less, ("example.org",), False)
 
 
 def test_a_kept_grant_ends_with_its_time(tmp_path: Path) -> None:

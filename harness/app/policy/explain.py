@@ -10,7 +10,6 @@ from harness.actions import (
     Act,
     Action,
     Command,
-    Facet,
     JsonValue,
     Opaque,
     PathAccess,
@@ -22,15 +21,13 @@ from harness.decisions import Decision
 from harness.log.vocabulary import CheckEvent
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
-from harness.policy.rules import Origin, Rule
+from harness.policy.rules import Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
-from harness.programs.runners import name_of
 from harness.session.policies import without_shipped_folder
 from harness.terminal.effects_lines import effects_lines
 from harness.terminal.styles import Line, Tone
 from harness.terminal.tables import Column, Table, TableRow
 from harness.text.visible import visible_line
-from harness.tool_kinds import is_named
 
 if TYPE_CHECKING:
     from harness.checks.hook_declaration import HookDeclaration
@@ -126,28 +123,11 @@ def nearest_rule(action: Action, verdict: FacetVerdict, policy: Policy) -> str:
     if verdict.source is not Source.DEFAULT:
         return ""
     rules = [rule for rule in policy.rules if rule.decision is Decision.AUTO]
-    rule = max(rules, key=lambda each: _nearness(each, verdict.facet), default=None)
-    if rule is None or not _nearness(rule, verdict.facet):
+    rule = max(rules, key=lambda each: each.nearness(verdict.facet), default=None)
+    if rule is None or not rule.nearness(verdict.facet):
         return ""
     words = rule.uncovered_words(action, verdict.facet)
     return f"rule {rule.label}: {words}" if words else ""
-
-
-def _nearness(rule: Rule, facet: Facet) -> int:
-    """Return how near an auto rule comes to covering a facet; 0 if it is about something else."""
-    match facet:
-        case Command() if rule.argv is not None:
-            place = rule.argv.uncovered_place(facet.argv)
-            if place != 0:
-                return 2 + (len(facet.argv) + 1 if place is None else place)
-            names = {name_of(word) for word in facet.argv}
-            return 1 if any(name_of(word) in names for word in rule.argv.tokens[0]) else 0
-        case PathAccess() if rule.argv is None and rule.path is not None:
-            return 1 if rule.path.covers(facet.names) else 0
-        case ToolUse() if rule.of_tools and is_named(facet.tool, rule.tools):
-            return 1 + sum(each.covers(facet.arguments) for each in rule.where)
-        case _:
-            return 0
 
 
 def _no_reader(command: Command) -> str:

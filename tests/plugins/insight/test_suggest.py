@@ -113,10 +113,10 @@ def ran(program: Program, log: Path) -> Ran:
 def argv(proposal: Mapping[str, JsonValue]) -> list[str]:
     """Return what a proposal is about; words that are a choice with bars between them."""
     (rule,) = parse_policy(b"version = 1\n" + str(proposal["toml"]).encode(), "p").rules
-    assert not rule.network
+    assert not rule.opens.network
     if rule.argv is None:
-        assert rule.path is not None
-        return list(rule.path.patterns)
+        assert rule.files is not None
+        return list(rule.files.patterns.patterns)
     assert (rule.argv.rest, rule.argv.flags or ()) == (False, ())
     return ["|".join(words) for words in rule.argv.tokens]
 

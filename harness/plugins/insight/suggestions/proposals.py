@@ -24,7 +24,7 @@ from harness.plugins.insight.suggestions.candidates import (
 )
 from harness.policy.lint import warnings
 from harness.policy.loader import parse_policy
-from harness.policy.matchers import ArgvPattern
+from harness.policy.patterns import ArgvPattern
 from harness.policy.rules import Rule
 from harness.policy.verdict import evaluate
 from harness.record import Record, replace

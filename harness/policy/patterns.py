@@ -1,0 +1,456 @@
+"""The patterns of matchers: of a command's words (`ArgvPattern`) and of paths (`PathPatterns`).
+
+What loosens (`covers`) must account for every word. What tightens (`hits`) needs one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from harness.paths import TreeNames, fold
+from harness.programs.catalog import options_in
+from harness.programs.runners import name_of
+from harness.record import Record
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+NUMBER_FLAG = "-NUM"
+"""In a list of flags: a dash and digits, as in `head -20`."""
+
+OPERAND_FLAGS = {"+WORD": "+", ":WORD": ":"}
+"""In the flags of a strict rule: an operand that begins so, as in `git push origin +main` and `git push origin :main`."""
+
+_GLOB_CHARACTERS = frozenset("*?[\\")
+
+
+class ArgvPattern(Record):
+    """Words of a command: each token a tuple of alternatives, then possibly `...` for any further words."""
+
+    tokens: tuple[tuple[str, ...], ...]
+    rest: bool
+    flags: tuple[str, ...] | None = None
+
+    def covers(self, argv: Sequence[str]) -> bool:
+        """Say whether this pattern accounts for every word of `argv`, as an auto rule must.
+
+        The program is compared as it was written: `/tmp/pytest` is not `pytest`. Options may stand anywhere after the
+        pattern's own words; one that is not listed is not covered. Letters in one word, or a value that is joined on, are
+        taken apart where the program is known to (options_in).
+        """
+        return self.uncovered_place(argv) is None
+
+    def uncovered_place(self, argv: Sequence[str]) -> int | None:
+        """Return the index of the first word of `argv` that the pattern does not cover. `None` if it covers all words.
+
+        The index of a word that is missing is the length of `argv`.
+        """
+        for place, token in enumerate(self.tokens):
+            if place >= len(argv) or argv[place] not in token:
+                return place
+        for place in range(len(self.tokens), len(argv)):
+            word = argv[place]
+            if _is_option(word):
+                if not _is_listed(argv, word, self.flags or ()):
+                    return place
+            elif not self.rest or (len(word) > 1 and word[0] == "@"):
+                return place  # many programs read further options out of `@file`
+        return None
+
+    def uncovered_words(self, argv: Sequence[str]) -> str:
+        """Return a sentence about the word at `uncovered_place`, without its full stop. Empty if all words are covered."""
+        place = self.uncovered_place(argv)
+        if place is None:
+            return ""
+        if place < len(self.tokens):
+            token = self.tokens[place]
+            expected = " or ".join(map(repr, token))
+            if place >= len(argv):
+                return f"word {place + 1} is missing, and `argv` has {expected} there"
+            if place == 0:
+                return f"the program is {argv[0]!r}, not {expected}"
+            about = f"word {place + 1} is {argv[place]!r}, not {expected}"
+            if _is_option(argv[place]):
+                return f"{about}: write an option that stands there as a word of `argv`"
+            return (
+                f"{about}: `argv` takes no patterns, so list the words"
+                if _GLOB_CHARACTERS.intersection(expected)
+                else about
+            )
+        word = argv[place]
+        if _is_option(word):
+            letter = next((each for each in options_in(argv, word) if each not in (self.flags or ())), word)
+            return f"the option {letter!r} is not in `flags`"
+        if self.rest:
+            return f"{word!r} may name a file of further options"
+        return f"{word!r} follows the words of `argv`, which do not end in '...'"
+
+    def unhit_words(self, argv: Sequence[str]) -> str:
+        """Return why a strict rule of this pattern does not hit `argv`, without a full stop. Empty if it does."""
+        if not argv or name_of(argv[0]) not in _programs(self.tokens):
+            return f"the program is {argv[0] if argv else ''!r}, not {' or '.join(map(repr, self.tokens[0]))}"
+        for count in range(1, len(self.tokens)):
+            if _after_prefix(argv, {1}, self.tokens[1 : count + 1]) is None:
+                before, expected = " or ".join(self.tokens[count - 1]), " or ".join(map(repr, self.tokens[count]))
+                is_option = any(map(_is_option, self.tokens[count]))
+                remedy = ": write options in `flags`, which takes them in any order" if is_option else ""
+                return f"{before!r} is not followed by {expected}{remedy}"
+        return "" if self.hits(argv) else "no option of `flags` follows"
+
+    def hits(self, argv: Sequence[str]) -> bool:
+        """Say whether `argv` begins with this pattern, as a strict rule asks.
+
+        The program is compared without its folder, and options between the words (with or without a value) are
+        skipped: `/usr/bin/git -C x push` begins with `git push`. If flags are given, one of them must follow.
+        """
+        return bool(argv) and name_of(argv[0]) in _programs(self.tokens) and self._hits_from(argv, {1})
+
+    def hits_anywhere(self, words: Sequence[str]) -> bool:
+        """Say whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
+        programs = _programs(self.tokens)
+        return self._hits_from(words, {place for place, word in enumerate(words, 1) if name_of(word) in programs})
+
+    def _hits_from(self, argv: Sequence[str], starts: set[int]) -> bool:
+        """Say whether the other tokens, and a flag if any are given, follow behind a program that ends at a start."""
+        after = _after_prefix(argv, starts, self.tokens[1:])
+        if after is None:
+            return False
+        return self.flags is None or any(_is_flag(flag, word) for flag in self.flags for word in argv[after:])
+
+
+def argv_pattern(value: object, flags: tuple[str, ...] | None = None) -> ArgvPattern:
+    """Return the pattern that a file writes as a list of words. Raises ValueError, which says what is wrong with it."""
+    problem = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
+    if not isinstance(value, list) or not value:
+        raise ValueError(problem)
+    rest = value[-1] == "..."
+    tokens = []
+    for token in value[:-1] if rest else value:
+        alternatives = token if isinstance(token, list) else [token]
+        if not alternatives or not all(isinstance(word, str) and word for word in alternatives):
+            raise ValueError(problem)
+        if "..." in alternatives:
+            raise ValueError('"..." stands only at the end')
+        tokens.append(tuple(alternatives))
+    if not tokens:
+        raise ValueError("names no program")
+    for program in tokens[0]:
+        if any(char.isspace() for char in program):
+            raise ValueError(f"{program!r} is one word; write each word of the command by itself")
+    return ArgvPattern(tokens=tuple(tokens), rest=rest, flags=flags)
+
+
+@cache
+def _programs(tokens: tuple[tuple[str, ...], ...]) -> frozenset[str]:
+    """Return the names to look for: `./deploy.sh` in a strict rule is `deploy.sh` wherever it lies."""
+    return frozenset(name_of(word) for word in tokens[0]) if tokens else frozenset()
+
+
+def _is_option(word: str) -> bool:
+    return len(word) > 1 and word[0] == "-"
+
+
+def _is_listed(argv: Sequence[str], option: str, allowed: Sequence[str]) -> bool:
+    if option in allowed:
+        return True
+    if option.startswith("--") and "=" in option:
+        return option.partition("=")[0] in allowed
+    if NUMBER_FLAG in allowed and option[1:].isascii() and option[1:].isdigit():
+        return True
+    apart = options_in(argv, option)
+    return bool(apart) and all(each in allowed for each in apart)
+
+
+def _is_flag(flag: str, word: str) -> bool:
+    """Say whether a word is `flag`: also in a cluster, with a joined value, or as an abbreviation."""
+    name = word.partition("=")[0]
+    if flag in OPERAND_FLAGS:
+        bare = word.lstrip("\"'")  # a word that expands stands as it was written
+        return len(bare) > 1 and bare.startswith(OPERAND_FLAGS[flag])
+    if flag in (word, name) or (flag == NUMBER_FLAG and word[:1] == "-" and word[1:].isdigit()):
+        return True
+    if flag.startswith("--"):  # `--m` is `--mirror`; a program that says `-force` for `--force` exists too
+        return (len(name) > 2 and flag.startswith(name)) or name == flag[1:]
+    if len(flag) > 2:
+        return name == f"-{flag}"
+    return len(word) > 2 and word[0] == "-" and word[1] != "-" and flag[1] in word
+
+
+def _after_prefix(argv: Sequence[str], starts: set[int], tokens: Sequence[tuple[str, ...]]) -> int | None:
+    """Return the first position after `tokens`, found in order from any of `starts` on, options and their values skipped."""
+    ends = starts
+    for token in tokens:
+        ends = {place + 1 for place in _past_options(argv, ends) if argv[place] in token}
+    return min(ends, default=None)
+
+
+def _past_options(argv: Sequence[str], starts: set[int]) -> set[int]:
+    """Return every position that can be reached by skipping options, each with or without one value."""
+    reached: set[int] = set()
+    waiting = list(starts)
+    while waiting:
+        place = waiting.pop()
+        if place < len(argv) and place not in reached:
+            reached.add(place)
+            if _is_option(argv[place]):
+                waiting += [place + 1, place + 2]
+    return reached
+
+
+class PathPatterns(Record):
+    """Gitignore patterns (https://git-scm.com/docs/gitignore, without `!`), relative to the workspace.
+
+    Where git takes `*.md` for a folder of that name with all that is in it as well, what tightens does too; to what loosens
+    it is the name of a file: only `docs/` and `docs/**` speak of what lies below.
+    """
+
+    patterns: tuple[str, ...]
+
+    def covers(self, names: Sequence[str]) -> bool:
+        """Say whether every one of `names`, taken for files, is matched exactly as written; absolute names never are."""
+        compiled = _compiled(self.patterns)
+        return all(not name.startswith("/") and _is_meant(compiled, name) for name in names)
+
+    def hits(self, names: Sequence[str]) -> bool:
+        """Say whether any of `names`, or a folder on the way to it, is matched, as it is or folded (`fold`)."""
+        return any(self._matches(name) or self._matches_folded(name) for name in names)
+
+    def hit_among(self, names: TreeNames) -> Iterator[str]:
+        """Yield those of many names that `hits` is true of, some of them twice: quick where they are few.
+
+        INVARIANT: the expressions find all of them, and perhaps more; `hits` alone decides.
+        """
+        compiled = _compiled(self.patterns)
+        ways = [(compiled.folded, names.folded)]
+        if compiled.hard or not names.lines.isascii():  # else what is matched as it is, is matched folded too
+            ways.append((self.patterns, names.lines))
+        for patterns, text in ways:
+            for expression in _expressions(patterns):
+                yield from (name for name in names.found(expression, text) if self.hits((name,)))
+
+    def _matches_folded(self, name: str) -> bool:
+        folded = fold(name)
+        patterns = _compiled(self.patterns).folded
+        if folded == name and patterns == self.patterns:
+            return False
+        return PathPatterns(patterns=patterns)._matches(folded)  # noqa: SLF001 - its own class
+
+    def _matches(self, name: str) -> bool:
+        compiled = _compiled(self.patterns)
+        parts = name.strip("/").split("/")
+        if not compiled.names.isdisjoint(parts) or (compiled.folders and not compiled.folders.isdisjoint(parts)):
+            return True
+        if compiled.endings:
+            for part in parts:
+                if part.endswith(compiled.endings):
+                    return True
+        inside = name[:1] != "/"
+        if any(_simple_match(each, parts, inside=inside) for each in compiled.simple):
+            return True
+        return bool(compiled.hard) and _pathspec_match(compiled.hard, name)
+
+
+def _is_meant(compiled: _Compiled, name: str) -> bool:
+    """Say whether a pattern means the file `name` itself, or a folder with all below it in which that lies."""
+    *folders, last = parts = name.strip("/").split("/")
+    if last in compiled.names or last.endswith(compiled.endings) or not compiled.folders.isdisjoint(folders):
+        return True
+    return any(_leads_to(each, parts) for each in compiled.ways)
+
+
+class _Compiled(Record):
+    """Patterns sorted by what it takes to match them: most are a name or an ending, at any depth."""
+
+    names: frozenset[str]
+    folders: frozenset[str]
+    endings: tuple[str, ...]
+    simple: tuple[_SimplePattern, ...]
+    hard: tuple[str, ...]
+    """For pathspec."""
+    ways: tuple[_Way, ...]
+    """The simple ones and those for pathspec, as what loosens reads them."""
+    folded: tuple[str, ...]
+    """All of them case-folded."""
+
+
+class _SimplePattern(Record):
+    wanted: tuple[str, ...]
+    anchored: bool
+
+
+class _Way(Record):
+    """A pattern as parts of a path, `**` for any number of them."""
+
+    wanted: tuple[str, ...]
+    below: bool
+    """Whether it means what lies below a folder."""
+
+
+@cache
+def _compiled(patterns: tuple[str, ...]) -> _Compiled:
+    """Return `patterns` sorted, once for each tuple: a policy asks again for every path."""
+    names, folders, endings, simple, hard, ways = [], [], [], [], [], []
+    for pattern in patterns:
+        if not is_simple(pattern):
+            hard.append(pattern)
+            ways.append(_way(pattern))
+        elif "/" not in pattern and "*" not in pattern:
+            names.append(pattern)
+        elif "/" not in pattern[:-1] and "*" not in pattern:
+            folders.append(pattern[:-1])
+        elif "/" not in pattern and pattern.startswith("*"):
+            endings.append(pattern[1:])
+        else:
+            wanted = tuple(pattern.removeprefix("**/").strip("/").split("/"))
+            anchored = not pattern.startswith("**/") and (pattern.startswith("/") or len(wanted) > 1)
+            simple.append(_SimplePattern(wanted=wanted, anchored=anchored))
+            ways.append(_way(pattern))
+    return _Compiled(
+        names=frozenset(names),
+        folders=frozenset(folders),
+        endings=tuple(endings),
+        simple=tuple(simple),
+        hard=tuple(hard),
+        ways=tuple(ways),
+        folded=tuple(fold(pattern) for pattern in patterns),
+    )
+
+
+def _way(pattern: str) -> _Way:
+    anchored = "/" in pattern.rstrip("/")
+    wanted = ("" if anchored else "**/") + pattern.strip("/")
+    if pattern.endswith("/**"):
+        wanted += "/*"  # everything below, and not the folder itself
+    return _Way(wanted=tuple(wanted.split("/")), below=pattern.endswith("/"))
+
+
+def is_simple(pattern: str) -> bool:
+    """Say whether a pattern is plain names with at most one `*` each, behind `**/` too: matched here, without pathspec."""
+    if "//" in pattern:
+        return False
+    pattern = pattern.removeprefix("**/")
+    if not pattern.strip("/") or "**" in pattern:
+        return False
+    return not _GLOB_CHARACTERS.intersection(pattern) or (
+        not _GLOB_CHARACTERS.intersection(pattern.replace("*", ""))
+        and all(p.count("*") <= 1 for p in pattern.split("/"))
+    )
+
+
+def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool) -> bool:
+    """Match a simple pattern with gitignore's meaning; a test holds it against pathspec."""
+    if pattern.anchored and not inside:
+        return False
+    last = len(parts) - len(pattern.wanted)
+    starts = range(min(last + 1, 1)) if pattern.anchored else range(last + 1)
+    return any(all(map(_part_match, pattern.wanted, parts[start:])) for start in starts)
+
+
+def _leads_to(way: _Way, parts: Sequence[str]) -> bool:
+    """Say whether a pattern, part by part from the workspace on, ends at the last of `parts`, or at a folder before it."""
+    ends = {0}
+    for wanted in way.wanted:
+        if wanted == "**":
+            ends = set(range(min(ends, default=len(parts) + 1), len(parts) + 1))
+        else:
+            ends = {end + 1 for end in ends if end < len(parts) and _part_means(wanted, parts[end])}
+    return not ends.isdisjoint(range(1, len(parts)) if way.below else (len(parts),))
+
+
+def _part_means(wanted: str, part: str) -> bool:
+    if is_simple(wanted):
+        return _part_match(wanted, part)
+    return bool(_spec((f"/{wanted}",), inside=True).match_file(part.replace("\n", "\ufffd")))
+
+
+def _part_match(wanted: str, part: str) -> bool:
+    if "*" not in wanted:
+        return wanted == part
+    before, _, after = wanted.partition("*")
+    return len(part) >= len(before) + len(after) and part.startswith(before) and part.endswith(after)
+
+
+def _pathspec_match(patterns: tuple[str, ...], name: str) -> bool:
+    spec = _spec(patterns, inside=name[:1] != "/")
+    plain = name.strip("/").replace("\n", "\ufffd")  # pathspec's `**` does not reach across a line end
+    return bool(spec.match_file(plain) or spec.match_file(plain + "/"))
+
+
+_specs: dict[tuple[tuple[str, ...], bool], GitIgnoreSpec] = {}
+
+
+def _spec(patterns: tuple[str, ...], *, inside: bool) -> GitIgnoreSpec:
+    """Return the compiled patterns; for a path outside the workspace only those that are not anchored to it."""
+    key = (patterns, inside)
+    if key not in _specs:
+        from pathspec import GitIgnoreSpec
+
+        lines = patterns if inside else tuple(p for p in patterns if "/" not in p.rstrip("/") or p.startswith("**/"))
+        _specs[key] = GitIgnoreSpec.from_lines(lines)
+    return _specs[key]
+
+
+@lru_cache(maxsize=256)
+def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Return what finds every name that one of the patterns matches in a text of many (`TreeNames.lines`).
+
+    Each begins, or ends, with what all of its ways have in common: then a search is four times as quick.
+    """
+    compiled = _compiled(patterns)
+    inside = [re.escape(name) for name in (*compiled.names, *compiled.folders)]
+    anchored: list[str] = []
+    for each in compiled.simple:
+        wanted = "/".join(re.escape(part).replace(r"\*", "[^/]*") for part in each.wanted)
+        (anchored if each.anchored else inside).append(wanted)
+    forms = {
+        "/(?:%s)/": inside,
+        "\n/(?:%s)/": anchored,
+        "(?:%s)/": list(map(re.escape, compiled.endings)),
+        "%s": list(map(_on_lines, compiled.hard)),
+    }
+    return tuple(re.compile(form % "|".join(ways), re.MULTILINE) for form, ways in forms.items() if ways)
+
+
+def _on_lines(pattern: str) -> str:
+    """Return pathspec's expression for one pattern, so that it matches on a line what it matches alone."""
+    (one,) = _spec((pattern,), inside=True).patterns
+    text = "(?!)" if one.regex is None else str(one.regex.pattern)
+    return re.sub(r"^\^", "^/+", re.sub(r"\(\?P<\w+>", "(?:", text))
+
+
+def path_patterns(texts: tuple[str, ...]) -> PathPatterns:
+    """Return the patterns that a file lists. Raises ValueError, which names the pattern and what is wrong with it."""
+    for text in texts:
+        if problem := check_pattern(text):
+            raise ValueError(f"the pattern {text!r} {problem}")
+    return PathPatterns(patterns=texts)
+
+
+def check_pattern(pattern: str) -> str | None:
+    """Return what is wrong with a path pattern, or None.
+
+    Refused, because they do not mean what they seem to: negation, comments, blanks at the end, `..`, absolute folders.
+    """
+    if not pattern.strip("/"):
+        return "is empty"
+    if pattern[0] in "!#":
+        return f"begins with {pattern[0]!r}; exceptions are written in `except`"
+    if pattern != pattern.strip():
+        return "begins or ends with a blank, which gitignore patterns drop"
+    if not {"..", "."}.isdisjoint(pattern.split("/")) or "//" in pattern:
+        return "contains `..`, `.` or `//`; patterns are matched against resolved paths"
+    if pattern[0] == "~":
+        return "begins with `~`; patterns are relative to the workspace (a name without `/` matches anywhere)"
+    if not pattern.isprintable():
+        return "contains a character that cannot be shown"
+    if not is_simple(pattern):
+        from pathspec import GitIgnoreSpec
+
+        try:
+            GitIgnoreSpec.from_lines([pattern])
+        except ValueError as error:
+            return f"is not a gitignore pattern: {error}"
+    return None

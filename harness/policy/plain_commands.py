@@ -1,0 +1,125 @@
+"""Commands as rules write them: read alone, in an empty workspace, and whether an auto rule can be about them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from posixpath import join, normpath
+
+from harness.actions import Access, Command, Facet, PathAccess, Place
+from harness.policy.patterns import OPERAND_FLAGS, ArgvPattern
+from harness.programs.git_pathspecs import ShownFiles
+from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of, name_of
+from harness.record import replace
+
+
+def plain_command(words: tuple[str, ...]) -> Command | None:
+    """Return these words as the one command that bash reads in them. `None` if it runs another one or steers the shell."""
+    from harness.shell.builtins import KNOWN_BUILTINS, UNKNOWN_BUILTINS
+
+    name = name_of(words[0])
+    if name in WRAPPERS or name in SHELLS or name in KNOWN_BUILTINS or name in UNKNOWN_BUILTINS:
+        return None
+    (first, *others) = _read_words(words)
+    return first if not others and isinstance(first, Command) and first.argv == tuple(words) else None
+
+
+def _read_words(words: tuple[str, ...]) -> tuple[Facet, ...]:
+    from harness.shell.facets import read_commands
+
+    quoted = ("'" + word.replace("'", "'\\''") + "'" for word in words[1:])
+    return read_commands(" ".join((words[0], *quoted)), EXAMPLE_DISK)
+
+
+def _runs_another(words: tuple[str, ...]) -> bool:
+    """Return whether the words are a program and a command, or a script, that it runs."""
+    first, *others = _read_words(words)
+    is_program = isinstance(first, Command) and first.argv == words
+    return is_program and (bool(others) or (name_of(words[0]) in SHELLS and len(words) > 1))
+
+
+@lru_cache(1_024)
+def plain_rule_command(words: tuple[str, ...]) -> Command | None:
+    """Return `plain_command` of a rule's words. They are kept: the loader asks, and `policy check` asks again."""
+    return plain_command(words)
+
+
+def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
+    """Return the key and the reason why no auto rule can have these words. `None` if one can.
+
+    Refused are programs that run whatever their operands say, unless the words fix the script or the module.
+    """
+    for flag in OPERAND_FLAGS.keys() & set(argv.flags or ()):
+        return "flags", f"{flag} is for stricter rules: an auto rule names its operands"
+    steering = next((word for word in argv.tokens[0] if is_one_of(word, INTERPRETERS)), None)
+    if steering is not None and not _fixes_script(argv):
+        what = "the target" if name_of(steering) == "make" else "the script, or -m and the module"
+        return "argv", f"{steering} runs whatever its operands say; name {what}"
+    for program in argv.tokens[0]:
+        words = (program, *(token[0] for token in argv.tokens[1:]))
+        if plain_rule_command(words) is None:
+            other = ": have the command behind it called by itself, and write a rule for that"
+            remedy = other if _runs_another(words) else ""
+            return "argv", f"{program} is never understood well enough for an auto rule{remedy}"
+    return None
+
+
+def _fixes_script(argv: ArgvPattern) -> bool:
+    """Say whether every alternative after the program is a script's name, or -m with a module behind it."""
+    if len(argv.tokens) < 2:
+        return not argv.rest
+    first = argv.tokens[1]
+    if all(not word.startswith("-") for word in first):
+        return True
+    return first == ("-m",) and len(argv.tokens) > 2 and all(not word.startswith("-") for word in argv.tokens[2])
+
+
+class _ExampleDisk:
+    """A disk on which every path is plain, and nothing lies: the workspace is /workspace, the home folder /home/user."""
+
+    root = "/workspace"
+    home = "/home/user"
+
+    def resolve(self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False) -> PathAccess:
+        real = normpath(join(cwd or self.root, word))
+        inside = real.startswith("/workspace/")
+        name = real[len("/workspace/") :] if inside else "." if real == "/workspace" else real
+        place = Place.INSIDE if inside else Place.ROOT if name == "." else Place.OUTSIDE
+        return PathAccess(written=word, real=real, names=(name,), access=access, place=place, entry=entry)
+
+    def resolve_word(
+        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
+    ) -> PathAccess | None:
+        return self.resolve(word, access, cwd, entry=entry) if word else None
+
+    def look_below(self, path: PathAccess, **_narrowing: object) -> PathAccess:
+        return replace(path, tree=True)
+
+    def look_tracked(self, path: PathAccess, what: ShownFiles, **_how: object) -> PathAccess:  # noqa: ARG002 - nothing is tracked
+        return replace(path, tree=True)
+
+    def plain_tracked(self, folder: str, what: ShownFiles, **_how: object) -> bool:  # noqa: ARG002 - likewise
+        return True
+
+    def exists(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
+        return False
+
+    def plain_below(self, folder: str, **_narrowing: object) -> bool:  # noqa: ARG002 - nothing lies here
+        return True
+
+    def is_folder(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
+        return False
+
+    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:  # noqa: ARG002 - likewise
+        return ()
+
+    def git_problem(self, folder: str, cwd: str) -> str | None:  # noqa: ARG002 - likewise
+        return None
+
+    def git_top(self, folder: str, cwd: str) -> str:  # noqa: ARG002 - likewise
+        return self.root
+
+    def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:  # noqa: ARG002 - likewise
+        return (), ""
+
+
+EXAMPLE_DISK = _ExampleDisk()

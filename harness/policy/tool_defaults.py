@@ -1,0 +1,84 @@
+"""Defaults: the decisions under `[tools]` for calls that no rule matches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from harness.actions import Act, Command, Facet, Opaque, PathAccess, ToolUse, Unconfined
+from harness.decisions import Decision
+from harness.policy.rules import Layer, Origin
+from harness.programs.variables import steers
+from harness.record import Record
+from harness.tool_kinds import is_named
+
+UNCOVERED = "uncovered"
+"""The key under [tools] for commands that no model covers."""
+
+
+class ToolDefault(Record):
+    """The decision on a tool's calls if no rule matches."""
+
+    tool: str
+    """A tool's name, `default` for those that are not named, or `uncovered` for commands that no model covers."""
+    decision: Decision
+    origin: Origin
+    layer: Layer
+    spares_reading: bool = False
+    """Whether it leaves out tools that can do nothing but read, as in plan mode."""
+
+    @property
+    def what(self) -> str:
+        """Its subject in words."""
+        return {"default": "any other tool", UNCOVERED: "commands that no model covers"}.get(self.tool, self.tool)
+
+
+class Readers(Record):
+    """The line `readers` under `[tools]` of one file: whether commands that only look run unasked."""
+
+    on: bool
+    origin: Origin
+    layer: Layer
+
+
+def stated_defaults(defaults: Sequence[ToolDefault], tool: str) -> list[ToolDefault]:
+    """Return the default of each file for `tool`: by its name, its longest beginning with a star, or `default`."""
+    by_file: dict[tuple[Layer, str], ToolDefault] = {}
+    for default in defaults:
+        key = (default.layer, default.origin.file)
+        if (named := is_named(tool, (default.tool,))) or default.tool == "default":
+            other = by_file.get(key)
+            if other is None or (named and (other.tool == "default" or _says_more(default.tool, other.tool))):
+                by_file[key] = default
+    return [*by_file.values()]
+
+
+def defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> list[ToolDefault]:
+    """Return the default of each file for `tool`, and for a facet that no model covers the `uncovered` of each."""
+    uncovered = [default for default in defaults if default.tool == UNCOVERED and _is_uncovered(facet)]
+    return [*stated_defaults(defaults, tool), *uncovered]
+
+
+def _says_more(name: str, other: str) -> bool:
+    """Return whether the first of two names that mean a tool says more of it: it has no star, or it is the longer one."""
+    return not name.endswith("*") or (other.endswith("*") and len(name) > len(other))
+
+
+def needs_its_name(facet: Facet, stated: Sequence[ToolDefault]) -> bool:
+    """Return whether the server of a tool says that it destroys, and no default names the tool as a whole."""
+    if not isinstance(facet, ToolUse) or not facet.says_destroys:
+        return False
+    return all(default.tool != facet.tool for default in stated)
+
+
+def _is_uncovered(facet: Facet) -> bool:
+    """Return whether no model tells what a command does; none does for a program that a variable steers."""
+    match facet:
+        case Command():
+            return facet.act is Act.UNKNOWN or any(map(steers, facet.variables))
+        case Opaque():
+            return True
+        case PathAccess() | Unconfined() | ToolUse():
+            return False
+        case _:
+            assert_never(facet)
