@@ -1,4 +1,4 @@
-"""Whoever stands in front of a session: the prompt, a run, the client of an editor, or nobody."""
+"""The front of a session: the prompt, a run, the client of an editor, or nobody."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def terminal_is_there() -> bool:
 
 
 class Front(Protocol):
-    """What a session needs of whoever stands in front of it. Who approves calls is not part of it: that has no default."""
+    """Everything that a session shows to its user or asks them. Approval of calls is separate: it has no default."""
 
     def tell(self, line: str, /) -> None:
-        """Show the user one line, which may hold anything. In any thread."""
+        """Show the user one line of untrusted text. May be called in any thread."""
         ...
 
     def ask(self, question: UserQuestion, /) -> UserAnswer | None:
-        """Put a question of the model to the user; None where nobody is there."""
+        """Put a question of the model to the user. Return None if no user is there."""
         ...
 
     def draw(self, printed: str, /) -> None:
-        """Show what a running command prints."""
+        """Show output of a running command."""
         ...
 
     def countdown(self, seconds: float, /) -> None:
@@ -39,12 +39,12 @@ class Front(Protocol):
         ...
 
     def lend(self) -> AbstractContextManager[LentTerminal] | None:
-        """Lend the terminal to a command that the user typed; None for any other command."""
+        """Lend the terminal to a command that the user typed. Return None for any other command."""
         ...
 
 
 class NoFront:
-    """Nobody is there: lines go where they are told, nothing is drawn, and no question has an answer."""
+    """A front without a user: lines go to `tell`, nothing is drawn, and no question has an answer."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -61,7 +61,7 @@ class NoFront:
         """Draw nothing."""
 
     def countdown(self, seconds: float, /) -> None:
-        """Wait, and show nothing."""
+        """Wait without a display."""
         time.sleep(seconds)
 
     def lend(self) -> AbstractContextManager[LentTerminal] | None:

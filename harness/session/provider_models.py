@@ -1,4 +1,4 @@
-"""The models of a session: the one that its settings name, others that `/model` chooses, and one for each helper."""
+"""The models of a session: the one that its settings name, those that `/model` chooses, and one for each helper."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ProviderModels:
         return TextCalls(model)
 
     def warm_up(self) -> None:
-        """Load what the first request needs, in any thread."""
+        """Load everything that the first request needs. May be called in any thread."""
         if self._named is not None:
             self._named.warm_up()
 

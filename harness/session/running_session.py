@@ -1,7 +1,7 @@
 """The last step of a session: its gate, agent and model at work, with its log.
 
-A session is made in four steps, each frozen when the next begins: SessionPlace, SessionRules, SessionTools, and this. Whatever
-can be wrong with flags, settings and policies is found before the log is opened.
+A session is made in four steps, each frozen when the next begins: SessionPlace, SessionRules, SessionTools, and this. Mistakes
+in flags, settings and policies are found before the log is opened.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ WAITING, MOST_AT_ONCE = 4, 32
 
 
 class RunningSession:
-    """A session that has begun: what it was made of, and what may change while it runs."""
+    """A begun session: the steps that it was made in, and the state that may change while it runs."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class RunningSession:
         self.system = system
         self.templates = templates
         self.about = about
-        """What the log's first record says of how it was begun."""
+        """Fields of the log's first record about the start."""
         self.settings: Settings = self.place.settings
         """The settings of the model that answers now."""
         self.policy: Policy = self.rules.policy
-        """The policy as its files say it; in plan mode the gate judges by a stricter one."""
+        """The policy of the files. In plan mode the gate judges by a stricter one."""
         self._servers = servers
 
     def change_policy(self, session: Session, policy: Policy, why: str, *, judged_by: Policy) -> None:
@@ -104,13 +104,13 @@ class RunningSession:
         return self.models.another(self.settings, self.policy, interrupt)
 
     def warm_up(self) -> None:
-        """Load and start what the first request needs, in any thread."""
+        """Load and start everything that the first request needs. May be called in any thread."""
         if self._servers is not None:
             self._servers.begin()
         self.models.warm_up()
 
     def close(self) -> None:
-        """End what was started for the session."""
+        """End everything that was started for the session."""
         if self._servers is not None:
             self._servers.close()
 

@@ -183,10 +183,10 @@ def close_log(state: State, log: ActionLog) -> None:
 
 
 def close_and_sign(state: State, log: ActionLog, sign_key: str, tell: Callable[[str], None]) -> None:
-    """Do so, and sign size and head with `sign_key`, the path of an SSH key; empty: nothing is signed.
+    """Close a log as `close_log` does, and sign its size and head with the SSH key at `sign_key`. An empty path signs nothing.
 
-    Raises LogError as `close_log` does. A signature that cannot be made is told: the run is done, and its record whole, and an
-    exit code that says otherwise would have it done again. `audit verify --signers` is what misses a signature.
+    Raises LogError as `close_log` does. A failed signature is a line for the user only: the run is done and its record whole,
+    and an error code would have it done again. `audit verify --signers` reports a missing signature.
     """
     close_log(state, log)
     if not sign_key:

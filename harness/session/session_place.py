@@ -1,4 +1,4 @@
-"""The first step of a session, its place: workspace, own folders, environment, settings, secrets, and where its log goes."""
+"""The first step of a session, its place: workspace, own folders, environment, settings, secrets, path of the log."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from harness.session.words.word_files import OwnWords
 
 
 class SessionPlace(Record):
-    """Where a session works and what it finds there. SessionRules are made for it."""
+    """The place of a session. SessionRules are made for it."""
 
     environment: Mapping[str, str]
     state: State
     workspace: Workspace
     log: str | None
-    """The path that was named for the log; None: a new one of the workspace."""
+    """The path that `--log` names. `None` for a new log of the workspace."""
     interrupt: Interrupt
     settings: Settings
-    """As they are when the session begins."""
+    """The settings when the session begins."""
     extensions: Extensions
     redactor: Redactor
     words: OwnWords = OwnWords()
     notes: Sequence[str] = ()
-    """Lines for the user about what was left out."""
+    """Lines for the user about files and tables that were left out."""
 
 
 def place_of(arguments: Namespace, environment: Mapping[str, str], tell: Callable[[str], None]) -> SessionPlace:
@@ -74,7 +74,7 @@ def place_of(arguments: Namespace, environment: Mapping[str, str], tell: Callabl
 
 
 def _secrets_of(settings: Settings, extensions: Extensions, environment: Mapping[str, str]) -> Sequence[str]:
-    """Return what is masked: secrets of the environment, of every profile that `/model` may choose, and of extensions."""
+    """Return the secrets to mask: those of the environment, of each profile that `/model` may choose, and of extensions."""
     secrets = secrets_of(environment, settings.key_variable.value, settings.base_url.value)
     for profile in settings.file.profiles.values():
         secrets += secrets_of(environment, profile.value_of("key_variable"), profile.value_of("base_url"))

@@ -1,4 +1,4 @@
-"""The second step of a session, its rules: the policy, limits, hooks and kept grants, and who is asked outside."""
+"""The second step of a session, its rules: policy, limits, hooks, kept grants, and the approver outside."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
 
 
 class Unattended(Record):
-    """What only runs have that nobody watches: the shipped readonly policy stands in, and refusals are advised about."""
+    """Options of a run that nobody watches. Its default policy is the shipped `readonly`, and refusals come with advice."""
 
     dry_run: bool = False
-    """Whether every call is judged, and none is run."""
+    """Whether calls are judged and recorded only, not run."""
     plan: bool = False
-    """Whether plan mode lies over the policy; at the prompt it is a mode, of which there is a command."""
+    """Whether plan mode tightens the policy. At the prompt, `/plan` switches it."""
 
 
 class SessionRules(Record):
-    """What decides about the calls of a session. SessionTools are made under it."""
+    """The rules for the calls of a session. SessionTools are made under them."""
 
     place: SessionPlace
     policy: Policy
     """The policy when the session begins."""
     limits: Limits
-    """Those of the flags; they tighten those of the policy."""
+    """Limits from the flags. They tighten the limits of the policy."""
     checks: SessionChecks
-    """The person's own programs (hooks)."""
+    """The user's own programs (hooks)."""
     kept: KeptGrants | None
-    """Keeps the grants of the workspace; None where no person is there to give any."""
+    """The file of grants of the workspace. `None` for an unattended run."""
     granted: KeptForWorkspace
-    """Those that were there when the session began."""
+    """The grants when the session began."""
     outside: FoundApprover | None
-    """The configured approver; None where none is configured, or none is asked."""
+    """The configured approver. `None` if none is configured, or the session asks none."""
     unattended: Unattended | None
 
     @property
     def advise(self) -> Callable[[Policy, Action, Verdict], Advice] | None:
-        """What is asked about each refused call; None where a person is there to see it."""
+        """The function that advises on each refused call. `None` if a user attends the session."""
         if self.unattended is None:
             return None
         return _advise_to_leave_plan if self.unattended.plan else advise
@@ -67,7 +67,7 @@ def rules_of(
     guard: Sequence[str] = (),
     asks_outside: bool = True,
 ) -> SessionRules:
-    """Return the rules of a session: of one that a person attends, or of an unattended run.
+    """Return the rules of a session that a user attends, or of an unattended run.
 
     No call may write the paths in `guard`. `asks_outside` says whether the configured approver is asked. `tell` shows lines of
     hooks. Raises UsageError and PolicyError, before anything is opened.
@@ -99,7 +99,7 @@ def rules_of(
 
 
 def outside_of(place: SessionPlace, policy: Policy) -> FoundApprover | None:
-    """Return the configured approver, if there is one. Raises UsageError where it cannot be used."""
+    """Return the configured approver, or `None`. Raises UsageError if it cannot be used."""
     declaration = place.extensions.approver
     if declaration is None:
         return None

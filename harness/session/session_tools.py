@@ -1,4 +1,4 @@
-"""The third step of a session, its tools, behind the walls that this machine has, and tied to whoever stands in front."""
+"""The third step of a session, its tools, behind the walls of this machine and tied to the front of the session."""
 
 from __future__ import annotations
 
@@ -34,40 +34,40 @@ if TYPE_CHECKING:
 
 
 class HelperSeat:
-    """Where the tool `delegate` finds who runs helpers: the agent that they help is made after its tools."""
+    """Holder of the helper runner for the tool `delegate`. The agent that helpers serve is made after its tools."""
 
     def __init__(self) -> None:
         self._helpers: Helpers | None = None
 
     def take(self, helpers: Helpers) -> None:
-        """Have helpers run by these from now on."""
+        """Use this helper runner from now on."""
         self._helpers = helpers
 
     def helpers(self) -> Helpers | None:
-        """Return who runs helpers; None before the session has begun."""
+        """Return the helper runner. None before the session has begun."""
         return self._helpers
 
 
 class SessionTools(Record):
-    """What a session can do. RunningSession is made with it."""
+    """The tools of a session. RunningSession is made with them."""
 
     rules: SessionRules
     front: Front
     tools: tuple[Tool, ...]
     chosen: ChosenTools
     level: str
-    """What this machine holds commands to, in a few words."""
+    """Short description of the walls that confine commands."""
     attachments: SessionAttachments
     seat: HelperSeat
 
     @property
     def place(self) -> SessionPlace:
-        """Where the session works."""
+        """The place of the session."""
         return self.rules.place
 
 
 def tools_of(rules: SessionRules, front: Front) -> SessionTools:
-    """Return the tools of a session. Raises UsageError where commands must be confined and cannot be, or no tool is left."""
+    """Return the tools of a session. Raises UsageError if commands must be confined and cannot be, or if no tool is left."""
     place, policy = rules.place, rules.policy
     attachments, seat = SessionAttachments(place.settings), HelperSeat()
     shipped = tools_in(
@@ -99,7 +99,7 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
 def helper_tools(
     tools: SessionTools, log: str, workspace: Workspace, interrupt: Interrupt, hide: Sequence[str]
 ) -> tuple[Tool, ...]:
-    """Return fresh tools of files, commands and scripts for a helper in `workspace`. What it prints is shown to nobody."""
+    """Return fresh tools of files, commands and scripts for a helper in `workspace`. Output of its commands is not drawn."""
     place = tools.place
     return tools_in(
         workspace,

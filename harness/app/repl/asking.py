@@ -14,7 +14,7 @@ from harness.terminal.question import Usual, usual_here
 
 
 class Asking:
-    """Imported with the first turn, since the prompt comes sooner without it."""
+    """Asks about calls. Imported with the first turn, so that the prompt appears sooner."""
 
     def __init__(self, terminal: Terminal, conversation: Conversation) -> None:
         place = conversation.place
