@@ -145,3 +145,5 @@ class Plugin(Record):
     parts: tuple[SessionPart, ...] = ()
     readers: Callable[[AttachmentKeeper | None], Sequence[FileReader]] | None = None
     """Makes the readers of files that are not text. Called with the keeper of the session's attachments, if it has one."""
+    shown_endings: tuple[str, ...] = ()
+    """Endings of the names of files that the model can be shown: `png`. A prompt that mentions such a file attaches it."""

@@ -36,3 +36,8 @@ def file_readers(keeper: AttachmentKeeper | None = None) -> tuple[FileReader, ..
     """Return the readers of files that are not text; `keeper` stores what the model sees of them besides text."""
     makers = [plugin_in(module).readers for module in READERS]
     return tuple(reader for make in makers if make is not None for reader in make(keeper))
+
+
+def shown_endings() -> str:
+    """Return a regular expression for the endings of files that the model can be shown, without the dot."""
+    return "|".join(ending for module in READERS for ending in plugin_in(module).shown_endings)

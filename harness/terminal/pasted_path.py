@@ -1,29 +1,37 @@
-"""Pasted paths of pictures, as a terminal gives files that are dropped on it, become mentions: `@/path/shot.png`."""
+"""Pasted paths of files that the model can be shown become mentions: `@/path/shot.png`."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable
+from functools import cache
 
-_PICTURE = re.compile(r"/[^\n\0]+\.(?:png|jpe?g|webp|gif)", re.IGNORECASE)
+from harness.shipped import shown_endings
+
 _MOST_PASTE = 65_536
 """Characters: 16 times PATH_MAX."""
 _MOST_FILES = 50
 
 
 def pasted_mention(text: str, is_file: Callable[[str], bool] = os.path.isfile) -> str:
-    """Return a paste of nothing but absolute paths, one of a picture at least, with the pictures as mentions and a blank
-    behind each path; any other paste as it is.
+    """Return a paste of absolute paths with a mention in place of each file that the model can be shown.
 
-    `is_file` says whether there is such a file: nothing of it is read here.
+    A blank follows each path. A paste of anything else, or without such a file, is returned unchanged. `is_file` returns
+    whether a file exists; no file is read here.
     """
     paths = _paths(text, is_file) if len(text) <= _MOST_PASTE else []
-    if not any(map(_PICTURE.fullmatch, paths)):
+    shown = _shown_path()
+    if not any(map(shown.fullmatch, paths)):
         return text
     from harness.terminal.completion import mention, shell_word
 
-    return "".join(f"@{mention(path)} " if _PICTURE.fullmatch(path) else f"{shell_word(path)} " for path in paths)
+    return "".join(f"@{mention(path)} " if shown.fullmatch(path) else f"{shell_word(path)} " for path in paths)
+
+
+@cache
+def _shown_path() -> re.Pattern[str]:
+    return re.compile(rf"/[^\n\0]+\.(?:{shown_endings()})", re.IGNORECASE)
 
 
 def _paths(text: str, is_file: Callable[[str], bool]) -> list[str]:

@@ -1,7 +1,8 @@
 """Files that a prompt names with `@`: read as the person's own call of the tool that reads, and sent with the prompt.
 
-Pictures, `@shot.png`, `@"a b.png"`: every mention that ends as one does. In the words of a command (session/words/) any file:
-whoever wrote it meant it to be read. Of what a person types, any other `@file` stays words, and the model reads it.
+Files that the model can be shown, `@shot.png`, `@"a b.png"`: every mention with their endings. In the words of a command
+(session/words/) any file: whoever wrote it meant it to be read. Of what a person types, any other `@file` stays words, and the
+model reads it.
 The call goes through the gate and the log as everything does: what a rule forbids to read is not attached.
 """
 
@@ -11,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from harness.digest import digest_of
 from harness.gate.approval import Approver
@@ -20,18 +22,13 @@ from harness.messages import Attachment, ResultStatus
 from harness.record import Record
 from harness.session.person_message import FILES_READ
 from harness.session.system_prompt import between_marks
+from harness.shipped import shown_endings
 from harness.text.visible import visible_line
 from harness.tool_kinds import READ_FILE
 
 MOST_FILES = 10
 """Of one prompt."""
 _BEFORE = r"""(?:^|(?<=[\s(\[{<'"`=,;:]))@"""
-_ENDINGS = r"\.(?:png|jpe?g|webp|gif)"
-_PICTURE = re.compile(
-    rf"""{_BEFORE}(?:("(?:[^"\\\n]|\\.)*{_ENDINGS}")|([^\s"]*?{_ENDINGS})(?![\w/]))""",
-    re.IGNORECASE,
-)
-"""As completion writes it (terminal/completion.py)."""
 _FILE = re.compile(rf"""{_BEFORE}(?:("(?:[^"\\\n]|\\.)+")|([^\s"]+))""")
 _NOT_OF_A_NAME = ".,;:!?)]}>'`"
 """What may follow a bare name in a sentence."""
@@ -50,8 +47,15 @@ class AttachedFiles(Record):
 
 
 def mentioned(words: str) -> tuple[str, ...]:
-    """Return the pictures that `words` mention, each once, as they are written."""
-    return tuple(dict.fromkeys(_written(_PICTURE, words)))
+    """Return the files that the model can be shown and that `words` mention, each once, as they are written."""
+    return tuple(dict.fromkeys(_written(_shown_mention(), words)))
+
+
+@cache
+def _shown_mention() -> re.Pattern[str]:
+    """Return the pattern of a mention as completion writes it (terminal/completion.py)."""
+    ending = rf"\.(?:{shown_endings()})"
+    return re.compile(rf"""{_BEFORE}(?:("(?:[^"\\\n]|\\.)*{ending}")|([^\s"]*?{ending})(?![\w/]))""", re.IGNORECASE)
 
 
 def files_in(words: str, is_file: Callable[[str], bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:

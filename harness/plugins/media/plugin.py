@@ -26,4 +26,5 @@ PLUGIN = Plugin(
     name="media",
     tools=(ToolOffer(kind=WEB_FETCH, make=later("harness.plugins.media.web_fetch", "web_fetch_tool")),),
     readers=media_readers,
+    shown_endings=("png", "jpg", "jpeg", "webp", "gif"),
 )
