@@ -19,7 +19,7 @@ from harness.record import replace
 from harness.regex import regex
 
 OUTPUT_TOKENS = 32_000
-"""What a reply may have where nobody says otherwise: the API wants a number. Newer models could give more."""
+"""Default maximum number of tokens of a reply: the API requires a number. Newer models could give more."""
 # Greatest output by the beginning of a model's name: platform.claude.com/docs/en/about-claude/models/overview.
 _LESS_OUTPUT = (("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_096), ("claude-2", 4_096))
 
@@ -59,7 +59,7 @@ class MessagesDialect(Dialect):
 
     @classmethod
     def completed(cls, endpoint: Endpoint) -> Endpoint:
-        """Return an endpoint with the version of the API that is spoken here, where it names none."""
+        """Return an endpoint with the version of the API, unless it names one."""
         return endpoint if endpoint.anthropic_version else replace(endpoint, anthropic_version=ANTHROPIC_VERSION)
 
     def adapt(self) -> None:
@@ -85,13 +85,13 @@ class MessagesDialect(Dialect):
         return b"".join((*start, self._turns.turns(marked=marked), b"}"))
 
     def assembly(self, secret: str) -> MessagesReply:
-        """Return what puts the next reply together."""
+        """Return an assembly for the next reply."""
         return MessagesReply(secret, bounds=self.bounds)
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """Take what was said instead of a reply to `messages`; say whether their request is another one now.
+        """Adapt to a refusal of `messages`; return whether their request is a different one now.
 
-        A person's own number is never made smaller in silence.
+        A person's own number is never lowered silently.
         """
         if self._output_is_set and less_output(self.quirks, refusal) != self.quirks:
             return False
@@ -107,7 +107,9 @@ class MessagesDialect(Dialect):
         return self._effort_is_set and self.quirks.adaptive_thinking
 
     def _tool_field(self, tools: tuple[ToolSpec, ...]) -> bytes:
-        """Return `,"tools":[...]`, the last of them marked, for they stay where the system message may change."""
+        """Return `,"tools":[...]`, the last of them marked, since tools stay the same when the system message
+        changes.
+        """
         if tools != self._tools[0]:
             values = [tool_json(tool) for tool in tools]
             if values and self.quirks.cache_marks is not CacheMarks.NOWHERE:

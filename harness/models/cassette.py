@@ -22,7 +22,7 @@ from harness.text.strict_json import NotJsonError, read_line
 
 VERSION = 1
 MAX_CASSETTE_BYTES = 64 * 1024 * 1024
-"""Of a whole file: it is read at once."""
+"""Maximum size of a cassette, which is read at once."""
 
 _COUNT = f"whole from 0 to {2**53}"
 _SHOWN = f"text of at most {SHOWN_CHARACTERS} characters"
@@ -75,7 +75,7 @@ _PARTS = {
 }
 _EXCHANGES = {came: Fields({**_REQUEST, came: came}, _PARTS) for came in ("response", "error")}
 _OWN_NAMES = {"tool_calls": "calls", "is_cut": "cut"}
-"""Fields of records that stand in a cassette under another name."""
+"""Fields of records that have another name in a cassette."""
 
 
 class MalformedError(ValueError):
@@ -89,7 +89,7 @@ class Header(Record):
     """The version that recorded it."""
     model: str
     api: str = ""
-    """What the model was asked by, for people."""
+    """The API that was used, for people."""
     workspace: str = ""
     """The folder that was worked in: replayed elsewhere, the replies name that one. Empty: not known."""
 
@@ -103,16 +103,16 @@ class Failed(Record):
     usage: Usage | None
 
     def error(self) -> ModelError:
-        """Return what is raised of it, anew each time."""
+        """Return a new exception for this error."""
         kind = CutReply if self.is_cut else ModelError
         return kind(self.text, fault=self.fault, usage=self.usage)
 
 
 class RecordedExchange(Record):
-    """A request, and what came of it."""
+    """A request and its result."""
 
     kept: int
-    """How many messages, from the first on, are those of the request before."""
+    """Number of messages at the beginning that are those of the previous request."""
     messages: tuple[MessageOutline, ...]
     """The others."""
     tools: tuple[str, ...]
@@ -138,7 +138,7 @@ def exchange_fields(number: int, exchange: RecordedExchange) -> dict[str, JsonVa
 
 
 def _as_json(value: Any) -> Any:
-    """Return a value as it stands in a cassette: every field of a record, and the words of enums."""
+    """Return a value as it is written to a cassette: every field of a record, and the words of enums."""
     match value:
         case ToolCall(problem=""):
             return {"id": value.id, "name": value.name, "arguments": value.arguments}

@@ -1,6 +1,6 @@
-"""The tool calls of one chat completion, put together from fragments whose indexes, ids and names servers get wrong.
+"""The tool calls of one chat completion, assembled from fragments with unreliable indexes, ids and names.
 
-What cannot be told apart for certain is never guessed into a call that nobody made.
+Ambiguous fragments are never combined into a call by guessing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from harness.models.endpoint import ReplyBounds
 from harness.models.failures import join_pairs
 
 NAME_CHARACTERS = 256
-"""A longer name is no tool's: functions have at most 64 characters."""
+"""Maximum length of a tool's name in a reply; functions have at most 64 characters."""
 ID_CHARACTERS = 65_536
 """A longer id is none. LiteLLM writes Gemini's thought signatures into ids, which makes them some thousand characters."""
 KEPT_ID_CHARACTERS = 256
-"""A longer id is kept as its digest: it stands in the log, and in the history."""
+"""Maximum length of an id that is kept. A longer one becomes its digest, since log and history hold it."""
 
 _MARKS = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 
@@ -33,7 +33,7 @@ class _PartialCall:
         self.name = ""
         self.arguments: list[str] = []
         self.length = 0
-        """Of the arguments, in characters."""
+        """Number of characters of the arguments."""
         self.extra: JsonValue = None
         self._scanned = 0
         self._held = ""
@@ -93,7 +93,7 @@ class ChatCalls:
     """The calls of one reply."""
 
     def __init__(self, bounds: ReplyBounds) -> None:
-        """Take how many calls there may be, and how long the arguments of each."""
+        """`bounds` limits the number of calls and the arguments of each."""
         self._bounds = bounds
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
@@ -101,13 +101,13 @@ class ChatCalls:
 
     @property
     def count(self) -> int:
-        """How many calls have begun."""
+        """Number of calls that have begun."""
         return len(self._calls)
 
     def add(self, fragments: JsonValue, *, whole: bool) -> bool:
-        """Take the `tool_calls` of a delta, or of a `whole` message; say whether they told anything new.
+        """Add the `tool_calls` of a delta, or of a `whole` message; return whether they were new.
 
-        Raises ModelError for more than the bounds, CutReply for what is no call.
+        Raises ModelError beyond the bounds, CutReply for an invalid call.
         """
         told = False
         for position, fragment in enumerate(fragments if isinstance(fragments, list) else [fragments]):
@@ -123,7 +123,7 @@ class ChatCalls:
         )
 
     def extras(self) -> list[JsonValue]:
-        """Return what stood in `extra_content` of each call (Gemini's thought signatures), null where nothing did."""
+        """Return the `extra_content` of each call (Gemini's thought signatures), null if it had none."""
         return [call.extra for call in self._made()]
 
     def _made(self) -> list[_PartialCall]:

@@ -1,7 +1,7 @@
-"""What a server of the chat completions API wants back with one of its replies: its reasoning, and signatures of calls.
+"""Data of a reply that a chat completions server expects back: its reasoning, and signatures of calls.
 
-It is put together while the reply comes in (`Echo`), kept as text with the message, and given back in later requests
-(`given_back`).
+`Echo` collects it while the reply arrives. It is kept as text with the message, and `given_back` adds it to later
+requests.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from harness.actions import JsonValue
 ECHO_CHARACTERS = 4_000_000
 """More of it is not kept: a part of a reasoning is of no use."""
 MAX_DEPTH = 50
-"""Of nested lists and objects; what is deeper is not kept, for it could not be encoded into every request."""
+"""Maximum nesting of lists and objects. Deeper data is dropped, since it could not be encoded into every request."""
 EXTRA = "extra_content"
-"""Where Gemini's compatible end puts its thought signatures, in a message and in its calls; without the one of a call it
-refuses the next request (ai.google.dev, "Thought signatures")."""
+"""Field of Gemini's compatible API for thought signatures, in a message and in its calls. Without the signature of a
+call it refuses the next request (ai.google.dev, "Thought signatures").
+"""
 
 _API = "chat"
 _TEXTS = frozenset(("text", "summary", "thinking"))
@@ -46,10 +47,10 @@ class _Part:
 
 
 class Echo:
-    """What is to be given back with one reply, put together from its deltas."""
+    """The data to send back with one reply, assembled from its deltas."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Take which fields of a message are to be given back; what calls have in `extra_content` always is."""
+        """`names` are the fields of a message to send back; the `extra_content` of calls always is."""
         self._names = tuple(names)
         self._texts: dict[str, list[str]] = {}
         self._parts: dict[str, list[_Part | JsonValue]] = {}

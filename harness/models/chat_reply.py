@@ -1,10 +1,10 @@
-"""One reply of the chat completions API, put together from its deltas or from its whole message.
+"""One reply of the chat completions API, assembled from its deltas or from its whole message.
 
-Servers that call themselves compatible differ in many small ways: indexes, ids, names and finish reasons are taken as
-they come, and what cannot be told apart for certain is never guessed into a call that nobody made.
+Servers that call themselves compatible differ in many small ways. Indexes, ids, names and finish reasons are accepted
+in any form, and ambiguous fragments are never combined into a call by guessing.
 
-INVARIANT: calls are handed out only of a reply whose every finish reason says that it is whole, or that has none and ended
-with `[DONE]`.
+INVARIANT: calls are returned only from a reply whose every finish reason says that it is whole, or that has none and
+ended with `[DONE]`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from harness.models.failures import broken_off, excerpt
 
 
 class Finish(Enum):
-    """What a finish reason says; the later in this order, the worse."""
+    """The meaning of a finish reason, from good to bad."""
 
     WHOLE = "whole"
     UNKNOWN = "unknown"
-    """A word that nobody knows: text before it counts, for it runs nothing; calls do not."""
+    """An unknown word. Text before it counts, since it runs nothing; calls do not."""
     FILTER = "filter"
     LENGTH = "length"
     BROKEN = "broken"
 
     def is_worse_than(self, other: Finish) -> bool:
-        """Say whether this holds where both were said."""
+        """Return whether this one counts if both occurred."""
         order = list(Finish)
         return order.index(self) > order.index(other)
 
@@ -60,7 +60,7 @@ _FINISHES = {word: finish for finish, words in _WORDS.items() for word in words.
 
 
 def finish_of(reason: JsonValue) -> Finish | None:
-    """Return what a `finish_reason` field says; None where it says nothing yet."""
+    """Parse a `finish_reason` field; `None` if it is not set yet."""
     word = str(reason).strip().lower().replace("-", "_") if reason else ""
     if word in _NO_REASONS:
         return None
@@ -73,7 +73,7 @@ def speaks_of_calls(reason: str) -> bool:
 
 
 def finish_reason(finish: Finish | None) -> FinishReason:
-    """Return what the loop makes of it; None is the end of a reply without one."""
+    """Return the finish reason for the loop; `None` is the end of a reply without one."""
     match finish:
         case Finish.LENGTH:
             return FinishReason.LENGTH
@@ -89,7 +89,7 @@ _FINE_CODES = (0, 200, "", "0", "200", "ok", "success")
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
 """The fields of a message in which servers put reasoning."""
 _MANY_IDS = 1000
-"""So many chunks with an id of their own are enough to say that a server numbers its chunks."""
+"""Number of chunks with distinct ids that shows that a server numbers its chunks."""
 
 
 class ChatReply:
@@ -133,7 +133,7 @@ class ChatReply:
 
     @property
     def broken_off(self) -> str:
-        """The finish reason by which the provider says that the reply broke off, or nothing."""
+        """The finish reason of a reply that broke off. Empty otherwise."""
         return self._reason if self._end is Finish.BROKEN else ""
 
     @property
@@ -143,7 +143,7 @@ class ChatReply:
 
     @property
     def call_count(self) -> int:
-        """How many tool calls have begun."""
+        """Number of tool calls that have begun."""
         return self._calls.count
 
     def add(self, name: str, chunk: dict[str, JsonValue]) -> str:  # noqa: ARG002 - chat completions name no events
@@ -158,7 +158,7 @@ class ChatReply:
         return self._take(value)
 
     def end_text(self) -> str:
-        """Return what stands for half a character that the end of the reply left over."""
+        """Return the replacement for half a character at the end of the reply."""
         return self._text.end()
 
     def tear(self) -> None:
@@ -182,7 +182,7 @@ class ChatReply:
         )
 
     def _finish_reason(self, *, has_calls: bool) -> FinishReason:
-        """Return why the model stopped; of a reply that is no answer, what it holds instead."""
+        """Return the reason why the model stopped; for a reply without an answer, its content."""
         reason = finish_reason(self._end)
         if has_calls or reason is not FinishReason.DONE:
             return reason
@@ -195,7 +195,7 @@ class ChatReply:
         return FinishReason.REASONING if self._reasoned else reason
 
     def _doubt(self, *, has_calls: bool) -> str:
-        """Return why the reply may be another one than it seems, or nothing."""
+        """Return the reason to distrust the reply, or an empty string."""
         if self._reopened:
             return "pieces of a call came after the finish reason, and none after those"
         if self._contradicted:
@@ -277,7 +277,7 @@ class _ChunkIds:
     def __init__(self) -> None:
         self._all: set[str] = set()
         self._telling: set[str] = set()
-        """Those of chunks that say anything."""
+        """Ids of chunks with content."""
         self._came_again = False
 
     @property

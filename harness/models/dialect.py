@@ -22,7 +22,7 @@ from harness.models.sight import Sight
 from harness.record import replace
 
 MOST_TOKENS = 10**12
-"""A larger number is no count: no request takes as many, and what is added up with it would be of no use."""
+"""Maximum token count. A larger number cannot be one, and would spoil every sum."""
 
 
 class Assembly(Protocol):
@@ -50,12 +50,12 @@ class Assembly(Protocol):
 
     @property
     def call_count(self) -> int:
-        """How many tool calls have begun."""
+        """Number of tool calls that have begun."""
         ...
 
     @property
     def usage(self) -> Usage:
-        """What the reply took, as far as it was reported."""
+        """Usage of the reply, as far as it was reported."""
         ...
 
     def add(self, name: str, value: dict[str, JsonValue]) -> str:
@@ -109,16 +109,17 @@ class ReplyText:
         return whole
 
     def end(self) -> str:
-        """Return what stands for half a character that the end left over."""
+        """Return the replacement for half a character at the end."""
         rest, self._half = "\ufffd" if self._half else "", ""
         self._pieces.append(rest)
         return rest
 
 
 def argument_text(value: JsonValue) -> str:
-    """Return the text of an arguments field; some servers send the object itself.
+    """Return the text of an arguments field. Some servers send the object itself.
 
-    Whatever else stands there is text too, so that who reads it strictly refuses it. Null and an empty object are none.
+    Any other value becomes text too, so that a strict reader refuses it. Null and an empty object are empty
+    arguments.
     """
     if isinstance(value, str):
         return value
@@ -128,11 +129,10 @@ def argument_text(value: JsonValue) -> str:
 def usage_of(
     taken: JsonValue, given: JsonValue, cached: JsonValue, total: JsonValue = None, *, written: JsonValue = None
 ) -> Usage:
-    """Return what was reported: tokens in, tokens out, how many of those in came from a cache, and all together; `written`
-    is how many of those in went into a cache.
+    """Return the reported usage: tokens in, out, read from a cache, and in total; `written` tokens went into a cache.
 
-    A report that leaves out what went in or came out, or says neither in numbers that can be, is none. What `total` has
-    beyond both was put out: Gemini leaves its thoughts out of the other numbers.
+    A report without input or output, or with impossible numbers, is ignored. If `total` exceeds both, the rest is
+    output: Gemini leaves its thoughts out of the other numbers.
     """
     inward, outward = _count(taken), _count(given)
     if inward is None or outward is None or not (inward or outward):
@@ -165,15 +165,15 @@ def _count(value: JsonValue) -> int | None:
 
 
 class Dialect:
-    """What the APIs have in common; each says where requests go, what they hold, what may be learned, and what a reply is."""
+    """The common part of the APIs. Each defines its address, requests, adaptations and replies."""
 
     path: ClassVar[str]
-    """Where requests go, below the base URL."""
+    """Path of requests, below the base URL."""
     api: ClassVar[Api]
-    """Which API this is."""
+    """The API of this dialect."""
     lessons: ClassVar[tuple[Lesson, ...]]
     reasoning_refused: ClassVar[re.Pattern[str]]
-    """What a refusal of earlier replies' reasoning says, in lower case: of another model or account, in a resumed session."""
+    """Lower-case pattern of a refusal of earlier reasoning: of another model or account, in a resumed session."""
     _messages: EncodedMessages
     """The messages of the last request; each API makes its own."""
 
@@ -181,14 +181,14 @@ class Dialect:
         """Take the model's name, and where its server is."""
         self._model = model
         self.quirks = endpoint.quirks
-        """What the server wants otherwise, with what its refusals taught."""
+        """The server's peculiarities, including those learned from refusals."""
         self.bounds = endpoint.bounds
         self.sight = Sight(endpoint.attachments)
         self.settings = SettingFields(endpoint.settings, self.api)
-        """What each request asks for beside the conversation."""
+        """Settings of each request besides the conversation."""
         self._streams_later = False
         self._forgotten = 0
-        """How many messages at the start go without their reasoning."""
+        """Number of messages at the start that are sent without their reasoning."""
         self.adapt()
 
     @property
@@ -210,11 +210,13 @@ class Dialect:
         raise NotImplementedError
 
     def assembly(self, secret: str) -> Assembly:
-        """Return what puts the next reply together, and repeats the secret in no error text."""
+        """Return an assembly for the next reply, which repeats the secret in no error text."""
         raise NotImplementedError
 
     def setting_hint(self, refusal: ProviderRefusal) -> str:
-        """Return which of the person's settings a refusal is about, to be added to its text; mostly nothing."""
+        """Return a sentence about the person's setting that a refusal mentions, to be added to its text. Usually
+        empty.
+        """
         if refusal.status not in {0, 400, 404, 422}:
             return ""
         named = ", ".join(f"`{name}`" for name in self.settings.named_in(refusal.words, self.other_names))
@@ -222,13 +224,13 @@ class Dialect:
 
     @property
     def other_names(self) -> Mapping[str, str]:
-        """How this server calls fields of settings otherwise."""
+        """This server's own names of setting fields."""
         return {}
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """Take what was said instead of a reply to `messages`; say whether their request is another one now.
+        """Adapt to a refusal of `messages`; return whether their request is a different one now.
 
-        INVARIANT: there is an end to what can be learned, so that the request is not sent for ever.
+        INVARIANT: adaptation ends, so that the request is not sent for ever.
         """
         quirks = learned(self.quirks, refusal, self.lessons)
         self._streams_later |= EMPTY_ANSWER in refusal.codes and quirks != self.quirks

@@ -1,8 +1,8 @@
-"""Where a conversation is another than a recorded one. Whoever replays says so, and goes on.
+"""The first difference between a conversation and a recorded one. A replay reports it, and continues.
 
-Two runs that do the same differ in what their tools say of time and place: durations, clocks, temporary names, the
-folder that they work in. That is put aside before texts are compared (`common_form`); a difference in nothing else is
-none. The system message is compared by nobody here: it names the policy and the folder, and these are what a replay varies.
+Two equal runs differ in the times and places that their tools print: durations, clocks, temporary names, the
+workspace. These are normalized before texts are compared (`common_form`). The system message is not compared: it
+names the policy and the folder, which a replay varies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.messages import Message, Role
 from harness.record import Record
 
 SHOWN_CHARACTERS = 300
-"""Of a text's beginning, and of its end."""
+"""Number of characters shown of a text's beginning, and of its end."""
 _KEPT_OF_CUT = 2_000
 """Characters at either end that are compared of an output that was cut: where it is cut depends on the length of a path."""
 
@@ -51,13 +51,13 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 class MessageOutline(Record):
-    """What a cassette keeps of a message that was sent: enough to tell whether another is the same."""
+    """The part of a sent message that a cassette keeps: enough to recognize the same message."""
 
     role: str
     tool: str = ""
-    """Of a tool message: the tool that was called."""
+    """Name of the called tool, for a tool message."""
     sha256: str
-    """Of the text in its common form, in UTF-8."""
+    """Digest of the text in its common form, in UTF-8."""
     characters: int
     begins: str
     ends: str = ""
@@ -65,23 +65,25 @@ class MessageOutline(Record):
 
 
 class Divergence(Record):
-    """Where a conversation is first another than the recorded one."""
+    """The first difference from the recorded conversation."""
 
     request: int
-    """Which request to the model: 1 is the first."""
+    """Number of the request to the model, from 1."""
     message: int
-    """Its place in the conversation: 0 is the system message. What was offered of tools has no place: -1."""
+    """Index in the conversation: 0 is the system message, -1 the offered tools."""
     role: str
-    """Who speaks in it; `tools` where other tools are offered."""
+    """Role of the message; `tools` if other tools are offered."""
     tool: str
-    """Of a tool result: the tool that was called."""
+    """Name of the called tool, for a tool result."""
     recorded: str
-    """How the text begins, or ends where it begins alike; SHOWN_CHARACTERS at most. Empty: there is no such message."""
+    """The text's beginning, or its end if the beginnings are alike; at most SHOWN_CHARACTERS. Empty if the message is
+    missing.
+    """
     now: str
 
 
 Places = Mapping[str, str]
-"""Absolute paths, and what stands for each in texts that are compared: `<workspace>`."""
+"""Absolute paths, and their placeholders in compared texts: `<workspace>`."""
 
 
 class Outlines:
@@ -121,7 +123,7 @@ class Outlines:
 
 
 def _placed(places: Places) -> Callable[[str], str]:
-    """Return what puts names in the place of paths, also where they begin a longer one."""
+    """Return a function that replaces paths with placeholders, also at the beginning of a longer path."""
     known = {path: name for path, name in places.items() if path.startswith("/") and len(path) > 1}
     known.update({json.dumps(path, ensure_ascii=False)[1:-1]: name for path, name in known.items()})  # in arguments
     if not known:
@@ -146,7 +148,9 @@ def first_divergence(
     now: Sequence[MessageOutline],
     tools: tuple[Sequence[str], Sequence[str]],
 ) -> Divergence | None:
-    """Return where a request is first another than the recorded one, or None. `tools`: the names of both, in this order."""
+    """Return the first difference of a request from the recorded one, or `None`. `tools`: the names of both, in this
+    order.
+    """
     for index in range(max(len(recorded), len(now))):
         old = recorded[index] if index < len(recorded) else None
         new = now[index] if index < len(now) else None
@@ -171,7 +175,7 @@ def first_divergence(
 
 
 def _apart(old: MessageOutline | None, new: MessageOutline | None) -> tuple[str, str]:
-    """Return what shows the difference best."""
+    """Return the two excerpts that show the difference best."""
     if old is None or new is None or old.role != new.role:
         return _beginning(old), _beginning(new)
     if common_form(old.begins) != common_form(new.begins):

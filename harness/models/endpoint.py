@@ -1,4 +1,4 @@
-"""Where a model is reached, and within what bounds: data that a person's settings fill."""
+"""Address and bounds of a model, as data that a person's settings fill."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER_CERTIFICATE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class Deadlines(Record):
-    """How long one request may take, in seconds; each is above 0."""
+    """Time limits of one request, in seconds; each is above 0."""
 
     connect: float = 10.0
     first_event: float = 600.0
@@ -29,32 +29,32 @@ class Deadlines(Record):
 
 
 class ReplyBounds(Record):
-    """How much of one reply is taken; more of it is an error, and nothing of that reply runs."""
+    """Size limits of one reply. A larger reply is an error, and none of its calls run."""
 
     bytes: int = 256 * 1024 * 1024
-    """Of the body, after decompression: a bound on memory, far above what a model writes."""
+    """Maximum size of the body, after decompression: a memory bound far above a model's output."""
     event_bytes: int = 32 * 1024 * 1024
-    """Of one event, or of a reply that is one document: it is decoded at once, and takes many times its size then."""
+    """Maximum size of one event, or of a reply that is one document. Decoding it takes many times its size."""
     events: int = 4_000_000
     calls: int = 128
     argument_characters: int = 12_000_000
-    """Of one call."""
+    """Maximum number of characters in the arguments of one call."""
 
 
 class CacheMarks(Enum):
-    """Where requests say that all up to there is to be kept for the next one (`cache_control`)."""
+    """Place of the marks up to which a server caches a request (`cache_control`)."""
 
     NOWHERE = "nowhere"
     MESSAGES = "messages"
-    """In the Messages API, whose own they are."""
+    """The Messages API, which defines them."""
     PARTS = "parts"
-    """In chat completions of Claude as well: in the last part of a message's content."""
+    """Chat completions of Claude: the last part of a message's content."""
     RESULTS = "results"
-    """So too, but beside the content of a tool result."""
+    """The same, but next to the content of a tool result."""
 
 
 class Quirks(Record):
-    """What a server is known to want otherwise than the API says."""
+    """Known deviations of a server from the API."""
 
     stream: bool = True
     """Whether replies may be asked for as event streams."""
@@ -65,27 +65,26 @@ class Quirks(Record):
     wanted_echo: str = ""
     """One of these fields that every assistant message must hold; empty where it may be left out."""
     output_field: str = "max_tokens"
-    """What chat completions call the most tokens of a reply; OpenAI says `max_completion_tokens`."""
+    """Chat completions' field for the maximum output; OpenAI's is `max_completion_tokens`."""
     nine_character_ids: bool = False
     """Whether call ids must be nine letters and digits (Mistral)."""
     encrypted_reasoning: bool = True
     """Whether reasoning may be asked for in encrypted form (`include`); only in the Responses API."""
     cache_marks: CacheMarks = CacheMarks.MESSAGES
-    """Where marks for the cache are taken, if anywhere."""
+    """Place of the marks for the cache."""
     adaptive_thinking: bool = True
     """Whether a request that says how much to think may ask for it (`thinking`); only in the Messages API."""
     most_output: int = 0
-    """The greatest `max_tokens` that the model takes, as somebody knows or its server said; 0 where none did. Only in the
-    Messages API."""
+    """The model's greatest `max_tokens`, from settings or its server; 0 if unknown. Only in the Messages API."""
 
 
 class Endpoint(Record):
     """A server that speaks one of the APIs."""
 
     base_url: str | None = None
-    """None: the SDK reads OPENAI_BASE_URL, and takes the OpenAI API where it is not set."""
+    """Base URL. If `None`, the SDK reads OPENAI_BASE_URL, and uses the OpenAI API if that is not set."""
     api_key: str | None = None
-    """None: the SDK reads OPENAI_API_KEY."""
+    """API key. If `None`, the SDK reads OPENAI_API_KEY."""
     key_variable: str = "OPENAI_API_KEY"
     """The environment variable that holds the key, for texts that say what to set; empty where none is wanted."""
     azure_api_version: str = ""
@@ -100,7 +99,7 @@ class Endpoint(Record):
     bounds: ReplyBounds = ReplyBounds()
     quirks: Quirks = Quirks()
     settings: ModelSettings = ModelSettings()
-    """What each request asks for beside the conversation."""
+    """Settings of each request besides the conversation."""
     certificate_paths: Mapping[str, str] = {}
     """Values of the environment's variables for authorities, by variable, for texts that say what to set."""
     attachments: AttachmentSource | None = None
@@ -108,7 +107,7 @@ class Endpoint(Record):
 
 
 ANTHROPIC_VERSION = "2023-06-01"
-"""The version of the Messages API that is spoken: its newest (platform.claude.com/docs/en/api/versioning)."""
+"""Version of the Messages API, its newest (platform.claude.com/docs/en/api/versioning)."""
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 """The names by which people write this machine."""
 

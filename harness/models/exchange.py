@@ -1,7 +1,7 @@
-"""One request and its answer, in another thread, so that whoever waits for it can stop at any moment.
+"""One request and its answer, in another thread, so that the waiting thread can stop at any moment.
 
-Nothing can stop a thread that waits inside C for a name or a connection. Whoever waits for a queue wakes up at the
-deadline, and at Ctrl-C. This module knows no SDK and no HTTP, and opens no connection.
+A thread that waits inside C for a name or a connection cannot be stopped. A thread that waits for a queue wakes up at
+the deadline, and at Ctrl-C. This module knows no SDK and no HTTP, and opens no connection.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.record import Record
 
 
 class Phase(Enum):
-    """How far a request has come before its answer begins."""
+    """Progress of a request before its answer begins."""
 
     CONNECTED = "connected"
     SENT = "sent"
@@ -61,7 +61,7 @@ class Connections:
         request.extensions = {**request.extensions, "trace": self._trace}
 
     def hang_up(self) -> None:
-        """Shut all sockets down for good. Whoever waits on one of them wakes up. Any thread may call this."""
+        """Shut all sockets down for good, which wakes their waiting threads. Any thread may call this."""
         self.reusable = False
         self._over = True  # before the sockets are read: `_trace` keeps a new one before it reads this
         for kept in self._sockets:
@@ -81,11 +81,11 @@ class Connections:
 
 
 def _nobody(phase: Phase) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 def _shut_down(opened: socket.socket | None) -> None:
-    """Shut a socket down below TLS: the method of SSLSocket would take the session away from whoever reads just now."""
+    """Shut a socket down below TLS: the method of SSLSocket would end the session under a reading thread."""
     if opened is not None:
         try:
             socket.socket.shutdown(opened, socket.SHUT_RDWR)
@@ -94,13 +94,13 @@ def _shut_down(opened: socket.socket | None) -> None:
 
 
 CREDITS = 64
-"""So many pieces wait in the queue at most. A piece of more than CREDIT_BYTES takes several places."""
+"""Maximum number of pieces in the queue. A piece of more than CREDIT_BYTES takes several places."""
 CREDIT_BYTES = 64 * 1024
 CLOSE_SECONDS = 0.1
-"""How long `close` waits for the end of the sending. It comes at once, unless that is stuck in a connect."""
+"""Seconds that `close` waits for the end of the sending. It comes at once, except during a connect."""
 
 LOOK_UP_SECONDS = 0.1
-"""How often whoever waits for a piece looks whether they shall stop."""
+"""Seconds between checks for a request to stop, while waiting for a piece."""
 
 
 class _End:
@@ -126,8 +126,8 @@ class Exchange:
     ) -> None:
         """`send` sends the request and yields the body of its answer; `hang_up` wakes it by closing the connection.
 
-        They run in different threads. At each piece, even an empty one, the sending can be stopped. Whatever `send` raises,
-        `take` raises. `stops` says how often it was asked to stop, for a thread that no signal interrupts.
+        They run in different threads. The sending can be stopped at each piece, even an empty one. `take` raises the
+        exceptions of `send`. `stops` returns the number of requests to stop, for a thread that no signal interrupts.
         """
         self._send = send
         self._hang_up = hang_up
@@ -150,7 +150,7 @@ class Exchange:
         self._sending = True
 
     def report(self, phase: Phase) -> None:
-        """Tell whoever waits how far the request is. The thread that sends calls this."""
+        """Report the progress of the request to the waiting thread. The sending thread calls this."""
         self._arrived.put(phase)
 
     def take(self, seconds: float) -> bytes | Phase | None:
@@ -214,7 +214,7 @@ class Exchange:
             self._error = raised
 
     def tell_end(self) -> None:
-        """Tell whoever waits that the sending is over."""
+        """Report the end of the sending to the waiting thread."""
         error, self._error = self._error, None
         self._arrived.put(_End(error))
 
@@ -230,12 +230,12 @@ class Exchange:
 
 
 def _places(piece: bytes) -> int:
-    """Return how many places in the queue a piece takes."""
+    """Return the number of places that a piece takes in the queue."""
     return min(1 + len(piece) // CREDIT_BYTES, CREDITS)
 
 
 MOST_IDLE = 4
-"""How many threads are kept that have nothing to send. Few requests run at once."""
+"""Maximum number of idle threads that are kept. Few requests run at once."""
 
 
 class Senders:
@@ -247,7 +247,7 @@ class Senders:
     def __init__(self) -> None:
         self._process = os.getpid()
         self._idle: list[queue.SimpleQueue[Exchange]] = []
-        """What those wait at that have nothing to send. Lists too are written in C."""
+        """Queues at which idle threads wait. Lists too are written in C."""
 
     def send(self, exchange: Exchange) -> None:
         """Begin an exchange on a thread that has none, or on a new one. Raises RuntimeError where none can be started."""
@@ -282,7 +282,7 @@ class Senders:
 
 
 senders = Senders()
-"""Those of this process."""
+"""The sending threads of this process."""
 
 
 CONNECT_SLACK = 1.1
@@ -296,7 +296,7 @@ END_SECONDS = 0.25
 
 
 class Limit(Enum):
-    """Which deadline passed."""
+    """The deadline that a request exceeded."""
 
     CONNECT = "connect"
     FIRST_EVENT = "first_event"
@@ -307,18 +307,18 @@ class Limit(Enum):
 
 
 class Timing(Record):
-    """When one try reached its steps, in seconds from its start; None for a step that it did not reach."""
+    """Times of the steps of one try, in seconds from its start; `None` for a step that it did not reach."""
 
     connected: float | None = None
     first_event: float | None = None
-    """The first event with data; None for an answer that is no stream."""
+    """Time of the first event with data; `None` for an answer that is not a stream."""
 
 
 class TryClock:
     """The deadlines of one try. All times are seconds of one monotonic clock."""
 
     def __init__(self, deadlines: Deadlines, *, started: float, run_ends: float | None = None) -> None:
-        """Take when the try began, and when the run that it belongs to must end."""
+        """`started` is the time at which the try began, `run_ends` the time by which its run must end."""
         self._deadlines = deadlines
         self._run_ends = run_ends
         self._started = started
@@ -331,7 +331,7 @@ class TryClock:
 
     @property
     def timing(self) -> Timing:
-        """When the try reached its steps so far."""
+        """Times of the steps so far."""
         return Timing(connected=self._connected, first_event=self._first_event)
 
     def reached(self, phase: Phase, now: float) -> None:
@@ -365,7 +365,7 @@ class TryClock:
         self._set(Limit.TAIL, now + END_SECONDS)
 
     def next(self) -> tuple[float, Limit]:
-        """Return when the next deadline is, and which one it is."""
+        """Return the time and the kind of the next deadline."""
         found = min((self._next_ends, 2, self._next), (self._total_ends, 1, Limit.TOTAL), key=lambda end: end[:2])
         if self._run_ends is not None and self._run_ends <= found[0]:
             return self._run_ends, Limit.RUN

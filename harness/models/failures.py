@@ -1,6 +1,6 @@
-"""What went wrong in one try of a request, by its status or the provider's own words, and whether to try again.
+"""The error of one try of a request, from its status or the provider's own words, and whether to try again.
 
-An error may come as a status, or inside of an answer whose status was success: both are read alike here.
+An error may be a status, or be inside an answer whose status was success: both are read alike here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.record import Record
 from harness.regex import regex
 
 EXCERPT_CHARACTERS = 200
-"""How much of a provider's own text an error message holds."""
+"""Maximum number of characters of a provider's own text in an error message."""
 MIN_SECRET_CHARACTERS = 6
 """Shorter keys are the made-up ones of local servers; masking those would blot out ordinary text."""
 
@@ -30,7 +30,7 @@ def excerpt(text: str, secret: str = "") -> str:
 
 
 def _masked(text: str, secret: str) -> str:
-    """Return `text` without the secret: as it is, escaped, or with characters in it that nobody would see."""
+    """Return `text` without the secret: in its plain form, escaped, or with invisible characters in it."""
     if len(secret) < MIN_SECRET_CHARACTERS:
         return text
     for form in (secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]):
@@ -41,7 +41,7 @@ def _masked(text: str, secret: str) -> str:
 
 
 def provider_message(value: object, secret: str = "") -> str:
-    """Return what a provider's error value says, as an excerpt; empty if it says nothing."""
+    """Return the text of a provider's error value, as an excerpt; empty if it has none."""
     while isinstance(value, dict | list) and value:
         if isinstance(value, list):
             value = value[0]
@@ -61,7 +61,8 @@ def provider_message(value: object, secret: str = "") -> str:
 
 
 def _told_behind(value: dict[object, object]) -> object:
-    """Return what the provider behind OpenRouter said, whose own words are "Provider returned error"; or nothing.
+    """Return the error of the provider behind OpenRouter, whose own words are "Provider returned error"; `None` if
+    missing.
 
     openrouter.ai/docs/api-reference/errors: `metadata` holds it as `raw`, mostly JSON as text.
     """
@@ -74,7 +75,7 @@ def _told_behind(value: dict[object, object]) -> object:
 
 
 def join_pairs(text: str, errors: str = "surrogatepass") -> str:
-    """Return `text` with surrogate pairs joined that came in two pieces; `errors` says what becomes of lone halves."""
+    """Return `text` with surrogate pairs joined that arrived in two pieces; `errors` decides about lone halves."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -83,7 +84,7 @@ def join_pairs(text: str, errors: str = "surrogatepass") -> str:
 
 
 WORDS_CHARACTERS = 10_000
-"""How much of what a provider says is looked through for the field that it does not take."""
+"""Maximum number of characters of a provider's text that are searched for the refused field."""
 
 _PASSING_STATUSES = frozenset((408, 409, 425, 429))
 _QUOTA = frozenset(
@@ -188,14 +189,14 @@ _SHORTER = (
 
 
 class ProviderRefusal(Record):
-    """What a provider said instead of a reply."""
+    """A provider's error in place of a reply."""
 
     status: int
     """The HTTP status, or the one that the error inside of an answer names; 0 where there is none."""
     codes: tuple[str, ...]
     """The error's code and type, in lower case, without those that are empty."""
     said: str
-    """Its message on one short line, the key masked."""
+    """The provider's message on one short line, the key masked."""
     words: str
     """All that it said, in lower case, to be searched only: never shown, it may hold the key."""
 
@@ -250,10 +251,10 @@ class FailedTry(ModelError):
         self.nobody_there = nobody_there
         """Whether no program of this machine listens at the address: to wait for one is hardly worth it."""
         self.hint = ""
-        """What to say besides where there is no further try."""
+        """Advice for the case that this was the last try."""
 
     def lasting(self, more: str = "") -> ModelError:
-        """Return the error that is raised when there is no further try."""
+        """Return the error to raise after the last try."""
         return (CutReply if self.cut else ModelError)(str(self) + more + self.hint, fault=self.fault, usage=self.usage)
 
 
@@ -283,7 +284,7 @@ class _Kind(NamedTuple):
 
 
 def refusal_of(value: object, *, status: int = 0, secret: str = "") -> ProviderRefusal:
-    """Return what an error value says, which may be of any type; `status` is that of the answer, if it tells anything."""
+    """Parse an error value of any type; `status` is that of the answer, 0 if it tells nothing."""
     error = value
     for _ in range(5):  # Gemini wraps its errors in a list; many wrap them in `error`, Azure's reason in `innererror`
         if isinstance(error, list) and error:

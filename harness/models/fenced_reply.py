@@ -16,16 +16,16 @@ class FencedBlock(Record):
     language: str
     """The first word behind the opening fence, in lower case; empty where there is none."""
     text: str
-    """What stands between the fences, without the indentation of the list item that the block is in."""
+    """The text between the fences, without the indentation of a list item around it."""
     is_closed: bool
     """Whether the closing fence is there. A block that the reply's end, or its list item's, cuts off is not."""
 
 
 def fenced_blocks(reply: str) -> Sequence[FencedBlock]:
-    """Return the blocks in their order, those in list items too; what is quoted (`>`) is somebody else's.
+    """Return the blocks in their order, those in list items too, but not quoted ones (`>`).
 
-    A fence inside a longer one is text of the outer block. Other than in CommonMark there are no blocks of HTML: a tag such
-    as `<think>` would hide the block that follows it.
+    A fence inside a longer one is text of the outer block. Unlike CommonMark, HTML blocks are not recognized: a tag
+    such as `<think>` would hide the block that follows it.
     """
     blocks: list[FencedBlock] = []
     quotes = 0

@@ -1,6 +1,7 @@
-"""One server's answers and errors over HTTP. What is no success becomes a try that failed, with its class and its words.
+"""One server's answers and errors over HTTP. An unsuccessful answer becomes a failed try, with its class and its
+words.
 
-It looks at an answer before the SDK reads it, and knows neither the SDK nor a client of it.
+It inspects an answer before the SDK reads it, and knows neither the SDK nor a client of it.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from harness.models.presets import preset_of
 from harness.models.retries import limit_reset, retry_after
 
 ACCEPTED_ENCODINGS = "gzip"
-"""What is asked for (`Accept-Encoding`); an answer in anything else is not read."""
+"""Accepted encodings (`Accept-Encoding`); an answer in any other is not read."""
 STEP_BYTES = 256 * 1024
-"""How much is unpacked in one step."""
+"""Number of bytes unpacked in one step."""
 
 ROUND_PROXY = "NO_PROXY names hosts that are reached without a proxy."
 
@@ -43,13 +44,13 @@ class DecodingError(Exception):
 
 
 class _ReadOnce(Protocol):
-    """What is used of the headers of httpx and httpx2."""
+    """The part of the headers of httpx and httpx2 that is used."""
 
     def multi_items(self) -> list[tuple[str, str]]: ...
 
 
 class _RawAnswer(Protocol):
-    """What is used of a response of httpx and httpx2, whose body is not yet read."""
+    """The part of an unread response of httpx and httpx2 that is used."""
 
     @property
     def headers(self) -> _ReadOnce: ...
@@ -75,10 +76,10 @@ class AnswerBody:
         return "" if self._encodings in ([], ["gzip"], ["x-gzip"]) else ", ".join(self._encodings)
 
     def __iter__(self) -> Generator[bytes, None, bool]:
-        """Yield the pieces of the body, empty ones too, so that whoever waits for one can stop in between.
+        """Yield the pieces of the body, including empty ones, so that the reader can stop in between.
 
-        Returns whether the connection is as it should be behind the body: nothing lies there that was not asked for. What
-        cannot be seen counts as there. Raises DecodingError, and what the HTTP client raises.
+        Returns whether the connection is clean after the body: no unrequested bytes follow. If that cannot be
+        determined, it counts as unclean. Raises DecodingError, and the errors of the HTTP client.
         """
         parser = _parser(self._answer.stream)
         raw = self._answer.iter_raw()
@@ -87,7 +88,7 @@ class AnswerBody:
 
 
 class _Parser(Protocol):
-    """What is used of h11's Connection."""
+    """The part of h11's Connection that is used."""
 
     @property
     def trailing_data(self) -> tuple[bytes, bool]: ...
@@ -103,7 +104,7 @@ def _parser(stream: object) -> _Parser | None:
 
 
 def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield what gzip holds. Behind its end nothing counts; a reply that lacks it is known by its own end."""
+    """Yield the content of gzip data. Bytes after its end are ignored; a reply without it is detected by its own end."""
     packed = zlib.decompressobj(_GZIP)
     for piece in pieces:
         try:
@@ -115,7 +116,7 @@ def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 ERROR_BYTES = 64 * 1024
-"""How much of the body of an error status is read; in time, ERROR_SECONDS of exchange.py is the bound."""
+"""Maximum number of bytes read of an error's body; ERROR_SECONDS of exchange.py bounds the time."""
 
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
 
@@ -123,7 +124,7 @@ _Cause = TypeVar("_Cause", bound=Exception)
 
 
 class _URL(Protocol):
-    """What is used of a URL of httpx and httpx2; `netloc` leaves out a port that the scheme implies."""
+    """The part of a URL of httpx and httpx2 that is used. `netloc` omits the scheme's default port."""
 
     scheme: str
     netloc: bytes
@@ -132,7 +133,7 @@ class _URL(Protocol):
 
 
 class _Headers(Protocol):
-    """What is used of the headers of httpx and httpx2: a mapping of names in lower case."""
+    """The part of the headers of httpx and httpx2 that is used: a mapping of names in lower case."""
 
     def keys(self) -> KeysView[str]: ...
 
@@ -142,7 +143,7 @@ class _Headers(Protocol):
 
 
 class HttpAnswer(Protocol):
-    """What is used of a response of httpx and httpx2, whose body is not yet read."""
+    """The part of an unread response of httpx and httpx2 that is used."""
 
     status_code: int
     has_redirect_location: bool
@@ -155,7 +156,7 @@ class HttpAnswer(Protocol):
 
     @property
     def stream(self) -> object:
-        """Where its body comes from."""
+        """The source of the body."""
         ...
 
     def iter_raw(self) -> Iterator[bytes]:
@@ -172,15 +173,16 @@ class Moved(Exception):
 
 
 class AnswerCheck:
-    """What one server's errors and answers become that are no success. INVARIANT: holds neither a client nor its SDK's,
-    which holds this: the one that nobody holds any longer is closed.
+    """Turns one server's unsuccessful answers into failed tries.
+
+    INVARIANT: holds neither a client nor its SDK's, which hold this: a client without other references is closed.
     """
 
     def __init__(self, model: str, endpoint: Endpoint, connections: Connections) -> None:
         self.address = ""
-        """Where the server is, fit to be shown; known once the SDK's client is there."""
+        """The server's address, safe to show; known once the SDK's client exists."""
         self.refusal: FailedTry | None = None
-        """What an error status says without the words that go with it."""
+        """The failure that an error status means by itself, without its body."""
         self.secret = endpoint.api_key or ""
         """The API key, as far as it is known."""
         self.proxy = ""
@@ -223,7 +225,7 @@ class AnswerCheck:
         return failure
 
     def _error_value(self, body: AnswerBody) -> object:
-        """Return what the body of an error status says: the value of its error field, its JSON, or its text."""
+        """Return the content of an error's body: the value of its error field, its JSON, or its text."""
         data = bytearray()
         pieces = iter(body)
         try:
@@ -331,13 +333,13 @@ def _no_http(problem: str) -> str:
 
 
 def _of_the_system(causes: Iterable[BaseException]) -> OSError | None:
-    """Return what the system said; httpcore has it as an argument of its own error."""
+    """Return the error of the operating system; httpcore has it as an argument of its own error."""
     said = (one for cause in causes for one in (cause, *cause.args))
     return next((one for one in said if isinstance(one, OSError)), None)
 
 
 def _no_network(system: OSError | None) -> str:
-    """Return what to look at where a name cannot be looked up (getaddrinfo(3)), or no way leads to an address (connect(2))."""
+    """Return advice for a name that cannot be looked up (getaddrinfo(3)) or an unreachable address (connect(2))."""
     unreachable = system is not None and (type(system).__name__ == "gaierror" or system.errno in _NO_WAY)
     return " Is there a network, and is the address right?" if unreachable else ""
 

@@ -40,7 +40,7 @@ class HttpRequest(Record):
 
 
 class Then(Enum):
-    """What becomes of the connection after a response."""
+    """The fate of the connection after a response."""
 
     KEEP = "keep"
     CLOSE = "close"
@@ -70,7 +70,7 @@ class ScriptServer:
         return f"http://127.0.0.1:{self._port}/v1"
 
     def __enter__(self) -> Self:
-        """Listen. Raises OSError if there is no loopback."""
+        """Listen. Raises OSError if the machine has no loopback."""
         listener = socket.create_server(("127.0.0.1", 0))
         self._port = listener.getsockname()[1]
         self._closing = False
@@ -124,7 +124,7 @@ class ScriptServer:
                 del self._open[connection]
 
     def respond(self, request: HttpRequest) -> tuple[bytes, Then]:
-        """Return what is sent for a request. A subclass may serve more paths."""
+        """Return the response to a request. A subclass may serve more paths."""
         match request.method, request.path:
             case "POST", "/v1/chat/completions":
                 try:

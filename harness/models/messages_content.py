@@ -1,4 +1,4 @@
-"""What a conversation is in Anthropic's Messages API: turns of content blocks, with marks up to where they are kept."""
+"""A conversation in Anthropic's Messages API: turns of content blocks, with marks for the cache."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class EncodedTurns(EncodedMessages):
                 yield from _text_blocks(self._sight.in_place_of(attachment))
 
     def _assistant_blocks(self, message: Message, text: str, with_reasoning: bool) -> Iterator[JsonValue]:
-        """Yield what was said in the order in which it was said; as far as that is not known, the text before the calls."""
+        """Yield the blocks of a reply in their original order; if that is unknown, the text before the calls."""
         layout = layout_of(message.echo, text, len(message.tool_calls)) if with_reasoning else ()
         if not layout:
             yield from _text_blocks(text)
@@ -98,12 +98,12 @@ def _mark(piece: bytes) -> bytes:
 
 
 def tool_json(tool: ToolSpec) -> dict[str, JsonValue]:
-    """Return what a tool is in a request."""
+    """Return a tool in the form of a request."""
     return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
 
 
 def system_field(text: str, *, marked: bool) -> bytes:
-    """Return the field of the system message; nothing where it says nothing. A mark keeps the tools as well."""
+    """Return the field of the system message; empty if it has no text. A mark covers the tools too."""
     blocks = [
         block | ({"cache_control": MARK} if marked else {})
         for block in _text_blocks(join_pairs(text, errors="replace"))

@@ -1,6 +1,6 @@
-"""The thinking of a reply of the Messages API, kept with the message and sent back as it came.
+"""The thinking of a reply of the Messages API, kept with the message and sent back unchanged.
 
-The API checks a signature of every block of thinking, and wants them where they stood between text and calls
+The API checks a signature of every block of thinking, and wants each at its place between text and calls
 (platform.claude.com/docs/en/build-with-claude/extended-thinking, "Preserving thinking blocks").
 """
 

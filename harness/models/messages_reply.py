@@ -1,7 +1,7 @@
-"""One reply of Anthropic's Messages API, put together from its events or from its whole document.
+"""One reply of Anthropic's Messages API, assembled from its events or from its whole document.
 
-A block says when it begins and when it ends, and nothing states it as a whole: what adds to a block that is not open makes
-the reply one of which nobody can tell for certain what it says.
+A block has a start and an end event, and is never stated as a whole. A delta for a block that is not open makes the
+whole reply ambiguous.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_toke
 
 
 class _Block:
-    """One content block. `kind` is its type in the API; what is no text, thinking or call is neither run nor sent back."""
+    """One content block. `kind` is its type in the API. Types other than text, thinking and calls are neither run nor
+    sent back.
+    """
 
     def __init__(self, value: dict[str, JsonValue]) -> None:
         self.kind = word(value.get("type"))
@@ -32,11 +34,11 @@ class _Block:
         self.call_id, self.name = word(value.get("id")), word(value.get("name"))
         self.ended = False
         self.texts: list[str] = []
-        """Of a text, what was shown of it."""
+        """The shown parts of a text."""
         self.pieces: list[str] = []
         """The deltas of a call's arguments."""
         self.length = 0
-        """Of the deltas, in characters."""
+        """Number of characters of the deltas."""
         self._grown: dict[str, list[str]] = {}
 
     @property
@@ -71,13 +73,13 @@ class MessagesReply:
         self._broken_off = ""
         self._reply_id = ""
         self._reason = ""
-        """Why the message stopped; empty as long as it has not."""
+        """Reason for which the message stopped. Empty until it has."""
         self._counts: dict[str, JsonValue] = {}
         self._blocks: list[_Block] = []
         self._at: dict[int, _Block] = {}
         self._calls = 0
         self._thought = 0
-        """How many characters of thinking there are."""
+        """Number of characters of thinking."""
         self._text = ReplyText()
 
     @property
@@ -87,7 +89,7 @@ class MessagesReply:
 
     @property
     def broken_off(self) -> str:
-        """Why the provider says that the reply broke off, or what nobody can tell for certain of it; or nothing."""
+        """Reason for which the reply broke off or is ambiguous. Empty otherwise."""
         return excerpt(self._broken_off, self._secret)
 
     @property
@@ -97,12 +99,12 @@ class MessagesReply:
 
     @property
     def call_count(self) -> int:
-        """How many tool calls have begun."""
+        """Number of tool calls that have begun."""
         return self._calls
 
     @property
     def usage(self) -> Usage:
-        """What the reply took. The API counts what came from a cache, and what went into one, apart from other input."""
+        """Usage of the reply. The API counts tokens read from and written to a cache apart from other input."""
         counts = self._counts
         inward = [counts.get(name) for name in _COUNTS[:3]]
         numbers = [value for value in inward if isinstance(value, int | float) and not isinstance(value, bool)]
@@ -147,16 +149,16 @@ class MessagesReply:
         return "".join(shown)
 
     def end_text(self) -> str:
-        """Return what stands for half a character that the end of the reply left over."""
+        """Return the replacement for half a character at the end of the reply."""
         return self._text.end()
 
     def tear(self) -> None:
         """Pass over an event in which the body ended: unless it said why the message stopped, the reply is cut anyway."""
 
     def response(self) -> ModelResponse:
-        """Return the reply, its calls with the ids that came.
+        """Return the reply, its calls with the received ids.
 
-        Raises CutReply where the message did not say why it stopped, whatever else the body said.
+        Raises CutReply if the message did not give a reason for its end, even if the body went on.
         """
         if not self._reason:
             raise CutReply(
@@ -245,7 +247,7 @@ class MessagesReply:
         return ""
 
     def _stop(self, event: dict[str, JsonValue]) -> None:
-        """Take why the message stopped, and what it took. It may be said again, but not otherwise."""
+        """Note the reason for the end, and the usage. Both may be repeated, but not changed."""
         self.chosen = True
         self._count(event.get("usage"))
         delta = event.get("delta")
@@ -257,7 +259,7 @@ class MessagesReply:
         self._reason = self._reason or reason
 
     def _count(self, usage: JsonValue) -> None:
-        """Take what is reported: every number is of the whole message so far."""
+        """Note the reported usage: every number is of the whole message so far."""
         if isinstance(usage, dict):
             self._counts |= {name: usage[name] for name in _COUNTS if usage.get(name) is not None}
 

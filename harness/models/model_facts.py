@@ -1,4 +1,4 @@
-"""What is known of a model in figures: how much it takes and gives, what it costs, whether it sees pictures."""
+"""Figures about a model: its limits, its prices, and whether it takes pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.model import Prices
 from harness.record import Record, field_names
 
 LONGEST_NAME = 200
-"""Of a model."""
+"""Maximum length of a model's name."""
 MOST_TOKENS = 1_000_000_000
 MOST_DOLLARS = 1_000_000.0
 """Per million tokens."""
@@ -31,12 +31,12 @@ _PER_TOKEN = {
 
 
 class ModelFacts(Record):
-    """What somebody says of a model. INVARIANT: what nobody said is None; nothing in here is a guess."""
+    """Statements about a model. INVARIANT: a figure that nobody stated is `None`; none is a guess."""
 
     context: int | None = None
-    """How many tokens it takes."""
+    """Maximum number of input tokens."""
     max_output: int | None = None
-    """How many tokens a reply may have."""
+    """Maximum number of tokens of a reply."""
     input: float | None = None
     """This and the next three in dollars per million tokens."""
     cached_input: float | None = None
@@ -46,14 +46,14 @@ class ModelFacts(Record):
 
     @property
     def prices(self) -> Prices | None:
-        """What a reply costs; None unless both input and output are known."""
+        """Prices of a reply; `None` unless both input and output are known."""
         if self.input is None or self.output is None:
             return None
         return Prices(**{name: getattr(self, name) for name in field_names(Prices)})
 
 
 def facts_in(row: Mapping[str, object]) -> ModelFacts:
-    """Return what a server's list says of one model. Total: what is no such figure is left out."""
+    """Parse one model of a server's list. Total: fields that are not such figures are left out."""
     top, pricing = _table(row.get("top_provider")), _table(row.get("pricing"))
     return ModelFacts(
         context=_tokens(row, _CONTEXT) or _tokens(_table(row.get("meta")), ("n_ctx",)),

@@ -1,4 +1,4 @@
-"""Which models a server says that it has: `GET /models`, asked while somebody waits, so that it has little time."""
+"""The list of a server's models: `GET /models`, with a short deadline since a person waits for it."""
 
 from __future__ import annotations
 

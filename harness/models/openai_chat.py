@@ -54,7 +54,7 @@ class ChatDialect(Dialect):
 
     @property
     def other_names(self) -> Mapping[str, str]:
-        """How this server calls the most tokens of a reply."""
+        """This server's name of the field for the maximum output."""
         return {"max_tokens": self.quirks.output_field}
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
@@ -66,7 +66,7 @@ class ChatDialect(Dialect):
         return b"".join((self._start, b',"messages":', *array, self._tools.field(tools), b"}"))
 
     def assembly(self, secret: str) -> ChatReply:
-        """Return what puts the next reply together."""
+        """Return an assembly for the next reply."""
         return ChatReply(secret, bounds=self.bounds, echo=self.quirks.echo)
 
     def _items(self, message: Message, with_reasoning: bool) -> Iterator[JsonValue]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import openai
 
 SDK_SLACK_SECONDS = 60.0
-"""How much later than the deadlines here those of the SDK are, so that they never come first."""
+"""Seconds by which the SDK's deadlines exceed those here, so that they never expire first."""
 MAX_REDIRECTS = 5
 
 # The body is read here as it comes: the SDK hands it over unread (`_base_client._process_response`).
@@ -41,7 +41,7 @@ _UNREAD = {"X-Stainless-Raw-Response": "stream"}
 
 
 class _Answered(Protocol):
-    """What is used of the SDK's APIResponse."""
+    """The part of the SDK's APIResponse that is used."""
 
     http_response: HttpAnswer
 
@@ -105,7 +105,7 @@ class OpenAIClient:
         """
         self._endpoint = endpoint
         self.connections = Connections()
-        """Those that are open."""
+        """The open connections."""
         self._check = AnswerCheck(model, endpoint, self.connections)
         try:
             self._sdk = _sdk_client(model, endpoint, self.connections, self._check)
@@ -115,14 +115,14 @@ class OpenAIClient:
             told = excerpt(str(error), self._check.secret)
             raise _unusable(f"The openai client cannot be made: {type(error).__name__}: {told}") from None
         self.close: Callable[[], object] = weakref.finalize(self, self._sdk.close)
-        """Close the connections, for good; happens by itself when nobody holds the client any longer."""
+        """Close the connections for good; this also happens when the client has no references left."""
         self.secret = self._check.secret = self._sdk.api_key
         """The API key, for those who must not repeat it."""
         self.sdk = f"openai {_version()}"
         """The SDK, with its version."""
         base_url = str(self._sdk.base_url)
         self.address = self._check.address = shown_address(base_url)
-        """Where the server is, fit to be shown."""
+        """The server's address, safe to show."""
         if not self.secret.strip():
             raise _unusable(_no_key(endpoint))
         if not self.secret.isascii() or not self.secret.isprintable():
@@ -132,11 +132,11 @@ class OpenAIClient:
             raise _unusable(f"The base URL must begin with http:// or https://, not {self.address[:200]!r}.")
 
     def send(self, path: str, body: bytes | None) -> Generator[bytes, None, None]:
-        """POST `body` to `path` below the base URL and yield the body of the answer, in pieces that may be empty; without a
-        body, GET it.
+        """POST `body` to `path` below the base URL and yield the body of the answer, in pieces that may be empty.
 
-        Raises FailedTry alone. INVARIANT: when the generator is closed, the connection is free again, whatever happened; it
-        is not used again where more lay behind the answer, which would be taken for the answer to the next request.
+        Without a body, GET it. Raises FailedTry alone. INVARIANT: when the generator is closed, the connection is
+        free again in any case. It is not reused if more bytes followed the answer, which would be taken for the
+        answer to the next request.
         """
         self._check.refusal = None
         try:
@@ -151,7 +151,7 @@ class OpenAIClient:
 
     @property
     def refusal(self) -> FailedTry | None:
-        """What an error status alone says, from when it is there until the next request is sent; else None."""
+        """The failure that an error status means by itself, from its arrival until the next request; else `None`."""
         return self._check.refusal
 
     def _answered(self, path: str, body: bytes | None) -> _Answered:
@@ -247,9 +247,9 @@ def _trusted(endpoint: Endpoint, httpx: ModuleType) -> ssl.SSLContext:
 
 
 def _headers(endpoint: Endpoint, secret: str) -> Mapping[str, str | openai.Omit]:
-    """Return what a request has beside the SDK's own headers.
+    """Return the headers of a request besides the SDK's own.
 
-    Anthropic takes an API key as `x-api-key` and nowhere else (platform.claude.com/docs/en/api/overview, "Authentication").
+    Anthropic takes an API key as `x-api-key` only (platform.claude.com/docs/en/api/overview, "Authentication").
     """
     more = endpoint.settings.extra_headers
     if not endpoint.anthropic_version:

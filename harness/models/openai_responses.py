@@ -58,13 +58,14 @@ class ResponsesDialect(Dialect):
         return b"".join((*start, *self._messages.array(), b"}"))
 
     def assembly(self, secret: str) -> ResponsesReply:
-        """Return what puts the next reply together."""
+        """Return an assembly for the next reply."""
         return ResponsesReply(secret, bounds=self.bounds)
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """Take what was said instead of a reply to `messages`; say whether their request is another one now.
+        """Adapt to a refusal of `messages`; return whether their request is a different one now.
 
-        The reasoning that goes back is left out first; a server that has none in encrypted form is then never asked for it.
+        The reasoning that is sent back is dropped first; a server without encrypted reasoning is then never asked for
+        it.
         """
         return self._forget_reasoning(refusal) or super().learn(refusal, messages)
 

@@ -27,7 +27,7 @@ class OpenAIWire:
     """A model behind one server. One conversation, and one request, at a time."""
 
     dialect: ClassVar[type[Dialect]]
-    """How the API is spoken."""
+    """The dialect of the API."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class OpenAIWire:
         jitter: Callable[[], float] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the model's name, and where it is (None: as the SDK finds it); nothing is imported, opened or sent yet.
+        """`endpoint` is the model's address (`None`: as the SDK finds it). Nothing is imported, opened or sent yet.
 
-        `sleep` waits before a retry. `stops` says how often it was asked to stop, for a thread that no signal interrupts: then
-        `complete` raises KeyboardInterrupt where it waits for an answer. `jitter` returns a number from 0 to below 1,
-        random.random where it is None; `monotonic` is the clock of the deadlines.
+        `sleep` waits before a retry. `stops` returns the number of requests to stop, for a thread that no signal
+        interrupts: then `complete` raises KeyboardInterrupt while it waits for an answer. `jitter` returns a number
+        from 0 to below 1 (default: random.random); `monotonic` is the clock of the deadlines.
 
         Raises ValueError if the endpoint allows no attempt.
         """
@@ -52,7 +52,7 @@ class OpenAIWire:
             raise ValueError(f"attempts must be at least 1, not {endpoint.attempts}")
         self.name = model
         self.timing = Timing()
-        """How fast the last try was."""
+        """Times of the last try."""
         self._endpoint = endpoint
         self._dialect = self.dialect(model, endpoint)
         self._sleep = sleep
@@ -64,18 +64,18 @@ class OpenAIWire:
 
     @property
     def quirks(self) -> Quirks:
-        """How the server is asked: what was known of it, and what its refusals have taught since."""
+        """The server's peculiarities: those known at first, and those learned from refusals."""
         return self._dialect.quirks
 
     @property
     def client(self) -> str:
-        """What asks, with its version; empty as long as it is not imported."""
+        """Name and version of the SDK. Empty until it is imported."""
         return "" if self._client is None else self._client.sdk
 
     def warm_up(self) -> None:
         """Import the SDK and build the client, in any thread: it takes longer than everything else before a request.
 
-        Raises nothing: what fails here fails again in `complete`, where it can be told.
+        Raises nothing: a failure here recurs in `complete`, which can report it.
         """
         try:
             self._connected()
@@ -214,5 +214,5 @@ class OpenAIWire:
 
 
 def _used(assembly: Assembly, reply: ReplyBody) -> Usage | None:
-    """Return what a try used that failed: what was reported, or that nothing was; None where no reply had begun."""
+    """Return the usage of a failed try, reported or unknown; `None` if no reply had begun."""
     return assembly.usage if reply.shown or not assembly.usage.unreported else None

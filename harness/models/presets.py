@@ -1,7 +1,7 @@
-"""Servers that people use, by name: address, key variable, and what they are known to want otherwise. One entry adds one.
+"""Well-known servers by name: address, key variable, and known deviations. Add a server with one entry.
 
-A quirk stands here only where a page of the server's own says so, or where its maintainers do; what a server may merely
-do is borne everywhere, without being told its name.
+A deviation is listed here only if a page of the server's own says so, or its maintainers do. Deviations that any
+server may have are tolerated everywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOOPBACK = re.compile(r"localhost|127(\.[0-9]+){3}|\[::1\]|0\.0\.0\.0")
 
 
 class Api(Enum):
-    """Which API is spoken; the values are those of the configuration."""
+    """The APIs; the values are those of the configuration."""
 
     CHAT = "chat"
     RESPONSES = "responses"
@@ -32,10 +32,10 @@ class Preset(Record):
     """One kind of server."""
 
     name: str
-    """As `--provider` and the configuration take it."""
+    """Name in `--provider` and the configuration."""
     title: str
     base_url: str | None
-    """None: the OpenAI API itself, or (Azure) an address that only its owner knows."""
+    """Base URL. `None` for the OpenAI API itself, or (Azure) an address that only its owner knows."""
     key_variable: str
     """The environment variable that holds the key; empty where none is wanted."""
     base_url_variable: str = ""
@@ -45,7 +45,7 @@ class Preset(Record):
     hosts: tuple[str, ...] = ()
     """Hosts by which the server is recognised, those below them included. Empty for servers of one's own."""
     api: Api = Api.CHAT
-    """What is spoken unless the configuration says otherwise."""
+    """The API unless the configuration names another."""
     start: str = ""
     """The command that starts it, where it is a server of one's own."""
     quirks: Quirks = Quirks()
@@ -218,10 +218,10 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def preset_of(base_url: str | None) -> Preset | None:
-    """Return the preset that an address belongs to: by its host; None for the address means OpenAI's own.
+    """Return the preset of an address by its host. `None` for the address means OpenAI's own.
 
-    An address on this machine is matched by its port: a guess, good for a title only. INVARIANT: such a guess has no quirks, so
-    that it changes nothing of what is sent.
+    An address on this machine is matched by its port: a guess, good for a title only. INVARIANT: such a guess has no
+    deviations, so that it changes no request.
     """
     if base_url is None:
         return PRESETS["openai"]

@@ -1,6 +1,6 @@
-"""A model that is recorded: what it is asked and what it answers goes into a cassette, unchanged but for masked secrets.
+"""A recorded model: its requests and replies go into a cassette, unchanged except for masked secrets.
 
-INVARIANT: nothing is written but through the redactor, and no header, address or key of a request comes by here at all.
+INVARIANT: everything is written through the redactor, and no header, address or key of a request gets here at all.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ class RecordingModel:
     """
 
     def __init__(self, model: Model, path: str, redactor: Redactor, *, workspace: str = "", api: str = "") -> None:
-        """Make the file at `path`, mode 0600. `workspace` is the absolute path that is worked in; `api` is told only.
+        """Create the file at `path`, mode 0600. `workspace` is the absolute path of the workspace; `api` is only
+        noted.
 
-        A file that is neither asked for anything nor closed goes with this object, or when the program ends: what starts
-        nothing leaves nothing in the way of the next start.
+        A file without a request that is never closed is removed with this object, or when the program ends: a run
+        that did not start leaves nothing in the way of the next one.
 
-        Raises UsageError where there is something already, and where it cannot be made.
+        Raises UsageError if the file exists or cannot be created.
         """
         self.path = path
         self.problem = ""
-        """Why the file holds less than what happened; empty: it does not. It ends before what is missing, never in it."""
+        """Reason why the file is incomplete. Empty if it is whole. It ends before the missing part, never inside it."""
         self._model = model
         self._redact = redactor.redact
         self._outlines = Outlines(redactor.redact, {workspace: "<workspace>"})
@@ -67,7 +68,7 @@ class RecordingModel:
 
     @property
     def client(self) -> str:
-        """What asks for that model, with its version, where it says so."""
+        """Name and version of that model's client, if it has one."""
         client = getattr(self._model, "client", "")
         return client if isinstance(client, str) else ""
 

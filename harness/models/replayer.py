@@ -36,7 +36,7 @@ class ReplayingModel:
     """The model's side of a recorded run. One conversation at a time."""
 
     client = f"cassette {VERSION}"
-    """What asks for the model, for the log."""
+    """Name and version of the client, for the log."""
 
     def __init__(
         self,
@@ -47,20 +47,21 @@ class ReplayingModel:
         redactor: Redactor | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read the file whole. `tell` is called at most once: where the conversation is first another than the recorded one.
+        """Read the whole file. `tell` is called at most once: with the first difference from the recorded
+        conversation.
 
-        `workspace` is the absolute path that is worked in now: replies name it where they named the recorded one.
-        `redactor` masks what is compared as what was recorded was masked.
+        `workspace` is the absolute path of the present workspace: it replaces the recorded one in replies. `redactor`
+        masks the compared texts as the recorded ones were masked.
 
-        Raises UsageError for a file that is no whole cassette; a last line without its end is passed by (`notes`).
+        Raises UsageError for a file that is not a whole cassette. A last line without its end is skipped (`notes`).
         """
         self.path = path
         data = _read(path)
         self.sha256 = hashlib.sha256(data).hexdigest()
-        """Of the file."""
+        """Digest of the file."""
         self.header, self._exchanges, torn = _parsed(path, data)
         self.notes = _notes(self.header, len(self._exchanges), torn=torn)
-        """What a person should know of it."""
+        """Notes for the person about the file."""
         self._tell = tell
         self._monotonic = monotonic
         self._outlines = Outlines(redactor.redact if redactor else _as_it_is, {workspace: "<workspace>"})
@@ -68,7 +69,7 @@ class ReplayingModel:
         self._recorded: list[MessageOutline] = []
         self._asked = 0
         self.diverged: Divergence | None = None
-        """Where the conversation was first another."""
+        """The first difference of the conversation."""
 
     @property
     def name(self) -> str:
@@ -77,12 +78,12 @@ class ReplayingModel:
 
     @property
     def about(self) -> dict[str, JsonValue]:
-        """What the log's first record says of it."""
+        """Fields about it in the log's first record."""
         return {"path": self.path, "sha256": self.sha256}
 
     @property
     def unused(self) -> int:
-        """How many replies nobody asked for yet."""
+        """Number of unused replies."""
         return max(len(self._exchanges) - self._asked, 0)
 
     @property
@@ -106,9 +107,9 @@ class ReplayingModel:
         on_retry: Callable[[Retry], None],
         seconds: float | None = None,
     ) -> ModelResponse:
-        """Return the next recorded reply, whatever was asked, or raise the error that was recorded; see Model.complete.
+        """Return the next recorded reply, whatever the request, or raise the recorded error; see Model.complete.
 
-        Raises ModelError where there is none left, and where telling the retries takes longer than `seconds`.
+        Raises ModelError if none is left, and if reporting the retries takes longer than `seconds`.
         """
         started = self._monotonic()
         if self._asked >= len(self._exchanges):
@@ -158,7 +159,7 @@ def _read(path: str) -> bytes:
 
 
 def _parsed(path: str, data: bytes) -> tuple[Header, list[RecordedExchange], bool]:
-    """Return what a cassette holds, and whether its last line lacks its end. Raises UsageError."""
+    """Return the content of a cassette, and whether its last line lacks its end. Raises UsageError."""
     first, *lines = data.split(b"\n")
     torn = bool(lines) and lines.pop() != b""
     exchanges: list[RecordedExchange] = []
@@ -184,7 +185,7 @@ def _notes(header: Header, count: int, *, torn: bool) -> tuple[str, ...]:
 
 
 def _mover(recorded: str, now: str) -> Callable[[ModelResponse], ModelResponse]:
-    """Return what puts the present workspace in the place of the recorded one."""
+    """Return a function that replaces the recorded workspace with the present one."""
     if not now or recorded == now or not recorded.startswith("/") or len(recorded) < 2:
         return lambda response: response
     import re

@@ -148,7 +148,7 @@ _HEAD_BYTES = 4 * EXCERPT_CHARACTERS
 
 
 class _Shape(Enum):
-    """What a body turned out to be, by its first byte; content types are not believed."""
+    """The form of a body, by its first byte; content types are not trusted."""
 
     UNKNOWN = "unknown"
     EVENTS = "events"
@@ -160,9 +160,11 @@ class ReplyBody:
     """The body of one answer, fed piece by piece: an event stream, or one JSON document where a stream was asked for."""
 
     def __init__(self, assembly: Assembly, *, secret: str = "", bounds: ReplyBounds | None = None) -> None:
-        """Take what puts the reply together, the API key, so that no error text repeats it, and how much is taken."""
+        """`assembly` assembles the reply, `secret` is the API key to keep out of error texts, `bounds` limits the
+        reply.
+        """
         self.events = 0
-        """How many events with data have come in."""
+        """Number of received events with data."""
         self._bounds = bounds or ReplyBounds()
         self._secret = secret
         self._shape = _Shape.UNKNOWN
@@ -303,7 +305,7 @@ class ReplyBody:
         return text
 
     def _event_value(self, data: bytes, *, last: bool) -> dict[str, JsonValue] | None:
-        """Return what an event holds; None for the `last` one, if the end of the stream fell into it."""
+        """Return the content of an event; `None` for the `last` one, if the end of the stream cut it."""
         try:
             chunk = read_json(data)
         except AmbiguousKey as twice:

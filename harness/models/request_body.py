@@ -1,6 +1,6 @@
-"""What both APIs' request bodies share: each message and tool is encoded once, so that a turn costs what it adds.
+"""The common part of request bodies: each message and tool is encoded once, so that a turn costs only its additions.
 
-INVARIANT: a body depends on the messages alone, not on the requests before it.
+INVARIANT: a body depends on the messages alone, not on earlier requests.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from harness.model import ToolSpec
 from harness.record import replace
 
 MAX_NAME_CHARACTERS = 64
-"""Of a function's name."""
+"""Maximum length of a function's name."""
 
 MARKED_RUNS = 2
-"""Of what is said to the model without a reply between: four marks are allowed in all, the others are of tools and system."""
+"""Number of marked runs of messages between replies. Four marks are allowed in all, the others are of tools and
+system.
+"""
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
 _encode_ascii = json.JSONEncoder(separators=(",", ":"), default=dict).encode
 
 ItemsOf: TypeAlias = Callable[[Message, bool], Iterable[JsonValue]]
-"""What a message becomes: one element or several, or none; the flag says whether its reasoning goes with it."""
+"""Turns a message into elements, possibly none; the flag includes its reasoning."""
 
 
 class EncodedMessages:
@@ -38,7 +40,7 @@ class EncodedMessages:
     """
 
     def __init__(self, items: ItemsOf) -> None:
-        """Take what a message becomes."""
+        """`items` turns a message into elements."""
         self._items = items
         self._messages: list[Message] = []
         self._encoded: list[bytes] = []
@@ -54,7 +56,7 @@ class EncodedMessages:
         return self._call_ids
 
     def __len__(self) -> int:
-        """Return how many messages the last request had."""
+        """Return the number of messages in the last request."""
         return len(self._messages)
 
     def may_reason(self, start: int) -> bool:
@@ -91,10 +93,10 @@ class EncodedMessages:
         return [b"[", *pieces, b"]"]
 
     def marked(self, mark: Callable[[bytes], bytes]) -> list[bytes]:
-        """Return what each message became, marked where it saves: the system message, and what was said to the model last, and
-        last before its last reply.
+        """Return the elements of each message, with marks for the cache.
 
-        The one is what the next request begins with, the other what this one begins with: a kept beginning is looked for only
+        Marked are the system message, the newest messages to the model, and the newest before its last reply. The
+        next request begins with the former, this one with the latter: a server searches for a cached beginning only
         some blocks before a mark, and there may be more of them between two replies.
         """
         pieces = list(self._encoded)
@@ -113,7 +115,7 @@ class EncodedMessages:
         return pieces
 
     def _common(self, messages: Sequence[Message]) -> int:
-        """Return how many messages at the start are those of the request before."""
+        """Return the number of messages at the start that are those of the previous request."""
         known = len(self._messages)
         if list(messages[:known]) == self._messages:  # as good as always; compared in C, by identity first
             return known
@@ -168,13 +170,13 @@ class EncodedTools:
     """A list of tools as a field of a body, encoded when it changes."""
 
     def __init__(self, item: Callable[[ToolSpec], JsonValue]) -> None:
-        """Take what a tool becomes."""
+        """`item` turns a tool into an element."""
         self._item = item
         self._tools: tuple[ToolSpec, ...] = ()
         self._encoded = b""
 
     def field(self, tools: Sequence[ToolSpec]) -> bytes:
-        """Return `,"tools":[...]`, or nothing where there are none: an empty list is refused."""
+        """Return `,"tools":[...]`, empty without tools: servers refuse an empty list."""
         if self._tools != (offered := tuple(tools)):
             self._tools = offered
             self._encoded = b',"tools":' + encoded([self._item(tool) for tool in offered]) if offered else b""
@@ -182,7 +184,7 @@ class EncodedTools:
 
 
 def encoded(value: JsonValue) -> bytes:
-    """Return `value` as JSON; a lone surrogate, as it may stand in a call's arguments, is escaped."""
+    """Return `value` as JSON. A lone surrogate, possible in a call's arguments, is escaped."""
     try:
         return _encode(value).encode()
     except UnicodeEncodeError:
@@ -195,9 +197,10 @@ def sendable_name(name: str) -> str:
 
 
 def sendable_arguments(arguments: str) -> str:
-    """Return arguments that every server can read: vLLM and Ollama parse them, and fail for what is no JSON object.
+    """Return arguments that every server can read: vLLM and Ollama parse them, and fail unless they are a JSON
+    object.
 
-    Text that is one goes back as it came.
+    A JSON object is sent back unchanged.
     """
     try:
         value = json.loads(arguments, parse_constant=_refuse)

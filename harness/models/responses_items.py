@@ -19,13 +19,13 @@ TWO_CALLS = "two calls with one id"
 
 
 class ItemKind(Enum):
-    """What an item is to the harness; the values are the API's item types."""
+    """The kinds of items; the values are the API's item types."""
 
     CALL = "function_call"
     MESSAGE = "message"
     REASONING = "reasoning"
     OTHER = ""
-    """Whatever the server ran itself, or a type that is not known: never run, never sent back."""
+    """Tools that the server ran itself, and unknown types: never run, never sent back."""
 
 
 class Item:
@@ -36,16 +36,16 @@ class Item:
         self.index = index
         self.item_id = item_id
         self.kind = ItemKind.CALL
-        """Until the item itself says what it is: only calls are told apart before that."""
+        """Kind of the item, provisional until it is stated: only calls are distinguished before that."""
         self.value: dict[str, JsonValue] = {}
-        """As it was last stated."""
+        """The last stated value."""
         self.ended = False
         self.call_id = ""
         self.name = ""
         self.pieces: list[str] = []
         """The deltas of the arguments."""
         self.length = 0
-        """Of the deltas, in characters."""
+        """Number of characters of the deltas."""
         self._first = ""
         self._stated = ""
 
@@ -72,7 +72,7 @@ class Item:
         self.state_arguments(value.get("arguments"))
 
     def state_arguments(self, value: JsonValue) -> None:
-        """Take the whole arguments. Nothing is no statement: some servers leave them out of what ends an item."""
+        """Note the whole arguments. Empty ones are ignored: some servers leave them out at the end of an item."""
         self._stated = argument_text(value) or self._stated
 
     def _take(self, value: dict[str, JsonValue]) -> None:
@@ -86,10 +86,10 @@ class Items:
     """The items of one response, found again by place and id."""
 
     def __init__(self, bounds: ReplyBounds) -> None:
-        """Take how many calls there may be, and how long the arguments of each."""
+        """`bounds` limits the number of calls and the arguments of each."""
         self.all: list[Item] = []
         self.doubt = ""
-        """Why it cannot be told for certain which calls were made; empty where it can."""
+        """Reason why the calls are uncertain. Empty if they are certain."""
         self._bounds = bounds
         self._last_index = -1
         self._calls: set[Item] = set()
@@ -99,7 +99,7 @@ class Items:
 
     @property
     def call_count(self) -> int:
-        """How many calls have begun."""
+        """Number of calls that have begun."""
         return len(self._calls)
 
     def in_order(self) -> list[Item]:
@@ -140,10 +140,10 @@ class Items:
         self._check(item, len(item.arguments))
 
     def replace_by(self, output: Sequence[JsonValue]) -> Sequence[Item]:
-        """Take the output of a response that has ended, and return its items.
+        """Use the output of a finished response, and return its items.
 
-        Where it holds calls, those are the calls, and all that was streamed gives way. Many servers leave it empty or
-        leave the calls out; then what was streamed stands.
+        If it holds calls, these replace all streamed ones. Many servers leave it empty or leave the calls out; then
+        the streamed ones count.
         """
         whole: list[Item] = []
         for place, value in enumerate(output):
@@ -191,7 +191,7 @@ class Items:
         return self.all[-1] if self.all else None
 
     def _item_of(self, value: dict[str, JsonValue], index: int | None) -> Item:
-        """Return the item whose beginning or end `value` is, a new one where no other can be meant."""
+        """Return the item that `value` begins or ends, a new one if no other fits."""
         item = self.find(index, word(value.get("id")))
         if item is None or _is_another(item, value):
             return self._new(index, word(value.get("id")))
@@ -235,7 +235,7 @@ class Items:
 
 
 def kind_of(value: dict[str, JsonValue]) -> ItemKind:
-    """Return what an item is; a type that is not known is OTHER."""
+    """Return the kind of an item; OTHER for an unknown type."""
     kinds = {kind.value: kind for kind in ItemKind}
     return kinds.get(word(value.get("type")), ItemKind.OTHER)
 
@@ -291,14 +291,14 @@ def _is_same_call(streamed: Item, stated: Item) -> bool:
 
 
 _ECHOED_FIELDS = ("type", "id", "summary", "content", "encrypted_content")
-"""Of a reasoning item; `status` is of replies only, servers refuse it in a request."""
+"""Fields of a reasoning item. `status` is for replies only; servers refuse it in a request."""
 
 
 class EchoedItem(Record):
     """A reasoning item that goes back to the provider."""
 
     before: int
-    """What it belongs to: 0 is the message's text, n its n-th call."""
+    """Position of the item: 0 is before the message's text, n before its n-th call."""
     value: dict[str, JsonValue]
 
 
@@ -339,7 +339,7 @@ def echo_text(items: Sequence[EchoedItem]) -> str:
 
 
 def read_echo(echo: str) -> list[EchoedItem]:
-    """Return the items of Message.echo; none where another adapter made it, or it is no JSON."""
+    """Parse Message.echo; empty if another adapter wrote it, or it is invalid JSON."""
     try:
         pairs = json.loads(echo) if echo.startswith("[[") else []
     except (ValueError, RecursionError):

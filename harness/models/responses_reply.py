@@ -1,7 +1,7 @@
-"""One reply of the Responses API, put together from its events or from its whole document.
+"""One reply of the Responses API, assembled from its events or from its whole document.
 
-Deltas are shown as they come. For calls, what states a thing as a whole takes the place of what was said in pieces, never
-a mixture of both; and what the server runs itself (searches, MCP, code) is never taken for a call of ours.
+Deltas are shown on arrival. A whole statement of a call replaces its pieces and is never mixed with them. Tools that
+the server runs itself (searches, MCP, code) are never taken for our calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.models.responses_items import Item, ItemKind, Items, echo_text, ech
 
 
 class _End(Enum):
-    """How a reply said that it ended."""
+    """The end of a reply, as it was stated."""
 
     COMPLETED = "completed"
     LENGTH = "length"
@@ -34,14 +34,14 @@ _INCOMPLETE = {
     "length": _End.LENGTH,
     "content_filter": _End.CONTENT_FILTER,
 }
-"""Why a response may be incomplete; the API knows the first and the last, servers that translate say the others."""
+"""Reasons for an incomplete response. The API knows the first and the last, translating servers send the others."""
 _NO_REASON: JsonValue = {"code": "server_error", "message": "it gave no reason"}
 _UNPLACED = -1
 """The place of text that no item is known for."""
 
 
 class _Part:
-    """What was shown of one part of a message. Joined only to be compared with a text that may be longer, or as long."""
+    """The shown text of one part of a message. Joined only for comparison with a text that is at least as long."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -55,7 +55,7 @@ class _Part:
         return len(whole) == self._length and self._joined() == whole
 
     def rest_of(self, whole: str) -> str:
-        """Return what of `whole` was not shown; nothing where it does not go on what was."""
+        """Return the part of `whole` that was not shown; empty if it does not continue the shown text."""
         return whole[self._length :] if len(whole) > self._length and whole.startswith(self._joined()) else ""
 
     def _joined(self) -> str:
@@ -72,14 +72,14 @@ class ResponsesReply:
         self.chosen = False
         """Whether any event of a response came in."""
         self._reply_id = ""
-        """The provider's id of the response, or nothing."""
+        """The provider's id of the response. Empty if unknown."""
         self._secret = secret
         self._broken_off = ""
         self._end: _End | None = None
         self._items = Items(bounds or ReplyBounds())
         self._text = ReplyText()
         self._parts: dict[tuple[int, int], _Part] = {}
-        """What was shown of each part of each message."""
+        """The shown text of each part of each message."""
         self._told: set[int] = set()
         """The places of the messages of which anything was shown."""
         self._last = (_UNPLACED, 0)
@@ -91,7 +91,7 @@ class ResponsesReply:
 
     @property
     def broken_off(self) -> str:
-        """Why the provider says that the reply broke off, or what nobody can tell for certain of it; or nothing."""
+        """Reason for which the reply broke off or is ambiguous. Empty otherwise."""
         return excerpt(self._broken_off or self._items.doubt, self._secret)
 
     @property
@@ -101,7 +101,7 @@ class ResponsesReply:
 
     @property
     def call_count(self) -> int:
-        """How many tool calls have begun."""
+        """Number of tool calls that have begun."""
         return self._items.call_count
 
     def add(self, name: str, event: dict[str, JsonValue]) -> str:  # noqa: C901 - a table
@@ -145,16 +145,16 @@ class ResponsesReply:
         return self._finish("", response)
 
     def end_text(self) -> str:
-        """Return what stands for half a character that the end of the reply left over."""
+        """Return the replacement for half a character at the end of the reply."""
         return self._text.end()
 
     def tear(self) -> None:
         """Pass over an event in which the body ended: the one that counts states the whole reply."""
 
     def response(self) -> ModelResponse:
-        """Return the reply, its calls with the ids that came.
+        """Return the reply, its calls with the received ids.
 
-        Raises CutReply where the response did not say that it ended, whatever else the body said.
+        Raises CutReply if the response did not state its end, even if the body went on.
         """
         match _End.BROKEN if self.broken_off else self._end:
             case _End.COMPLETED:
@@ -191,7 +191,7 @@ class ResponsesReply:
         self._reply_id = self._reply_id or reply_id
 
     def _check_end(self, kind: str, event: dict[str, JsonValue]) -> None:
-        """Take an event that comes after the end: it may be said again, but neither unsaid nor gone on with."""
+        """Check an event after the end: it may repeat the end, but neither revoke nor extend it."""
         match kind:
             case "incomplete" | "failed" | "cancelled" | "error":
                 self._break(kind)
@@ -216,7 +216,7 @@ class ResponsesReply:
         return "".join(self._show_rest((item.index, place), text) for place, text in enumerate(texts_of(item.value)))
 
     def _finish(self, status: str, response: dict[str, JsonValue]) -> str:
-        """Take the response as it stands at its end; `status` is that of the event, empty for a document."""
+        """Use the response in its final state; `status` is that of the event, empty for a document."""
         said, by_event = word(response.get("status")), bool(status)
         if not status or said not in ("", "completed"):
             status = said  # the worse of both, where they differ
@@ -238,7 +238,7 @@ class ResponsesReply:
         )
 
     def _conclude(self, status: str, response: dict[str, JsonValue], *, by_event: bool) -> None:
-        """Take how the response ended; `by_event`: that it did is sure, whatever its own status says."""
+        """Note the end of the response. With `by_event` the end is certain, whatever its own status."""
         details = response.get("incomplete_details")
         reason = word(details.get("reason")) if isinstance(details, dict) else ""
         if status == "completed" and not reason:
@@ -255,7 +255,7 @@ class ResponsesReply:
         # else a document that is `queued` or `in_progress`: no end
 
     def _place(self, event: dict[str, JsonValue]) -> tuple[int, int]:
-        """Return where an event's text belongs: which item, and which part of it."""
+        """Return the place of an event's text: its item, and the part in it."""
         index = index_of(event.get("output_index"))
         if index is None:
             item = self._items.find(None, word(event.get("item_id")))
@@ -263,7 +263,7 @@ class ResponsesReply:
         return index, index_of(event.get("content_index")) or 0
 
     def _show_rest(self, place: tuple[int, int], whole: str) -> str:
-        """Show what the deltas left out of a part; where they differ, what was shown stands."""
+        """Show the rest of a part that the deltas left out. If they differ, the shown text stays."""
         last, part = self._parts.get(self._last), self._parts.get(place, _Part())
         if _UNPLACED in self._told or (whole and last is not None and last.says(whole)):
             return ""  # shown already, at a place that the deltas did not name rightly

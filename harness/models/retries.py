@@ -1,9 +1,8 @@
-"""Whether a failed request is sent again, and after what wait. Others read the clock, and wait.
+"""Whether a failed request is sent again, and after which wait. Callers read the clock, and wait.
 
-Sending again is safe: nothing of a reply that failed was run, and nothing of it is in the history, so that the next
-try begins where the first one did. What it costs is money, and the eyes of the person who has read the first text:
-a reply that broke off after it had shown something is therefore asked for once more and no further, and the person is
-told that it begins again.
+Sending again is safe: no part of a failed reply was run or is in the history, so the next try begins like the first.
+It costs money, and the patience of a person who has read the first text. A reply that broke off after it had shown
+something is therefore requested only once more, and the person reads that it begins again.
 """
 
 from __future__ import annotations
@@ -25,9 +24,11 @@ BACKOFF_SECONDS = (0.5, 8.0)
 RATE_BACKOFF_SECONDS = (8.0, 120.0)
 """The same after a rate limit. Five tries take two minutes, for most limits count by the minute."""
 MAX_BEGUN_AGAIN = 1
-"""How often a reply that showed something is asked for again."""
+"""Maximum number of new requests after a reply that showed something."""
 MAX_NOBODY_THERE = 1
-"""How often it is tried again where nothing on this machine listens: unless it starts just now, somebody must start it."""
+"""Maximum number of retries if no server listens on this machine: unless it is starting just now, a person must start
+it.
+"""
 BEGINS_AGAIN = "The reply begins again."
 ASKS_DIFFERENTLY = "It is asked again in the way that the server takes."
 
@@ -38,9 +39,11 @@ class Retries:
     """The tries of one request."""
 
     def __init__(self, *, attempts: int, seconds: float) -> None:
-        """Take how many tries there may be, the first included, and for how long after the start they may begin."""
+        """`attempts` is the maximum number of tries including the first, `seconds` the time after the start in which
+        they may begin.
+        """
         self.failed = 0
-        """How many tries have failed."""
+        """Number of failed tries."""
         self._attempts = attempts
         self._seconds = seconds
         self._begun_again = 0
@@ -49,12 +52,12 @@ class Retries:
     def after(
         self, failure: FailedTry, *, shown: bool, elapsed: float, left: float | None = None, jitter: float = 0.0
     ) -> Retry:
-        """Return what to wait for before the next try.
+        """Return the wait before the next try.
 
-        `shown` says whether text or a call had begun to come in; `elapsed` is since the first try began, `left` what the
-        run has left, `jitter` a number from 0 to below 1.
+        `shown` is whether text or a call had begun to arrive; `elapsed` is since the first try began, `left` the
+        remaining time of the run, `jitter` a number from 0 to below 1.
 
-        Raises CutReply or ModelError, as the failure has it, where there is no further try.
+        Raises CutReply or ModelError, as the failure has it, if this was the last try.
         """
         self.failed += 1
         if not failure.passing:
@@ -245,9 +248,9 @@ def no_cache_marks(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
 
 
 def no_streams(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
-    """Learn that replies must be asked for as a whole, or that the reason of an empty stream may come so.
+    """Learn to request replies as a whole, which may also reveal the reason of an empty stream.
 
-    llama-cpp-python streams nothing for a prompt that is too long, and says so where no stream was asked for.
+    llama-cpp-python streams nothing for a prompt that is too long, and reports that without streaming.
     """
     asked = quirks.stream and refusal.status in _ABOUT_THE_REQUEST
     refused = EMPTY_ANSWER in refusal.codes or _NO_STREAM.search(refusal.words)

@@ -16,13 +16,13 @@ from harness.record import Record, replace
 
 
 class Reply(Record):
-    """What the model says in one turn."""
+    """The model's reply in one turn."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     """Calls with an empty id get one from the player: `call_1`, `call_2` and so on."""
     finish_reason: str | None = None
-    """None: `tool_calls` where there are calls, else `stop`."""
+    """Finish reason. If `None`: `tool_calls` with calls, else `stop`."""
     usage: Usage = Usage(input_tokens=200, output_tokens=20)
 
 
@@ -51,20 +51,21 @@ class ToolOutcome(Record):
 
 
 class Turn(Record):
-    """What a request brought since the reply before."""
+    """The additions of a request since the previous reply."""
 
     results: tuple[ToolOutcome, ...]
-    """Of the calls of the last reply, in their order."""
+    """Results of the calls of the last reply, in their order."""
     user: str
     """The last thing that the person said."""
     messages: tuple[Mapping[str, JsonValue], ...]
-    """The whole conversation as it stood on the wire."""
+    """The whole conversation in its wire form."""
 
 
 ScriptedAnswer: TypeAlias = Reply | Failure | Raw
 ModelScript: TypeAlias = Callable[[], Generator[ScriptedAnswer, Turn, None]]
-"""`turn = yield Reply(...)` says a reply and waits for what comes of it. A Failure or Raw answers one request too: the
-client's next try gets what is yielded next."""
+"""`turn = yield Reply(...)` sends a reply and waits for the next request. A Failure or Raw answers one request too:
+the client's next try gets the next yielded value.
+"""
 
 
 def say(text: str) -> Reply:
@@ -78,7 +79,7 @@ def call(tool: str, /, **arguments: JsonValue) -> ToolCall:
 
 
 def replies(*answers: ScriptedAnswer) -> ModelScript:
-    """Return the script that gives these answers, one after the other, whatever comes of them."""
+    """Return a script that gives these answers in order, whatever the requests."""
 
     def script() -> Generator[ScriptedAnswer, Turn, None]:
         for answer in answers:  # noqa: UP028 - `yield from` would hand the turns on to a plain iterator
@@ -88,7 +89,7 @@ def replies(*answers: ScriptedAnswer) -> ModelScript:
 
 
 class _Act(Enum):
-    """How far a script has come."""
+    """Progress of a script."""
 
     WAITING = "waiting"
     PLAYING = "playing"
@@ -177,7 +178,7 @@ class Player:
 
 
 def request_problem(request: Mapping[str, JsonValue]) -> str:
-    """Return what a strict server would refuse in `request`, or an empty text."""
+    """Return the part of `request` that a strict server would refuse, or an empty string."""
     if not isinstance(request.get("model"), str):
         return "`model` must be a text"
     messages = request.get("messages")

@@ -39,7 +39,7 @@ _FIELDS: Mapping[Api, Mapping[str, str]] = {
         "service_tier": "service_tier",
     },
 }
-"""By setting, the field it becomes; a dot leads into a field of a field."""
+"""Field of each setting, by API; a dot leads into a field of a field."""
 _TITLES = {
     Api.CHAT: "Chat completions have",
     Api.RESPONSES: "the Responses API has",
@@ -50,7 +50,7 @@ OWN_FIELDS = frozenset(
     "model messages input instructions system tools functions stream stream_options store include n "
     "previous_response_id conversation background".split()
 )
-"""Fields that hold the conversation, or change what a reply is: the program writes them, and nobody else."""
+"""Fields that hold the conversation, or change the form of a reply: only the program writes them."""
 
 # What the pages say is allowed. Other servers have words of their own, and say what they do not take.
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -73,9 +73,9 @@ _MOST_STOPS = {"openai": 4, "azure": 4}
 
 
 def setting_problem(name: str, value: JsonValue, api: Api, preset: str) -> str:
-    """Return why a setting that is set cannot be sent by this API to the server of this preset, or nothing.
+    """Return the reason why this API cannot send a setting to the server of this preset, or an empty string.
 
-    A field of the further ones is a setting too: `extra_body.top_k`.
+    A further field is a setting too: `extra_body.top_k`.
     """
     table, _, field = name.partition(".")
     if field:
@@ -95,8 +95,9 @@ def setting_problem(name: str, value: JsonValue, api: Api, preset: str) -> str:
 
 
 def body_problem(field: str, value: JsonValue, api: Api) -> str:
-    """Return why a field may not stand among the further ones of a request by this API, or nothing: it would take the place
-    of one that the program writes.
+    """Return the reason why a further field of a request by this API is not allowed, or an empty string.
+
+    A field must not replace one that the program writes.
     """
     if field in OWN_FIELDS:
         return "is a field that the program writes itself"
@@ -160,7 +161,9 @@ _NAMED = "|".join(
 
 
 def _names(words: str, names: Sequence[str]) -> bool:
-    """Say whether one of the names stands in a refusal as a name: what is no word of letters alone is never another."""
+    """Return whether a refusal mentions one of the names as a name: a word with other signs than letters is never
+    another.
+    """
     patterns = (_NAMED if name.isalpha() else r"(?<![\w-])NAME(?![\w-])" for name in names)
     return any(
         re.search(pattern.replace("NAME", re.escape(name.lower())), words)

@@ -16,7 +16,7 @@ AttachmentSource: TypeAlias = Callable[[str], bytes | None]
 _SEEING_PRESETS = frozenset(("openai", "azure", "anthropic", "anthropic-messages", "gemini", "openrouter"))
 """Their pages offer attachments in messages of the same API. Of a model there that takes none the provider says so itself."""
 _BLIND_MODELS = regex(r"(^|/)(o1-mini|o1-preview|o3-mini|gpt-3\.5|gpt-4-0|gpt-4$|deepseek|codex-mini)", re.IGNORECASE)
-"""Of these their makers say that they take texts alone (platform.openai.com/docs/models)."""
+"""Models without pictures according to their makers (platform.openai.com/docs/models)."""
 
 
 def takes_images(preset: str, model: str) -> bool:

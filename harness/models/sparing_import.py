@@ -1,12 +1,11 @@
 """Import the openai package without the data classes that nothing here uses.
 
-A plain `import openai` (3.57) builds some 900 data classes of pydantic, which takes more than half of its time, and of the
-time before the first request. The package has no switch for that. But the `__init__` of `openai.types`, of each package
-below it and of `openai.lib` does nothing but import names from its own modules. So those names are imported one by one,
-when they are first asked for. Whoever asks gets the object that a plain import gives. Only `vars` of such a package shows
-less than after one.
+A plain `import openai` (3.57) builds some 900 data classes of pydantic, which takes more than half of its time, and
+of the time before the first request. The package has no switch for that. But the `__init__` of `openai.types`, of
+each package below it and of `openai.lib` only imports names from its own modules. So those names are imported one by
+one, on first use. The objects are those of a plain import; only `vars` of such a package shows fewer.
 
-Where a package does anything else, it is imported as always; and so is all of openai where something fails.
+A package that does anything else is imported as usual, and so is all of openai after any failure.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _one_at_a_time = threading.Lock()
 
 
 def import_openai() -> None:
-    """Import openai, if nobody has. Raises ImportError, and whatever a broken installation raises."""
+    """Import openai, if that has not happened. Raises ImportError, and any error of a broken installation."""
     with _one_at_a_time:
         if "openai" in sys.modules:
             return
@@ -59,7 +58,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Source(NamedTuple):
-    """Where a name of a package comes from."""
+    """The origin of a package's name."""
 
     module: str
     """Relative to the package, with its dots."""
@@ -115,7 +114,7 @@ def _giver(module: ModuleType, sources: Mapping[str, _Source]) -> Callable[[str]
 
 
 def _imported_names(source: str) -> dict[str, _Source] | None:
-    """Return where the names of an `__init__` come from; None where it does more than import names from modules."""
+    """Return the origins of an `__init__`'s names; `None` if it does more than import names from modules."""
     import ast
 
     found = {}

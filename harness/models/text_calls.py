@@ -32,13 +32,13 @@ EOF
 ```
 
 Say what you do before the block, and stop after it. A reply without such a block is your answer, and ends the work."""
-"""What the model is told of the form, behind the system prompt."""
+"""Instructions about the form for the model, after the system prompt."""
 
 _LANGUAGES = (BASH.name, "sh", "shell")
 _MEANT_LANGUAGES = frozenset(
     "bash-session console fish ksh sh-session shell-session shellsession shellscript terminal zsh".split()
 )
-"""What else a block of commands is called by those who write one: such a block does not end the work."""
+"""Other languages of a block of commands: a block with one of them does not end the work."""
 _OTHER_LANGUAGE = (
     "The reply holds a fenced {language} block, and nothing of it ran. To run a command, write it alone, without a prompt sign "
     "and output, in one block that begins with ```bash. If the reply is your answer, begin the block with ```text."
@@ -57,22 +57,22 @@ class TextCalls:
     """A model whose calls are text. It reads and writes the conversation for another that does the asking."""
 
     def __init__(self, model: Model) -> None:
-        """Take the one that is asked."""
+        """`model` gets the requests."""
         self._model = model
 
     @property
     def name(self) -> str:
-        """The name of the model that is asked."""
+        """The name of the underlying model."""
         return self._model.name
 
     @property
     def client(self) -> str:
-        """What asks, with its version."""
+        """Name and version of the client."""
         client = getattr(self._model, "client", "")
         return client if isinstance(client, str) else ""
 
     def close(self) -> None:
-        """Close the connections of the model that is asked."""
+        """Close the connections of the underlying model."""
         close = getattr(self._model, "close", None)
         if callable(close):
             close()

@@ -1,4 +1,4 @@
-"""What goes over the wire: JSON (a key that stands twice is told), server-sent events, and call ids as servers take them."""
+"""Formats on the wire: JSON with duplicate keys detected, server-sent events, and call ids in each server's form."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from harness.record import replace
 
 
 class Repeated(dict[str, JsonValue]):
-    """An object in which a key stands twice: in it the last value counts, but its text, written anew, repeats the key.
+    """An object with a duplicate key. The last value counts, but its text, when written again, repeats the key.
 
-    So arguments that came as an object are refused by whoever reads their text strictly.
+    So a strict reader refuses arguments that arrived as an object.
     """
 
     def __init__(self, pairs: list[tuple[str, JsonValue]]) -> None:
@@ -31,7 +31,7 @@ class Repeated(dict[str, JsonValue]):
 
 
 class AmbiguousKey(Exception):
-    """A key stands twice with different values, outside of a call's arguments."""
+    """A duplicate key with different values, outside of a call's arguments."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -39,10 +39,10 @@ class AmbiguousKey(Exception):
 
 
 def read_json(data: bytes) -> JsonValue:
-    """Return the value of `data`, JSON in UTF-8.
+    """Parse `data`, JSON in UTF-8.
 
-    A key that stands twice is left to its reader within `arguments`, which are text or as good as that; elsewhere it may
-    say the same twice.
+    A duplicate key within `arguments` is left to their reader, since they are text or nearly so. Elsewhere it may
+    repeat the same value.
 
     Raises ValueError, RecursionError, AmbiguousKey.
     """
@@ -62,7 +62,7 @@ def read_json(data: bytes) -> JsonValue:
 
 
 def ends_early(data: bytes) -> bool:
-    """Say whether `data`, which is no JSON, may be the beginning of some: nothing but its end is wrong with it."""
+    """Return whether `data`, which is invalid JSON, may be the beginning of valid JSON: only its end is missing."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -84,7 +84,7 @@ def ends_early(data: bytes) -> bool:
 
 
 def _ambiguous(value: JsonValue) -> str | None:
-    """Return a key that stands twice with different values; goes level by level, and not into arguments."""
+    """Return a duplicate key with different values. Goes level by level, and not into arguments."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -104,7 +104,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 class IdForm(Enum):
-    """Which ids are taken back; the values are patterns of them."""
+    """Forms of ids that a server takes back; the values are patterns of them."""
 
     CHAT = r"(?s).{1,40}"
     """OpenAI's chat completions (their error `string_above_max_length` for `tool_calls[].id` names the number)."""
@@ -118,13 +118,13 @@ class WireIds:
     """The ids of one conversation, as they are sent."""
 
     def __init__(self, form: IdForm) -> None:
-        """Say which ids the server takes. A conversation may have begun with another one, whose ids have other rules."""
+        """`form` is the form that the server takes. A conversation may have begun with a server whose ids differ."""
         self._form = form
         self._sent: dict[str, str] = {}
         self._taken: set[str] = set()
 
     def of(self, call_id: str) -> str:
-        """Return what is sent for a call's id: the id itself where that will do."""
+        """Return the id to send for a call: its own if the server takes it."""
         if call_id not in self._sent:
             number = 0
             while (sent := self._candidate(call_id, number)) in self._taken:
@@ -160,7 +160,7 @@ def told_apart(calls: Sequence[ToolCall], taken: AbstractSet[str]) -> tuple[Tool
 
 
 BOM = b"\xef\xbb\xbf"
-"""The byte-order mark that may stand at the start of a body."""
+"""The byte-order mark that a body may begin with."""
 
 Event: TypeAlias = tuple[str, bytes]
 """An event's name (empty where it has none) and its data, not yet decoded."""
@@ -210,7 +210,7 @@ class EventDecoder:
         return events
 
     def finish(self) -> list[Event]:
-        """Return what is left at the end of the stream; the last event may be cut anywhere."""
+        """Return the remaining events at the end of the stream; the last may be cut anywhere."""
         events: list[Event] = []
         if self._pieces:
             self._take_line(b"".join(self._pieces), events)
