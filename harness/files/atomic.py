@@ -32,14 +32,15 @@ def replace(
     present: os.stat_result | None,
     check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Put a new file of `content` in the place of `name` in `folder` (a descriptor, O_PATH will do).
+    """Replace `name` in `folder` (a descriptor, O_PATH suffices) with a new file of `content`.
 
-    `present` is what is there now: the new file gets its owner, access list and permission bits, and its attributes as
-    far as that is allowed; set-id and sticky bits it does not get. Where it is None there must be nothing, and the new
-    file gets 0666 less the umask. `check` is called when all is ready, right before the name changes hands, and may raise.
+    `present` is the status of the existing file: the new file gets its owner, access list and permission bits, and
+    its attributes as far as that is allowed, but not its set-id and sticky bits. If it is `None`, no file may exist,
+    and the new file gets 0666 less the umask. `check` is called right before the new file takes the name, and may
+    raise.
 
-    Raises OSError (FileExistsError where there is a file against `present`), NotKeptError, and what `check` raises: then
-    everything is as it was.
+    Raises OSError (FileExistsError for an unexpected file), NotKeptError, and the errors of `check`: then the folder
+    is unchanged.
     """
     try:
         _replace(folder, name, content, present, check, named=False)
@@ -162,10 +163,10 @@ class TornError(Exception):
 
 
 def overwrite(folder: int, name: str, old: bytes, content: bytes) -> None:
-    """Write `content` over the bytes of the file itself, which holds `old`: where it cannot be replaced by another.
+    """Write `content` over the bytes `old` of the file itself, if it cannot be replaced by another.
 
-    Not atomic: who reads meanwhile may see a part of each, and a crash may leave that. The caller keeps `old` elsewhere
-    before. Raises OSError when the old bytes were put back, and TornError when even that failed.
+    Not atomic: a concurrent reader may see a part of each, and a crash may leave that. The caller keeps `old`
+    elsewhere before. Raises OSError when the old bytes were put back, and TornError when even that failed.
     """
     descriptor = os.open(name, os.O_WRONLY | _OLD, dir_fd=folder)
     done = 0
@@ -243,7 +244,7 @@ def _copy_attributes(old: int, new: int) -> bool:
 
 
 def status_of(folder: int, name: str) -> os.stat_result | None:
-    """Return what `name` is in the open `folder`, a link itself and not what it leads to; None if there is nothing."""
+    """Return the status of `name` in the open `folder`, without following a link; `None` if it does not exist."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

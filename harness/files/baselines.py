@@ -1,6 +1,6 @@
-"""What the model of this session has read: per file the digest of what it saw, so that nothing is written over unseen.
+"""Files that the model of this session has read, with digests, so that it does not overwrite unseen changes.
 
-It lives in memory, as long as the session.
+Kept in memory, as long as the session.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from harness.digest import digest_of
 from harness.record import Record
 
 MAX_FILES = 10_000
-"""Whose digests are kept; the one that was longest not used goes first, and must be read again."""
+"""Maximum number of digests. The least recently used is dropped, and that file must be read again."""
 _MAX_KEPT_BYTES = 256 * 1024
-"""Of one file, for showing what changed since; of larger ones only the digest is kept."""
+"""Maximum size of a content that is kept to show later changes; of a larger file only the digest is kept."""
 MAX_ALL_KEPT_BYTES = 16 * 1024 * 1024
 
 
@@ -23,7 +23,7 @@ class Baseline(Record):
 
     sha256: str
     content: bytes | None
-    """None: too large to be kept."""
+    """The content. `None` if it was too large."""
 
 
 class Baselines:
@@ -36,7 +36,7 @@ class Baselines:
         """Files are read on several threads at once."""
 
     def get(self, real: str) -> Baseline | None:
-        """Return what the model saw of the file at an absolute, resolved path; None if it never did."""
+        """Return the baseline of the file at an absolute, resolved path; `None` if the model never read it."""
         with self._lock:
             baseline = self._by_path.get(real)
             if baseline is not None:
@@ -44,9 +44,9 @@ class Baselines:
             return baseline
 
     def saw(self, real: str, content: bytes, sha256: str = "") -> None:
-        """Note that the model was shown (a part of) `content`, or wrote it: what it writes next may be meant for that.
+        """Note that the model was shown (a part of) `content`, or wrote it.
 
-        `sha256` is its digest, where that is known.
+        `sha256` is its digest, if that is known.
         """
         kept = content if len(content) <= _MAX_KEPT_BYTES else None
         baseline = Baseline(sha256=sha256 or digest_of(content), content=kept)

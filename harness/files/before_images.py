@@ -1,4 +1,4 @@
-"""What files held before they were changed, kept under its digest."""
+"""Contents of files before their changes, stored by digest."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _DIGEST = regex(r"[0-9a-f]{64}")
 
 
 class BeforeImages:
-    """A content-addressed store in a folder of its own: `<2 hex>/<62 hex>`, named by the SHA-256 of what they hold.
+    """A content-addressed store in a folder of its own: `<2 hex>/<62 hex>`, named by the SHA-256 of the content.
 
     INVARIANT: a file under its final name holds the bytes of its name, and they are on disk: it was written under
-    another name, synced, and renamed. What a crash leaves behind is a file whose name ends in `.tmp`, which nobody reads.
+    another name, synced, and renamed. A crash leaves a file whose name ends in `.tmp`, which is never read.
     """
 
     def __init__(self, folder: str) -> None:

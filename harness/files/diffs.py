@@ -12,11 +12,11 @@ from harness.regex import regex
 from harness.text.visible import visible
 
 MAX_LINES = 4_000
-"""Of a diff that is kept; the rest is counted."""
+"""Maximum number of lines of a stored diff; the rest is counted."""
 MAX_LINE_CHARACTERS = 100_000
 """Characters shown of a changed line, unchanged text left out; behind that it is cut."""
 MAX_CHARACTERS = 1_000_000
-"""Of a diff that is kept."""
+"""Maximum number of characters of a stored diff."""
 LONG_LINE = 2_000
 """Characters of the longest line from which nothing is left out."""
 _BESIDE = 150
@@ -29,11 +29,11 @@ _BLOCK_BYTES = 4096
 CONTEXT = 3
 """Unchanged lines shown around a change."""
 _MAX_COMPARED_LINES = 200_000
-"""Of one content; a longer one is only shown from its start."""
+"""Maximum number of lines of a compared content; of a longer one only the start is shown."""
 _MAX_PAIRS = 40_000
 """Lines of one content times lines of the other that difflib is given at once: its time grows with more than that."""
 _MAX_ALL_PAIRS = 200_000
-"""Of one comparison; behind that everything between two lines that hold is replaced as a whole."""
+"""Maximum number of compared pairs; beyond it, everything between two matching lines counts as replaced."""
 _LEAST_PAIRS = 20
 """That are counted however short the lists are: each takes difflib some time."""
 _MAX_EDITS = 100
@@ -55,13 +55,13 @@ class Diff(Record):
 
     lines: tuple[str, ...]
     more: int
-    """How many lines were left out at the end."""
+    """Number of lines left out at the end."""
     added: int
     removed: int
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of what goes or comes is left out, neither lines nor the end of one."""
+        """Whether all added and removed text is in it, neither lines nor ends of lines left out."""
         changed = (line for line in self.lines if line.startswith(("+", "-")))
         return not self.more and not any(len(line) > MAX_LINE_CHARACTERS + 1 for line in changed)
 
@@ -97,7 +97,7 @@ def compare(old: bytes, new: bytes) -> Diff:
 
 
 def _compare(before: Sequence[bytes], after: Sequence[bytes], *, first: int, crlf: bool) -> Diff:
-    """Return the difference between two lists of lines; `first` equal ones stand before them."""
+    """Return the difference between two lists of lines, which `first` equal ones precede."""
     lines: list[str] = []
     added = removed = more = characters = 0
     for sign, line in _diff_lines(_hunks(changes(before, after)), before, after, first):
@@ -113,9 +113,9 @@ def _compare(before: Sequence[bytes], after: Sequence[bytes], *, first: int, crl
 
 
 def _equal_bytes(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return how many bytes at the start and at the end are equal and need no comparing, whole lines that are not shown.
+    """Return the number of equal bytes at the start and at the end, in whole lines that are not shown.
 
-    A change in a large file is mostly a small one: blocks are compared as a whole, and only what remains as lines.
+    A change in a large file is mostly small: blocks are compared as a whole, and only the rest as lines.
     """
     most = min(len(old), len(new))
     if most < _BLOCK_BYTES:
@@ -140,7 +140,7 @@ def _equal_bytes(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def count_lines(data: bytes) -> int:
-    """Return how many lines there are; one without an end counts."""
+    """Return the number of lines; one without an end counts."""
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
 
 
@@ -168,10 +168,10 @@ def _lines(data: bytes) -> list[bytes]:
 def changes(
     before: Sequence[Hashable], after: Sequence[Hashable], *, most_pairs: int = _MAX_ALL_PAIRS
 ) -> Iterator[Change]:
-    """Yield what changed, in order: lines that are unique in both hold the two together, difflib fills the gaps.
+    """Yield the changes in order: unique common lines align the two texts, difflib fills the gaps.
 
-    Bounded in time: of a gap that is too long for difflib, or behind `most_pairs`, only a few changes are told apart; more
-    are one change, whatever is equal in it.
+    Bounded in time: in a gap that is too long for difflib, or beyond `most_pairs`, only a few changes are
+    distinguished; more count as one change, whatever is equal in it.
     """
     start, tail = common(before, after)
     old, new = before[start : len(before) - tail], after[start : len(after) - tail]
@@ -389,7 +389,7 @@ def _changed_words(old: str, new: str, start: int) -> list[tuple[int, int, int, 
 def _left_out(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the stretches of unchanged text that are left out, within a line each.
 
-    They begin and end between words where these are short: half a secret could not be told from other text.
+    They begin and end between short words: half a secret could not be distinguished from other text.
     """
     for stretch in _UNCHANGED.finditer(text, start, max(start, end)):
         first, last = stretch.span()
@@ -447,9 +447,9 @@ def _visible(text: str, *, is_shortened: bool) -> str:
 
 
 def _looks_escaped(texts: Sequence[str], *, is_shortened: bool) -> bool:
-    """Return whether a line has both characters shown as escapes and backslashes that could be taken for such.
+    """Return whether a line has both escaped characters and backslashes that look like such escapes.
 
-    `texts` are the parts of the line that are shown. A CR at its end counts as hidden only where an escape stands as text.
+    `texts` are the shown parts of the line. A CR at its end counts as escaped only if the text holds an escape.
     """
     if not any("\\" in text for text in texts):
         return False

@@ -10,7 +10,7 @@ from harness.record import Record
 BINARY_PROBE_BYTES = 8192
 UTF_8_MARK = b"\xef\xbb\xbf"
 _MAX_LONE_SURROGATE_BYTES = 1024 * 1024
-"""Of a file in UTF-16 that is broken by lone surrogates; in a larger one each would cost too much time."""
+"""Maximum size of a UTF-16 file with lone surrogates; in a larger one each would cost too much time."""
 _UTF_32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 
 
@@ -66,9 +66,9 @@ def encoding_of(start: bytes) -> Encoding:
 
 
 def read_text(data: bytes) -> Text | None:
-    """Return a file's content as text, or None for what is no text: a NUL near the start, UTF-16 that is none.
+    """Return a file's content as text, or `None` for binary data: a NUL near the start, or invalid UTF-16.
 
-    Lone surrogates are kept in files of at most 1 MiB; a larger file with one of them is no text.
+    Lone surrogates are kept in files of at most 1 MiB; a larger file with one counts as binary.
 
     INVARIANT: `text.encoded(text.body) == data`.
     """
@@ -88,14 +88,14 @@ def read_text(data: bytes) -> Text | None:
 
 
 def is_binary(data: bytes) -> bool:
-    """Say whether bytes from a file's start are no text in UTF-8 or its kin: a NUL among the first 8 KiB."""
+    """Return whether bytes from a file's start are not UTF-8 or similar: a NUL among the first 8 KiB."""
     return b"\0" in data[:BINARY_PROBE_BYTES]
 
 
 def readable(data: bytes) -> bytes:
-    """Return what is shown of the old content of a file: its text as UTF-8, nothing for what is no text.
+    """Return the old content of a file for display: its text as UTF-8, empty for binary data.
 
-    Of what is to be written everything is shown, whatever a reader may take it for: this is not for that.
+    New content is always shown in full; this function is not for that.
     """
     text = read_text(data)
     return b"" if text is None else text.body
@@ -108,7 +108,7 @@ class Adapted(Record):
     text: bytes
     """The same as UTF-8: what `data` holds but for the encoding, and the mark of UTF-16."""
     kept: tuple[str, ...]
-    """What was kept of the old form though the content does not have it, in words."""
+    """Features of the old form that were kept although the new content lacks them, in words."""
 
 
 def adapted(content: bytes, old: bytes) -> Adapted:

@@ -1,6 +1,6 @@
-"""Put judged bytes in the place of a file: wholly or not at all, and only if the file is still what was judged.
+"""Replacement of a file with judged bytes: wholly or not at all, and only if the file is still what was judged.
 
-It decides nothing: what is written was made and shown before, and here it is only checked that nothing moved since.
+It decides nothing: the new content was made and shown before, and is only checked for changes since.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from harness.record import Record, replace
 from harness.safe_files import is_locked_within
 
 MAX_LOCK_SECONDS = 2.0
-"""How long another program may hold the lock of a folder before a write in it is given up."""
+"""Seconds to wait for another program's lock of a folder before a write in it fails."""
 _MAX_STALE_LINES = 40
-"""Of the difference that is shown where a file changed since it was read."""
+"""Maximum number of lines shown of the difference to a file that changed since it was read."""
 _MAX_STALE_CHARACTERS = 2_500
 
 _RENAME_CANNOT = frozenset((errno.EBUSY, errno.EXDEV))
-"""What rename(2) says of a file that is a mount point."""
+"""Errors of rename(2) for a file that is a mount point."""
 
 
 class Replacement(Record):
-    """A file as it was judged, and what is to be in its place."""
+    """A file as it was judged, and its new content."""
 
     path: PathAccess
     before_sha256: str | None
-    """None: there was no file."""
+    """Digest before the change. `None` if the file did not exist."""
     before_mode: int | None
     content: bytes
     after_sha256: str
@@ -50,7 +50,7 @@ class Replacement(Record):
 
     @property
     def by_digest(self) -> FileChange:
-        """What is logged of it."""
+        """The digests for the log."""
         return FileChange(
             path=self.path.real,
             before_sha256=self.before_sha256,
@@ -60,25 +60,26 @@ class Replacement(Record):
 
 
 class Unable(Record):
-    """Why there is no change to make. It is told to the model only once the call was judged, like a change is made:
-    it may say what the file holds."""
+    """Reason why a change cannot be made. The model reads it only once the call was judged, like a change: it may
+    reveal content of the file.
+    """
 
     reason: str
     code: ErrorCode | None
     shows: bytes | None = None
-    """What the file holds, where `reason` shows all that the model had not seen of it."""
+    """Content of the file, if `reason` shows all of it that the model had not seen."""
 
 
 def unable(error: ToolError) -> Unable:
-    """Return what stands in the way as what is told later."""
+    """Return the error as a reason to report later."""
     return Unable(reason=str(error), code=error.code)
 
 
 def write_and_read(path: PathAccess, *, new: bool = False) -> tuple[PathAccess, PathAccess]:
-    """Return the facets of every call that may write a file; `new` of one that makes it.
+    """Return the facets of every call that may write a file; `new` for a call that creates it.
 
-    INVARIANT: they are the same whatever the file holds: what such a call comes to (a difference, a diagnosis, that
-    nothing changes) says what is in the file, and of a file that must not be read a refusal must not.
+    INVARIANT: they do not depend on the file's content. The result of such a call (a difference, a diagnosis, no
+    change) reveals content, and a refusal to read a file must not.
     """
     return (path, replace(path, access=Access.READ, shared=False, new=new))
 
@@ -102,7 +103,9 @@ def change_to(path: PathAccess, old: Present | None, content: bytes, *, before: 
 
 
 def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
-    """Return why the model must look again before it changes a file that holds `data`; None if it knows that."""
+    """Return the reason why the model must read a file of content `data` again before a change; `None` if it need
+    not.
+    """
     if digest_of(data) == baseline.sha256:
         return None
     said = f"The file changed on disk after it was read: {shown(path)}."
@@ -120,17 +123,17 @@ def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
 
 
 def apply(change: Replacement, workspace: Workspace, images: BeforeImages | None) -> str:
-    """Make the change durable and return what else there is to say about it, mostly nothing.
+    """Make the change durable and return a note about it, usually empty.
 
-    The old bytes are kept in `images` first, where there are any; if that fails nothing is changed. The new ones go to a
-    temporary file in the same folder, which then takes the place of the old one: at any moment there is the whole old
-    file or the whole new one. Owner, access rights and permission bits are kept (set-id bits are not), extended
-    attributes where possible; a new file gets 0666 less the umask, and the folders it needs. A file that cannot be
-    replaced (its folder is not writable, its owner or its group is another's) is written in place, if its old bytes are
-    kept.
+    The old bytes are stored in `images` first, if there are any; if that fails nothing is changed. The new ones go to
+    a temporary file in the same folder, which then replaces the old one: at any moment the whole old file or the
+    whole new one exists. Owner, access rights and permission bits are kept (set-id bits are not), extended attributes
+    where possible; a new file gets 0666 less the umask, and the folders it needs. A file that cannot be replaced (its
+    folder is not writable, its owner or its group is another's) is written in place, if its old bytes are stored.
 
-    Raises ToolError if the path leads elsewhere or the file is no longer what was judged, and if it cannot be written;
-    then nothing was changed. Raises TornError where writing in place failed and the old bytes could not be put back.
+    Raises ToolError if the path leads elsewhere or the file is no longer what was judged, and if it cannot be
+    written; then nothing was changed. Raises TornError if writing in place failed and the old bytes could not be put
+    back.
     """
     check_unmoved(workspace, change.path)
     return put(change, images)
@@ -166,7 +169,7 @@ def put(change: Replacement, images: BeforeImages | None) -> str:
 
 
 def check_unchanged(change: Replacement) -> None:
-    """Raise ToolError if the file is no longer what was judged. For a change that would write what is there already."""
+    """Raise ToolError if the file is no longer what was judged. For a change that would write the same content."""
     folder_path, name = os.path.split(change.path.real)
     try:
         folder = open_folder(folder_path)
@@ -226,7 +229,9 @@ def _check_writable(folder: int, name: str, present: os.stat_result, path: PathA
 
 
 def _judged_content(folder: int, name: str, change: Replacement) -> bytes:
-    """Return what the file holds now (nothing where there is none). Raises ToolError if that is not what was judged."""
+    """Return the present content of the file (empty if it does not exist). Raises ToolError if it differs from the
+    judged one.
+    """
     try:
         data = read_in(folder, name, change.path)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Read judged files, and say in the model's words what stands in the way of a file or a folder.
+"""Reading of judged files, with errors about files and folders in the model's words.
 
-INVARIANT: what is opened is the resolved path of the `PathAccess`, every folder on the way opened without following
+INVARIANT: the opened path is the resolved path of the `PathAccess`, every folder on the way opened without following
 links, so that a link swapped in after the judgement is an error and never another file.
 """
 
@@ -23,7 +23,7 @@ from harness.record import Record
 from harness.text.visible import one_line, visible_line
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
-"""Of a file that is written or edited: its bytes are held in memory and shown as a diff."""
+"""Maximum size of a file that is written or edited: its bytes are held in memory and shown as a diff."""
 
 _OPEN_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _KINDS = (
@@ -45,19 +45,19 @@ class Present(Record):
 
     data: bytes
     mode: int
-    """Its permission bits."""
+    """The file's permission bits."""
 
 
 def shown(path: PathAccess) -> str:
     """Return the path as the model wrote it, safe to show; uncut, since half a secret would not be masked.
 
-    It is no longer than a path can be (Workspace.resolve).
+    Its length is bounded by that of a path (Workspace.resolve).
     """
     return one_line(path.written)
 
 
 def where(path: PathAccess) -> str:
-    """Return where the path lies, for a person: with what it leads to, where a link is on the way."""
+    """Return the path for a person, with its target if a link is on the way."""
     return visible_line(" -> ".join(path.names), 1000)
 
 
@@ -166,15 +166,15 @@ def _present(descriptor: int, path: PathAccess) -> Present:
 
 
 def binary(path: PathAccess, start: bytes, size: int) -> ToolError:
-    """Return the error for a file that is no text; `start` are its first bytes."""
+    """Return the error for a binary file; `start` are its first bytes."""
     kind = next((f", {name}" for magic, name in _FORMATS if start[:BINARY_PROBE_BYTES].startswith(magic)), "")
     return ToolError(f"Binary file ({size:,} bytes{kind}): {shown(path)}.", code=ErrorCode.BINARY)
 
 
 def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
-    """Return what an OSError means for the model, of a file or a folder.
+    """Return the error for the model about an OSError with a file or a folder.
 
-    `verb` is what was tried, as in "Cannot read x": `read`, `write`, or what else your tool does.
+    `verb` is the attempted action, as in "Cannot read x": `read`, `write`, or another verb of your tool.
     """
     name = shown(path)
     match error.errno:
@@ -202,9 +202,9 @@ def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
 
 
 _MAX_SEARCHED_NAMES = 5_000
-"""Of one folder."""
+"""Maximum number of names searched in one folder."""
 _MAX_INDEX_BYTES = 5_000_000
-"""Of git's index, which then names some 50,000 files: a hint may take a fifth of a second."""
+"""Maximum size of git's index for a hint, in bytes. It then names some 50,000 files, a fifth of a second."""
 _MAX_WALKED_NAMES = 5_000
 """Names looked at for a file elsewhere, where git tracks nothing."""
 MAX_NAMED = 3

@@ -13,7 +13,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NewFiles:
-    """Makes those that are missing, as a `with` block; at its end those go that nobody wrote."""
+    """Creates missing files, as a `with` block; at its end the unwritten ones are removed."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         """Take absolute, resolved paths."""

@@ -1,4 +1,4 @@
-"""What stands at a place of the workspace: its state, its content, and the stamp by which a later look knows it again."""
+"""State of a place in the workspace: its kind, its content, and a stamp that shows whether it changed later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.files.folders import open_folder
 from harness.place_changes import PlaceKind, PlaceState
 
 MOST_BYTES = 1_000_000
-"""Of a file whose content is kept; a larger one is told by its size and its time stamps alone."""
+"""Maximum size of a file whose content is kept; a larger one is known by its size and its times alone."""
 
 Stamp: TypeAlias = tuple[int, ...]
 
@@ -24,17 +24,17 @@ class PlaceLook(NamedTuple):
     """Whether the same stamp means the same content."""
     state: PlaceState
     content: bytes | None
-    """Of a file its bytes, of a link what it says, where they were read and may be kept."""
+    """Bytes of a file or target of a link, if they were read and may be kept."""
 
 
 def state_of(root: str, path: str) -> PlaceState | None:
-    """Return what stands at a place now, its content read; None where there is nothing."""
+    """Return the present state of a place with its content; `None` if it does not exist."""
     status = status_at(root, path)
     return None if status is None else look_at(root, path, status, 0).state
 
 
 def status_at(root: str, path: str) -> os.stat_result | None:
-    """Return what a place is, a link itself and not what it leads to; None where there is nothing to be seen."""
+    """Return the status of a place, without following a link; `None` if it cannot be seen."""
     try:
         return os.lstat(f"{root}/{path}".rstrip("/") or "/")
     except OSError:
@@ -42,7 +42,7 @@ def status_at(root: str, path: str) -> os.stat_result | None:
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """Return what is not the same any more where a file or a folder was changed."""
+    """Return the values that differ after a change of a file or folder."""
     return (
         status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns,
     )  # fmt: skip

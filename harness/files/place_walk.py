@@ -18,17 +18,17 @@ from harness.policy.built_in import PROTECTED_NAMES, is_entry_name
 MOST_FOLDERS = 4_000
 """That are looked into, those near the root first: names are protected at any depth."""
 MOST_ENTRIES = 200_000
-"""Of all folders that are looked into."""
+"""Maximum number of entries in all folders that are examined."""
 MOST_PLACES = 4_000
 """Entry points included, of which a large repository has one in each of its packages."""
 MOST_KEPT_BYTES = 16_000_000
-"""Of all files together: they are held in memory, and stored where one of them has changed."""
+"""Maximum size of all kept contents: they are in memory, and stored if a file changed."""
 NEVER_ENTERED = frozenset(
     ("node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox")
 )
-"""Folders of programs' own: a file of a protected name in there is obeyed by nobody who works in the workspace."""
+"""Folders of programs' own: a protected name in there has no effect for work in the workspace."""
 _SURE_NS = 1_000_000_000
-"""What was changed so shortly before it was looked at may be changed again within the same tick of the clock."""
+"""Age below which a change may be followed by another within the same tick of the clock."""
 
 _GIT = (
     "config", "config.worktree", "commondir", "gitdir", "hooks/**", "info/attributes", "objects/info/alternates",
@@ -45,7 +45,7 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     ),
     ".yarn": ("releases/**", "plugins/**"),
 }  # fmt: skip
-"""What of a protected folder is run or obeyed, where most of it is a program's store; of any other folder it is everything."""
+"""Parts of a protected folder that are run or obeyed, if most of it is a program's store. Default: all of it."""
 _NO_MODULES = frozenset(("objects", "refs", "logs", "hooks", "info"))
 """Folders of a repository's data in which no data of a submodule lie."""
 
@@ -54,11 +54,11 @@ _CLOSED = "folders that cannot be listed"
 
 
 _Key: TypeAlias = tuple[str, bool]
-"""A folder, and whether all that lies in it is meant, or what is protected."""
+"""A folder, and whether everything in it counts, or only protected names."""
 
 
 class _Names(NamedTuple):
-    """What lies in a folder: the names that matter, and the folders to go on with."""
+    """Content of a folder: the names that matter, and the folders to examine next."""
 
     stamp: Stamp
     is_sure: bool
@@ -72,13 +72,13 @@ class PlacesLook(NamedTuple):
 
     places: dict[str, PlaceLook]
     gaps: tuple[str, ...]
-    """What was not looked at, in words."""
+    """Parts that were not examined, in words."""
     followed: tuple[str, ...]
-    """Where links lead, in the workspace."""
+    """Targets of links, in the workspace."""
     protected: tuple[str, ...]
-    """What has a protected name, not what lies in it; and entry points."""
+    """Places with a protected name, but not their content; and entry points."""
     folders: Mapping[_Key, _Names]
-    """What was looked into."""
+    """The examined folders."""
     passed: frozenset[str]
     """Files that were more than can be compared."""
     lost: tuple[str, ...]
@@ -159,8 +159,10 @@ class Walk:
     # Folders
 
     def _names(self, folder: str, *, everything: bool) -> _Names | None:
-        """Return the protected names in a folder and its other folders, or all that lies in it; None for what is no folder,
-        and past the bounds."""
+        """Return the protected names in a folder and its other folders, or everything in it.
+
+        `None` if it is not a folder, or beyond the bounds.
+        """
         key = (folder, everything)
         if self._was_passed_over(folder):
             self._miss(_TOO_MANY)
@@ -183,9 +185,9 @@ class Walk:
         return names
 
     def _was_passed_over(self, folder: str) -> bool:
-        """Say whether a folder was there before and not looked into, so that what lies in it may be as old.
+        """Return whether a folder existed before without being examined, so that its content may be as old.
 
-        INVARIANT: only what is surely new is told as created; put back, it is removed.
+        INVARIANT: a place is reported as created only if it surely is new, since putting it back removes it.
         """
         before = self._before
         if before is None or (folder, False) in before.folders or (folder, True) in before.folders:
@@ -344,10 +346,10 @@ class Walk:
             self._follow(path)
 
     def _follow(self, path: str) -> None:
-        """Take in where a link leads in the workspace, where nothing may be yet.
+        """Note the target of a link in the workspace, even if it does not exist yet.
 
-        INVARIANT: only as the places are noted. What a link leads to that came or changed since stood there before, and
-        would be taken for new, and removed.
+        INVARIANT: only while the places are noted. The target of a link that was created or changed since existed
+        before; it would be taken for new, and removed.
         """
         real = os.path.realpath(f"{self._root}/{path}")
         inside = real.removeprefix(f"{self._root}/")
@@ -364,7 +366,7 @@ class Walk:
 
 
 def _sorted_out(found: Sequence[tuple[str, bool]]) -> tuple[list[str], list[str]]:
-    """Return the protected ones among names, and the folders that are looked into besides."""
+    """Split names into the protected ones and the folders to examine as well."""
     protected = [
         name
         for name, is_folder in found

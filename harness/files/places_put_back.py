@@ -1,4 +1,4 @@
-"""Put protected places back from the copies that were kept, each only if it still is what was told of it."""
+"""Restores protected places from their copies, each only if it still is in the reported state."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _TOO_LARGE = "it is too large for a copy, and without one it is not removed"
 
 
 def put_back(root: str, changes: Sequence[PlaceChange], images: BeforeImages) -> tuple[PlaceReturn, ...]:
-    """Make the places of a workspace (`root`, links followed) what they were, and say of each what became of it.
+    """Restore places of a workspace (`root`, links followed), and return the result for each.
 
-    What is there now is kept among the images before. Set-id bits do not come back.
+    Their present content is kept among the images before. Set-id bits are not restored.
     """
     made = [one for one in changes if one.before is None]
     rest = [one for one in changes if one.before is not None]
@@ -32,7 +32,7 @@ def put_back(root: str, changes: Sequence[PlaceChange], images: BeforeImages) ->
 
 
 def _tried(root: str, change: PlaceChange, images: BeforeImages) -> str:
-    """Put one back; return why not, or nothing."""
+    """Restore one place; return the reason for a failure, or an empty string."""
     if change.after is not None and change.after.kind is PlaceKind.UNSEEN:
         return "what is in the way of looking at it has to go first"
     now = state_of(root, change.path)
@@ -59,7 +59,7 @@ def _tried(root: str, change: PlaceChange, images: BeforeImages) -> str:
 
 
 def _is_alike(one: PlaceState | None, other: PlaceState | None) -> bool:
-    """Say whether two states are the same, as far as it is known; of what was not read, the size has to do."""
+    """Return whether two states are equal as far as known. For unread content, the size decides."""
     if one is None or other is None:
         return one is other
     if one.kind is not other.kind or (one.mode ^ other.mode) & 0o777:
@@ -68,7 +68,7 @@ def _is_alike(one: PlaceState | None, other: PlaceState | None) -> bool:
 
 
 def _has_copy(root: str, change: PlaceChange, now: PlaceState | None, images: BeforeImages) -> bool:
-    """Keep what is there now, where it is something that can be kept; say whether it may go. Raises OSError."""
+    """Keep a copy of the present content if possible; return whether it may be removed. Raises OSError."""
     if now is None or now.kind not in (PlaceKind.FILE, PlaceKind.LINK):
         return True
     content = content_at(root, change.path, now.kind)
@@ -123,7 +123,7 @@ def _give_mode(folder: int, name: str, mode: int) -> None:
 
 
 def _remove_empty(root: str, path: str) -> None:
-    """Remove the folders that a file made, as far as they are empty: those of a protected name, and what lies in one."""
+    """Remove the empty folders around a removed file: those of a protected name, and those inside one."""
     for above in _protected_above(path):
         folder, name = os.path.split(f"{root}/{above}")
         try:

@@ -51,7 +51,7 @@ class ProtectedPlaces:
         return self._last
 
     def put_back(self, changes: Sequence[PlaceChange]) -> tuple[PlaceReturn, ...]:
-        """Make places what they were, each only if it still is what was told of it."""
+        """Restore places, each only if it still is in the reported state."""
         if self.images is None:
             return tuple(PlaceReturn(change=one, problem="no copies are kept here") for one in changes)
         return put_back(self.root, changes, self.images)
@@ -93,15 +93,15 @@ class NotedPlaces:
 
     @property
     def words(self) -> str:
-        """How many there are, and what was not looked at."""
+        """Number of places, and the parts that were not examined."""
         gaps = f" (not looked at: {', '.join(self._before.gaps)})" if self._before.gaps else ""
         protected = [path for path in self._before.places if not _is_entry_point(path)]
         return f"{counted(len(protected), 'protected place')} compared when it ends{gaps}"
 
     def compared(self, forbidden: Sequence[str] | None = ()) -> PlacesFound:
-        """Return what has changed since; a copy of what stood there is stored before this returns, where there is one.
+        """Return the changes since. A copy of each earlier content is stored before this returns, if one was kept.
 
-        INVARIANT: a file that rules forbid to write is told as created only if it surely was not there.
+        INVARIANT: a file that rules forbid to write is reported as created only if it surely did not exist.
         """
         before = self._before.places
         new = () if self._forbidden is None else frozenset(forbidden or ()).difference(self._forbidden)
@@ -153,14 +153,14 @@ def _lost(path: str) -> PlaceChange:
 
 
 def _above(path: str) -> Iterator[str]:
-    """Yield the folders that a path lies in, the nearest first."""
+    """Yield the folders above a path, the nearest first."""
     while path:
         path = path.rpartition("/")[0]
         yield path
 
 
 def _is_same(was: PlaceLook | None, now: PlaceLook | None) -> bool:
-    """Say whether a place is what it was; a folder that came or went is told by what lies in it."""
+    """Return whether a place is unchanged. A folder that appeared or vanished is known by its content."""
     if was is None or now is None:
         return all(one is None or one.state.kind is PlaceKind.FOLDER for one in (was, now))
     if was.state.kind is not now.state.kind:
@@ -173,7 +173,7 @@ def _is_same(was: PlaceLook | None, now: PlaceLook | None) -> bool:
 
 
 def _diff(was: PlaceLook | None, now: PlaceLook | None) -> tuple[str, ...]:
-    """Return the lines that tell two contents apart; none where one of them is no text."""
+    """Return the differing lines of two contents; empty if one of them is binary."""
     texts = [b"" if one is None else _text(one.state, one.content) for one in (was, now)]
     return _lines(*texts)
 

@@ -1,6 +1,7 @@
-"""What git would obey in a folder: find the repository as git does, and name the programs of its configuration.
+"""Settings that git would obey in a folder: finds the repository as git does, and names programs in its
+configuration.
 
-Reads a few small files, runs nothing. The whitelist of harmless keys is programs/git_config.py.
+Reads a few small files, runs nothing. The list of harmless keys is programs/git_config.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from harness.regex import regex
 from harness.safe_files import read_small
 
 _MODES = frozenset(mode.to_bytes(4, "big") for mode in (0o100644, 0o100755, 0o100664, 0o120000, 0o160000))
-"""Of a file, a program, a file of old versions of git, a link and a submodule. A folder stands in sparse indexes alone."""
+"""Modes of a file, a program, a file of old versions of git, a link and a submodule. Folders occur in sparse indexes
+only.
+"""
 _BEFORE_ID = 40
 """Bytes of an entry in front of the object id."""
 TrackedFile: TypeAlias = "tuple[str, bytes, bytes]"
@@ -71,7 +74,9 @@ def _number(data: bytes, place: int) -> tuple[int, int]:
 
 
 def _check_rest(data: bytes, place: int, size: int) -> None:
-    """Raise ValueError unless extensions follow up to the checksum, and none that says that names stand elsewhere."""
+    """Raise ValueError unless only harmless extensions follow up to the checksum, none of which moves names
+    elsewhere.
+    """
     while place < len(data) - size:
         if not data[place : place + 1].isupper():  # `link` of a split index, `sdir` of a sparse one, or none at all
             raise ValueError("an extension that changes what the entries mean")
@@ -88,9 +93,9 @@ _SUBMODULE = b"\x00\x00\xe0\x00"
 
 
 def git_problem(folder: str) -> str | None:
-    """Return why a git command that only looks may run a program or show a file in `folder` (absolute), or None.
+    """Return the reason why a reading git command may run a program or show a file in `folder` (absolute), or `None`.
 
-    Every repository on the way up is looked at: git passes over a `.git` that is none, and takes the next.
+    Every repository on the way up is examined: git skips an invalid `.git`, and takes the next.
     """
     if ".git" in folder.split("/"):
         return "it is run inside a .git folder"
@@ -128,10 +133,10 @@ Tracked: TypeAlias = "tuple[str, tuple[TrackedFile, ...]]"
 
 
 def tracked_from(folder: str, most_bytes: int = _MAX_INDEX_BYTES) -> Tracked | None:
-    """Return what git tracks in the repository that `folder` (absolute) lies in; None where that is not plain, or where
-    its index is larger than `most_bytes`.
+    """Return the files that git tracks in the repository around `folder` (absolute).
 
-    A `.git` that git might pass over, for one further up, is passed over where it has no index, and else not plain.
+    `None` if that is unclear, or if its index is larger than `most_bytes`. A `.git` that git might skip for one
+    further up is skipped if it has no index, and unclear otherwise.
     """
     top = git_top(folder)
     found = _data_of(top)
@@ -148,7 +153,7 @@ def tracked_from(folder: str, most_bytes: int = _MAX_INDEX_BYTES) -> Tracked | N
 
 
 def exclude_file(top: str) -> str:
-    """Return the ignore file of the repository at `top` that is no part of its work tree; empty where there is none."""
+    """Return the ignore file of the repository at `top` outside its work tree; empty if there is none."""
     found = _data_of(top)
     return os.path.join(found[1], "info", "exclude") if isinstance(found, tuple) else ""
 
@@ -164,11 +169,11 @@ _SHARED = ("objects", "refs", "logs", "lfs", "rr-cache")
 
 
 def linked_places(folder: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
-    """Return the places that git writes in the repository of `folder` (absolute), where its `.git` is a file.
+    """Return the places that git writes in the repository of `folder` (absolute), if its `.git` is a file.
 
-    First those of a repository whose own files name this `.git`: a linked worktree's folder and the shared folders, with
-    `worktrees` that of all worktrees, or the folder of a submodule. Else the one folder that only `.git` names: whoever
-    wrote that file chose it. Both are empty where the file leads to no repository, or to one that belongs to another folder.
+    First those of a repository whose own files name this `.git`: a linked worktree's folder and the shared folders,
+    with `worktrees` that of all worktrees, or the folder of a submodule. Else the one folder that only `.git` names,
+    chosen by the author of that file. Both are empty if the file leads to no repository, or to one of another folder.
     """
     top = git_top(folder)
     link = os.path.join(top, ".git")
@@ -253,7 +258,7 @@ def _configured(git: str, name: str = "config") -> str | None:
 
 
 def _laid_out(git: str) -> str | None:
-    """Return what is unusual in the folder of a repository: git shows the lines of files that links lead it to.
+    """Return the oddity of a repository's folder, or `None`: git shows the lines of files behind its links.
 
     A submodule has a configuration of its own, whose filters the harness cannot switch off.
     """
@@ -278,7 +283,7 @@ def _laid_out(git: str) -> str | None:
 
 
 def _line_of(path: str) -> str:
-    """Return the content of a file as git takes it, without line ends behind it; nothing if it cannot be read."""
+    """Return the content of a file as git reads it, without final line ends; empty if it cannot be read."""
     return (read_small(path, 4096) or b"").decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 

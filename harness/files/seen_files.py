@@ -14,7 +14,7 @@ from harness.files.workspace import Workspace
 from harness.record import Record
 
 MAX_KEPT_BYTES = 1_000_000
-"""Of a file whose change is shown as a difference; of a larger one it is said that it changed."""
+"""Maximum size of a file whose change is shown as a difference; a larger one is only named."""
 MAX_READ_BYTES = 50_000_000
 """A larger one is known by its times and its size: no content can be changed and leave them all as they were."""
 MAX_SHOWN_LINES = 200
@@ -24,9 +24,9 @@ class SeenFile(Record):
     """A file as it is at one moment."""
 
     real: str
-    """Where its name leads."""
+    """The resolved path."""
     sha256: str
-    """Empty where there is no regular file that can be read."""
+    """Digest. Empty unless it is a readable regular file."""
     data: bytes | None
     """None where it is too large to be kept."""
 
@@ -35,12 +35,12 @@ class SeenFiles:
     """Files of a workspace, by the names that they are run by, since the session began."""
 
     def __init__(self, names: Sequence[str], workspace: Workspace) -> None:
-        """Look at them: names that lie outside the workspace, and lead outside, are no concern of this."""
+        """Examine the files of these names. Names that are outside the workspace, and lead outside, are ignored."""
         self._workspace = workspace
         self._seen = {name: self._look(name) for name in names if self._is_inside(name)}
 
     def now(self) -> dict[str, SeenFile]:
-        """Return what they are now."""
+        """Return the present state of the files."""
         return {name: self._look(name) for name in self._seen}
 
     def changed(self, now: dict[str, SeenFile]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness.files.place_looks import Stamp, is_sure, stamp_of
 
 _SURE_NS = 1_000_000_000
-"""What was changed so shortly before it was looked at may be changed again within the same tick of the clock."""
+"""Age below which a change may be followed by another within the same tick of the clock."""
 
 
 class _Folder(NamedTuple):
@@ -22,12 +22,12 @@ class _Folder(NamedTuple):
 
 
 class ListedTree(NamedTuple):
-    """What was found; names are relative to the folder that was looked through."""
+    """The names below a folder, relative to it."""
 
     files: tuple[str, ...]
     """Links among them: none is followed."""
     folders: tuple[str, ...]
-    """Those that were left out too; the first one is the empty name."""
+    """All folders, also those left out; the first is the empty name."""
     is_whole: bool
     """Whether these are all: not where there are too many, or a folder cannot be listed."""
 
@@ -36,7 +36,7 @@ NOTHING_LISTED = ListedTree((), (), True)
 
 
 class TreeListing:
-    """The names below one folder, as far as they are known from one look to the next."""
+    """The names below one folder, reused from one look to the next."""
 
     def __init__(self, root: str) -> None:
         """Take the folder, absolute and with links followed."""
@@ -69,7 +69,7 @@ class TreeListing:
         return ListedTree(tuple(files), tuple(folders), whole)
 
     def _folder(self, here: str, sure_before: int) -> _Folder:
-        """Return what lies in one folder. Raises OSError."""
+        """Return the content of one folder. Raises OSError."""
         path = f"{self._root}/{here}".rstrip("/") or "/"
         status = os.lstat(path)
         if not stat.S_ISDIR(status.st_mode):

@@ -1,4 +1,4 @@
-"""Look into folders: the files below one, and the names that a pattern of bash stands for."""
+"""Files below a folder, and expansion of bash's file name patterns."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ def _names_another(git_config: str) -> bool:
 MAX_BELOW = 500_000
 """Files below a folder that are named; of more it is not known whether a rule forbids one of them."""
 MAX_MATCHES = 1_000
-"""Words that a pattern may stand for; a person could not look through more either."""
+"""Maximum number of words of a pattern; a person could not read more either."""
 _MAX_ENTRIES = 50_000
 """Entries that are looked at on the way to the matches of a pattern."""
 _MAX_STARS = 4
-"""In one part of a pattern: with more of them, matching a name takes too long."""
+"""Maximum number of stars in one part of a pattern; more take too long to match."""
 
 
 class Narrowing:
-    """Which files below a folder a command reads: all of them, unless its options leave some out."""
+    """Files below a folder that a command reads: all of them, unless its options leave some out."""
 
     def __init__(
         self,
@@ -87,8 +87,11 @@ class Narrowing:
         excluded: Sequence[str] = (),
         hidden: bool = True,
     ) -> None:
-        """Take the names of the only files that are read, of folders and of files that are not, with at most one `*` each:
-        others narrow nothing. `./NAME` is a folder or a file that lies in the first folder."""
+        """Take the names of the only files that are read, and of excluded folders and files, with at most one `*`
+        each.
+
+        Other names narrow nothing. `./NAME` is a folder or a file directly in the first folder.
+        """
         self._only = only
         self._skips = skips
         self._wanted = _names_pattern(only) if all(map(_is_plain, only)) else None
@@ -104,7 +107,7 @@ class Narrowing:
         return Narrowing(only=self._only, skips=self._skips, excluded=self._excluded)
 
     def enters(self, folder: str, *, first: bool) -> bool:
-        """Say whether a folder of this name is looked into; `first`: it lies in the first one."""
+        """Return whether a folder of this name is examined; `first`: it is directly in the first one."""
         if (folder[0] == "." and not self.hidden) or (first and folder in self._skipped_first):
             return False
         return self._skipped is None or not self._skipped(folder)
@@ -115,7 +118,7 @@ class Narrowing:
         return self.hidden and self._wanted is None and not self._excluded
 
     def reads(self, file: str, *, first: bool) -> bool:
-        """Return whether a file of this name is read; `first`: it lies in the first folder."""
+        """Return whether a file of this name is read; `first`: it is directly in the first folder."""
         if (first and file in self._left_out_first) or (self._left_out is not None and self._left_out(file)):
             return False
         return (self.hidden or file[0] != ".") and (self._wanted is None or bool(self._wanted(file)))
@@ -151,7 +154,7 @@ def names_below(
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]] | None:
-    """Return what lies in a folder; nothing for what is no folder, None where that is not known."""
+    """Return the entries of a folder; empty if it is not a folder, `None` if unknown."""
     try:
         return list(os.scandir(folder))
     except (NotADirectoryError, FileNotFoundError):
@@ -189,10 +192,10 @@ def _look_at(
 
 
 def plain_below(folder: str, narrowing: Narrowing, *, split: str, bare: bool, most: int = MAX_BELOW) -> bool:
-    """Say whether the names of all files and folders below `folder` are what they seem to be in a list of names.
+    """Return whether the names of all files and folders below `folder` are unambiguous in a list of names.
 
     `split`: the characters at which the list is split. `bare`: a name in `folder` itself must not look like an
-    option, nor like `NAME=VALUE`. Where that is not known the answer is no.
+    option, nor like `NAME=VALUE`. False if unknown.
     """
     waiting, seen = [folder], 0
     while waiting:
@@ -213,9 +216,10 @@ def plain_below(folder: str, narrowing: Narrowing, *, split: str, bare: bool, mo
 
 
 def plain_in_list(path: str, here: str, *, split: str, nul: bool) -> bool:
-    """Say whether a path is what it seems to be in a list of names that stand there bare (see `plain_below`), seen from `here`:
-    nothing, or with a slash at its end. What git writes in quotes is not: other letters than ASCII's, quotes, backslashes. It
-    quotes nothing where a NUL ends each name.
+    """Return whether a path, seen from `here`, is unambiguous in a list of bare names (see `plain_below`).
+
+    False for a name that git quotes: other letters than ASCII's, quotes, backslashes. It quotes nothing if a NUL ends
+    each name.
     """
     first = path.removeprefix(here).partition("/")[0] if path.startswith(here) else ".."
     quoted = not nul and (not path.isascii() or '"' in path or "\\" in path)
@@ -223,8 +227,11 @@ def plain_in_list(path: str, here: str, *, split: str, nul: bool) -> bool:
 
 
 def followed(top: str, names: Sequence[str], root: str) -> tuple[list[str], bool]:
-    """Return where those of many files below `top` lead that are links, or lie behind one, and whether these are all files
-    in `root`. Names are relative to `top` where they lie below it; what is not there is no file."""
+    """Return the targets of those of many files below `top` that are links or behind one, and whether all are in
+    `root`.
+
+    Names are relative to `top` if they are below it; a missing one counts as not a file.
+    """
     inside, ends, whole = os.path.join(top, ""), [], True
     folders: dict[str, str] = {}
     for name in names:
@@ -257,16 +264,16 @@ def _is_plain(name: str) -> bool:
 
 
 def _names_pattern(names: Sequence[str]) -> Callable[[str], object] | None:
-    """Return what says whether a name is one of these, or None if there are none."""
+    """Return a function that matches these names, or `None` if there are none."""
     if not names:
         return None
     return re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in names), re.DOTALL).fullmatch
 
 
 def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
-    """Return what bash 5 makes of `pattern` in `cwd`; see `Workspace.expand`.
+    """Return the expansion of `pattern` in `cwd` by bash 5; see `Workspace.expand`.
 
-    None where it is not sure: too many matches, a part that could match `.` or `..` (which bash before 5.2 gives).
+    `None` if it is uncertain: too many matches, a part that could match `.` or `..` (which bash before 5.2 gives).
     """
     if "//" in pattern:
         return None  # which of the slashes bash keeps depends on where they stand
@@ -285,7 +292,7 @@ def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
 
 
 def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
-    """Return the names in the folders `starts` that one part of a pattern stands for, or None where it is not sure."""
+    """Return the names in the folders `starts` that one part of a pattern matches, or `None` if it is uncertain."""
     if part.count("*") > _MAX_STARS:
         return None
     try:
@@ -345,7 +352,7 @@ def _regex(part: str) -> str:
 
 
 def _class(inside: str) -> str:
-    """Return what a class of bash holds, for a regular expression. Raises re.error for a range that runs backwards."""
+    """Return a class of bash for a regular expression. Raises re.error for a reversed range."""
     pieces: list[str] = []
     position = 0
     while position < len(inside):

@@ -26,11 +26,11 @@ from harness.tool_kinds import Does, tool_kind
 
 
 class Ending(Enum):
-    """What the log knows of a call's end."""
+    """The end of a call according to the log."""
 
     DONE = "done"
     UNKNOWN = "unknown"
-    """Something cut the call short: whether the file was written is told by its content alone."""
+    """The call was cut short: only the content shows whether the file was written."""
 
 
 class Undoable(Record):
@@ -41,13 +41,13 @@ class Undoable(Record):
     path: str
     """Absolute and resolved, as it was when the call was judged; not yet held against the disk."""
     before_sha256: str | None
-    """None: there was no file."""
+    """Digest before the change. `None` if the file did not exist."""
     after_sha256: str
     before_mode: int | None
     """Permission bits, without set-id bits, which the call kept; None where there was no file."""
     ending: Ending
     earlier: frozenset[str | None]
-    """What the file was before this call, and before each call of the session that changed it earlier."""
+    """Digests of the file before this call, and before each earlier call of the session that changed it."""
 
 
 class Unrestorable(Record):
@@ -59,14 +59,14 @@ class Unrestorable(Record):
     """The command or the path, as the log has it: hostile text."""
     why: str
     is_command: bool
-    """Whether it is a command, of which nothing but this can be told, and not a file that should have been restored."""
+    """Whether it is a command, whose changes are unknown, and not a file that should have been restored."""
 
 
 Step: TypeAlias = Undoable | Unrestorable
 
 
 class FileStanding(Enum):
-    """How a file stands to a change that is to be undone."""
+    """State of a file relative to a change that is to be undone."""
 
     AS_LEFT = "as left"
     """It is what the call left."""
@@ -77,17 +77,17 @@ class FileStanding(Enum):
 
 
 def standing(step: Undoable, sha256: str | None) -> FileStanding:
-    """Return how a file with this digest (None: there is no file) stands to the change."""
+    """Return the state of a file with this digest (`None`: it does not exist) relative to the change."""
     if sha256 == step.after_sha256:
         return FileStanding.AS_LEFT
     return FileStanding.UNDONE if sha256 in step.earlier else FileStanding.CHANGED
 
 
 def changes_to_undo(records: Iterable[LogRecord], session: str, undone: Collection[int] = ()) -> tuple[Step, ...]:
-    """Return the changes of a session, newest first, and the calls of which the log cannot tell what they changed.
+    """Return the changes of a session, newest first, and the calls with unknown changes.
 
-    `records` are those of a verified log; records of other sessions are passed over, and so are the calls in `undone`.
-    A record that does not make sense becomes an Unrestorable; nothing is raised.
+    `records` are those of a verified log; records of other sessions are skipped, and so are the calls in `undone`. A
+    record that does not make sense becomes an Unrestorable; nothing is raised.
     """
     decisions: dict[int, LogRecord] = {}
     intents: dict[int, LogRecord] = {}
@@ -132,7 +132,7 @@ def _step(
 
 
 def _ending(outcome: LogRecord | None) -> Ending | None:
-    """Return what is known of the end of a call that was to change a file; None if it did not change it."""
+    """Return the end of a call that was to change a file; `None` if it did not change it."""
     if outcome is None:
         return Ending.UNKNOWN
     if outcome.get("changed_path") is not None:
@@ -185,9 +185,9 @@ def _file(call: int, tool: str, path: JsonValue, why: str) -> Unrestorable:
 
 
 def _unforeseen(call: int, tool: str, intent: LogRecord, outcome: LogRecord | None) -> Unrestorable | None:
-    """Return the note for a call that another program carried out, and of which nobody could foretell what the file becomes.
+    """Return the note for a call by another program, whose new content was unknown beforehand.
 
-    None for any other: our own tools change no file without saying from what to what.
+    `None` for other calls: our own tools always state the old and the new content.
     """
     is_elsewhere = tool_kind(tool).does is Does.WRITES and str(intent.get("confinement")).startswith("none")
     if not is_elsewhere or (outcome is not None and outcome.get("status") not in ("ok", *CUT_SHORT)):
@@ -229,7 +229,7 @@ _JUST_NOW = "it was changed just now; not touched"
 
 
 class Result(Enum):
-    """What became of a change that was to be undone."""
+    """Result of undoing a change."""
 
     RESTORED = "restored"
     REMOVED = "removed"
@@ -239,12 +239,12 @@ class Result(Enum):
 
 
 class StepOutcome(Record):
-    """A change that was to be undone, and what became of it."""
+    """A change that was to be undone, and the result."""
 
     step: Undoable
     result: Result
     detail: str = ""
-    """Why it was refused, or what else there is to say; safe to show."""
+    """Reason for a refusal, or a further note; safe to show."""
 
 
 class Ready(Record):
@@ -254,15 +254,15 @@ class Ready(Record):
     path: PathAccess
     present: Present
     before: bytes | None
-    """What is to be there; None: no file."""
+    """Content to restore; `None` removes the file."""
 
 
 def restore(step: Undoable, workspace: Workspace, images: BeforeImages) -> StepOutcome:
-    """Undo one change, and say what became of it.
+    """Undo one change, and return the result.
 
-    `workspace` is the folder that the session worked in. The bytes come back, a file that the call had made is removed,
-    its folders stay. Permission bits stay as they are: the call kept them, so that others are someone else's doing. What
-    is there now is kept among the images before.
+    `workspace` is the folder of the session. The bytes come back, a file that the call had created is removed, its
+    folders stay. Permission bits stay as they are: the call kept them, so any change is someone else's. The present
+    content is kept among the images before.
     """
     ready = examine(step, workspace, images)
     return ready if isinstance(ready, StepOutcome) else _carry_out(ready, images)
@@ -288,10 +288,10 @@ class Rehearsal:
 def unwind(
     steps: Iterable[Step], undo_one: Callable[[Undoable], StepOutcome], *, all_of_them: bool
 ) -> Iterator[StepOutcome | Unrestorable]:
-    """Undo one step after another, the newest first, and yield what became of each.
+    """Undo one step after another, the newest first, and yield the result of each.
 
-    INVARIANT: where a change of a file cannot be undone, earlier changes of that file are not touched either.
-    Without `all_of_them` the first change that is not undone already is the last.
+    INVARIANT: if a change of a file cannot be undone, earlier changes of that file are not touched either. Without
+    `all_of_them` it stops at the first change that is not undone already.
     """
     stuck: dict[str, int] = {}
     for step in steps:
@@ -318,7 +318,7 @@ def _kept(step: Undoable, call: int) -> StepOutcome:
 def examine(
     step: Undoable, workspace: Workspace, images: BeforeImages, pretended: Mapping[str, str | None] = _NOTHING
 ) -> Ready | StepOutcome:
-    """Return what would have to be done, or the outcome where that is nothing; changes nothing.
+    """Return the necessary action, or the outcome if there is none; changes nothing.
 
     `pretended` are the digests that files would have by now, by path: for a rehearsal of several steps.
     """
@@ -353,7 +353,7 @@ def examine(
 
 
 def _carry_out(ready: Ready, images: BeforeImages) -> StepOutcome:
-    """Do it, and say what became of it. The file is looked at again right before it is replaced or removed."""
+    """Do it, and return the result. The file is checked again right before it is replaced or removed."""
     step = ready.step
     try:
         if ready.before is None:

@@ -29,7 +29,7 @@ class _Pattern(Record):
     """One line of an ignore file."""
 
     matches: Callable[[str], object]
-    """Of the path from the folder of the ignore file on, or of the name alone."""
+    """Matches the path from the folder of the ignore file on, or the name alone."""
     ignores: bool
     """Whether it starts without `!`."""
     anchored: bool

@@ -1,4 +1,4 @@
-"""Workspace: the folder under work, and the one place that follows links to say where a path really lies."""
+"""Workspace: the folder of a session, and the one place that follows links to resolve a path."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MAX_PATH_BYTES = 4096
 _MAX_NAME_BYTES = 255
 """NAME_MAX of Linux (limits.h)."""
 MAX_LINKS = 40
-"""As many as Linux follows on the way to one file (path_resolution(7))."""
+"""Maximum number of links on the way to one file, as in Linux (path_resolution(7))."""
 
 
 _ESCAPED_BYTE = regex(r"\\(?:x|udc)([89a-f][0-9a-f])")
 
 _LOOKED_INTO = (Place.INSIDE, Place.ROOT, Place.ADDED)
-"""Where the names of files may be told."""
+"""Places where the names of files may be revealed."""
 
 
 class Workspace:
@@ -65,7 +65,7 @@ class Workspace:
         if not os.path.isdir(self.root):
             raise UsageError(f"the workspace is not an existing folder: {folder}")
         self.added = tuple(dict.fromkeys(self._addable(one) for one in added))
-        """Absolute, links followed; none of them lies in the workspace."""
+        """Absolute paths, links followed; none of them is in the workspace."""
         self.skills = tuple(skills)
         self._copy_of = copy_of
 
@@ -91,10 +91,10 @@ class Workspace:
             raise WorkspaceError(f"the workspace is gone: {self.root}")
 
     def resolve(self, path: str, access: Access, cwd: str | None = None, *, entry: bool = False) -> PathAccess:
-        """Return where `path` really lies, seen from `cwd` (an absolute folder; the root where it is None).
+        """Resolve `path`, seen from `cwd` (an absolute folder; the root if `None`).
 
-        Links are followed part by part and `..` is taken after them, as the kernel does; parts that do not exist are
-        appended. A leading `~` is the home folder. With `entry` a link in the last place is not followed: the name is meant.
+        Links are followed part by part and `..` is taken after them, as the kernel does; missing parts are appended.
+        A leading `~` is the home folder. With `entry` a link in the last place is not followed: the name is meant.
 
         Raises ToolError for a path that cannot name a file: empty, too long, with NUL or a lone surrogate.
         """
@@ -118,8 +118,10 @@ class Workspace:
         )
 
     def file_name(self, path: str) -> str:
-        """Return `path` with escapes (`\\xff`, `\\udcff`) as the bytes that they are shown for, where only that names
-        something: in results, a byte that is no UTF-8 is such an escape. Other paths stay as they are."""
+        r"""Return `path` with escapes (`\xff`, `\udcff`) replaced by their bytes, if only that names a file.
+
+        In results, a byte that is not UTF-8 becomes such an escape. Other paths stay as they are.
+        """
         if not (_ESCAPED_BYTE.search(path) and _is_name(path)):
             return path
         escaped = _ESCAPED_BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)), path)
@@ -133,9 +135,9 @@ class Workspace:
     def resolve_word(
         self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
     ) -> PathAccess | None:
-        """Return where a word of a command leads if it is taken as a path, as `resolve` does; None for an empty word.
+        """Resolve a word of a command as a path, like `resolve`; `None` for an empty word.
 
-        What cannot be followed to its end is no reason to trust it: it counts as lying outside.
+        A path that cannot be followed to its end counts as outside.
         """
         try:
             found = self.resolve(word, access, cwd, entry=entry)
@@ -159,15 +161,15 @@ class Workspace:
         hidden: bool = True,
         ignore_files: Sequence[str] = (),
     ) -> PathAccess:
-        """Return a path that is meant with everything below it, and the names of the files there.
+        """Return a path that stands for everything below it, with the names of the files there.
 
-        `only` and `skips` are names, with `*`, of files that alone are meant, and of folders that are not, `excluded` those
-        of files that are not; without `hidden`, hidden files are not, unless an ignore file brings them back.
+        `only` are names, with `*`, of the only files that count; `skips` those of excluded folders, `excluded` of
+        excluded files. Without `hidden`, hidden files are excluded, unless an ignore file brings them back.
 
         `ignore_files` leave files out of the context of a container build (`build_context.sent_files`).
 
-        With `follows` the command follows the links that it meets below; one that leads out of the workspace makes the
-        names incomplete, as does a tree that is too large, and a folder that cannot be read.
+        With `follows` the command follows the links that it meets below. A link out of the workspace makes the names
+        incomplete, as does a tree that is too large, and a folder that cannot be read.
         """
         if path.place not in _LOOKED_INTO:
             return replace(path, tree=True)
@@ -180,11 +182,12 @@ class Workspace:
         return replace(path, tree=True, below=self._names_in(root, names), whole=whole)
 
     def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
-        """Return the folder that git runs in with the names of the files that a command shows or adds, as `what` says.
+        """Return the folder that git runs in, with the names of the files that a command shows or adds, as `what`
+        selects.
 
-        Where it is not plain what git tracks, the names are incomplete. Unless it is `sure` what lies on the disk, only
-        what stands behind `--` narrows. With `follows` what links lead to is named too, as `look_below` does it; a folder in
-        the place of a file makes the names incomplete.
+        The names are incomplete if it is unclear which files git tracks. Unless the content of the disk is `sure`,
+        only words after `--` narrow. With `follows` the targets of links are named too, as in `look_below`; a folder
+        in place of a file makes the names incomplete.
         """
         if path.place not in _LOOKED_INTO:
             return replace(path, tree=True)
@@ -198,7 +201,8 @@ class Workspace:
         return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=whole)
 
     def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
-        """Say whether the names that git lists in an absolute folder, seen from there, can stand in a list of names.
+        """Return whether the names that git lists in an absolute folder, seen from there, are unambiguous in a list
+        of names.
 
         See `trees.plain_in_list`.
         """
@@ -244,7 +248,7 @@ class Workspace:
         return TreeNames([os.path.join(begin, name).removeprefix(root) for name in names])
 
     def exists(self, path: str) -> bool:
-        """Say whether something lies at an absolute path."""
+        """Return whether an absolute path exists."""
         return os.path.lexists(path)
 
     def plain_below(
@@ -257,7 +261,8 @@ class Workspace:
         split: str,
         bare: bool,
     ) -> bool:
-        """Say whether the names below an absolute folder can stand in a list of names; see `trees.plain_below`.
+        """Return whether the names below an absolute folder are unambiguous in a list of names; see
+        `trees.plain_below`.
 
         Hidden ones count too.
         """
@@ -268,19 +273,21 @@ class Workspace:
         return os.path.isdir(path) and os.access(path, os.X_OK)
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
-        """Return the words that bash makes of a file name pattern in `cwd`, or None where that is not sure.
+        """Return bash's expansion of a file name pattern in `cwd`, or `None` if it is uncertain.
 
-        In `pattern` a backslash stands before every character that is not meant as a part of a pattern. A pattern that
-        matches nothing gives no word here (bash then keeps it as it was written).
+        In `pattern` a backslash precedes every literal character. A pattern without matches gives no word here (bash
+        then keeps it as written).
         """
         return trees.expand(pattern, cwd)
 
     def git_problem(self, folder: str, cwd: str) -> str | None:
-        """Return why git, run in `folder` (seen from `cwd`), may run programs that its configuration names; else None."""
+        """Return the reason why git, run in `folder` (seen from `cwd`), may run programs of its configuration; else
+        `None`.
+        """
         return repository.git_problem(_walk(os.path.join(cwd, folder)).real)
 
     def git_top(self, folder: str, cwd: str) -> str:
-        """Return the top of the git repository that `folder` (seen from `cwd`) lies in, or the folder itself."""
+        """Return the top of the git repository around `folder` (seen from `cwd`), or the folder itself."""
         return repository.git_top(_walk(os.path.join(cwd, folder)).real)
 
     def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
@@ -293,7 +300,7 @@ class Workspace:
         return outside, "" if is_within(claimed, self.root) else claimed
 
     def _walked(self, path: str, *, entry: bool) -> _Way:
-        """Return where an absolute path leads; the way to the root was walked when the session began."""
+        """Resolve an absolute path; the way to the root was walked when the session began."""
         folder, _, name = path.rpartition("/")
         if entry and name not in ("", ".", ".."):
             way = self._walked(f"{folder}/", entry=False)
@@ -323,7 +330,7 @@ class Workspace:
         return Place.ADDED if self._added_root(real) else Place.OUTSIDE
 
     def _added_root(self, real: str) -> str:
-        """Return the added folder that a path outside the workspace lies in, or nothing."""
+        """Return the added folder around a path outside the workspace, or an empty string."""
         if is_within(real, self.root):
             return ""
         return next((folder for folder in (*self.added, *self.skills) if is_within(real, folder)), "")
@@ -368,7 +375,7 @@ def _is_name(path: str) -> bool:
 
 
 class _Way(Record):
-    """Where a path leads."""
+    """A resolved path."""
 
     real: str
     sure: bool
@@ -377,11 +384,11 @@ class _Way(Record):
 
 
 def _walk(path: str, start: str = "") -> _Way:
-    """Return where `path` leads from `start`, part by part as the kernel goes, and whether that is sure.
+    """Resolve `path` from `start`, part by part as the kernel does, and whether that is certain.
 
-    `start` is the root of the disk, or a folder whose own path holds no link.
-    It is not sure where the way leads through /proc, whose links depend on who follows them (`/proc/self/cwd`,
-    `/dev/stdin`), where a link cannot be read, and where there are more links than the kernel follows.
+    `start` is the root of the disk, or a folder whose own path holds no link. It is uncertain if the way leads
+    through /proc, whose links depend on the reader (`/proc/self/cwd`, `/dev/stdin`), if a link cannot be read, and if
+    there are more links than the kernel follows.
     """
     waiting = path.split("/")[::-1]
     real, links, sure, closed = start.rstrip("/"), 0, True, False

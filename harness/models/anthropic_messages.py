@@ -65,10 +65,10 @@ class MessagesDialect(Dialect):
     def adapt(self) -> None:
         """Write the next requests as the quirks want them; all messages are encoded anew."""
         self._turns = self._messages = EncodedTurns(self.sight)
-        known = next((most for start, most in _LESS_OUTPUT if self._model.startswith(start)), OUTPUT_TOKENS)
-        most = min(self.quirks.most_output or known, OUTPUT_TOKENS)
+        default = next((maximum for start, maximum in _LESS_OUTPUT if self._model.startswith(start)), OUTPUT_TOKENS)
+        maximum = min(self.quirks.most_output or default, OUTPUT_TOKENS)
         # A person's own number stands among the settings; where the server refuses it, the person is told.
-        output = b"" if self._output_is_set else b',"max_tokens":%d' % most
+        output = b"" if self._output_is_set else b',"max_tokens":%d' % maximum
         thinking = b',"thinking":{"type":"adaptive"}' if self._asks_to_think else b""
         start = (b'{"model":', encoded(self._model), output, b',"stream":', encoded(self.quirks.stream), thinking)
         self._start = b"".join((*start, self.settings.encoded()))
@@ -125,9 +125,9 @@ def less_output(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """
     if refusal.status not in _REFUSED:
         return quirks
-    found, window = _MOST_OUTPUT.search(refusal.words), _WINDOW.search(refusal.words)
-    most = int(found[1]) if found else int(window[1] or window[2]) // _SHARE_OF_WINDOW if window else 0
-    return replace(quirks, most_output=most) if 0 < most < (quirks.most_output or OUTPUT_TOKENS) else quirks
+    match, window = _MOST_OUTPUT.search(refusal.words), _WINDOW.search(refusal.words)
+    maximum = int(match[1]) if match else int(window[1] or window[2]) // _SHARE_OF_WINDOW if window else 0
+    return replace(quirks, most_output=maximum) if 0 < maximum < (quirks.most_output or OUTPUT_TOKENS) else quirks
 
 
 MessagesDialect.lessons = (no_cache_marks, less_output, no_streams)

@@ -145,7 +145,7 @@ def _as_json(value: Any) -> Any:
         case Record():
             return {_OWN_NAMES.get(name, name): _as_json(getattr(value, name)) for name in field_names(type(value))}
         case tuple():
-            return [_as_json(one) for one in value]
+            return [_as_json(item) for item in value]
         case Enum():
             return value.value
         case _:
@@ -154,44 +154,44 @@ def _as_json(value: Any) -> Any:
 
 def read_header(line: bytes) -> Header:
     """Return the first line. Raises MalformedError."""
-    found = _parsed(line)
-    if not isinstance(found, dict) or "cassette" not in found:
+    fields = _parsed(line)
+    if not isinstance(fields, dict) or "cassette" not in fields:
         raise MalformedError('this is no cassette: its first line is not {"cassette": 1, ...}')
-    version = found.pop("cassette")
+    version = fields.pop("cassette")
     if version is True or version != VERSION:
         raise MalformedError(f"it is a cassette of version {json.dumps(version)[:60]}; this harness reads {VERSION}")
-    return Header(**_checked(found, _HEADER))
+    return Header(**_checked(fields, _HEADER))
 
 
 def read_exchange(line: bytes, number: int, before: int) -> RecordedExchange:
     """Return request `number`, where the one before it had `before` messages. Raises MalformedError."""
-    found = _parsed(line)
-    came = "error" if isinstance(found, dict) and "error" in found else "response"
-    fields = _checked(found, _EXCHANGES[came])
+    record = _parsed(line)
+    came = "error" if isinstance(record, dict) and "error" in record else "response"
+    fields = _checked(record, _EXCHANGES[came])
     if fields["request"] != number:
         raise MalformedError(f"request {number} is wanted here, not {fields['request']}")
     if fields["kept"] > before:
         raise MalformedError(f"kept: the request before has {before} messages, not {fields['kept']}")
     return RecordedExchange(
         kept=fields["kept"],
-        messages=tuple(MessageOutline(**one) for one in fields["messages"]),
+        messages=tuple(MessageOutline(**outline) for outline in fields["messages"]),
         tools=tuple(fields["tools"]),
-        retries=tuple(Retry(**one | {"usage": Usage(**one["usage"])}) for one in fields["retries"]),
+        retries=tuple(Retry(**outline | {"usage": Usage(**outline["usage"])}) for outline in fields["retries"]),
         came=_failed(**fields["error"]) if came == "error" else _response(**fields["response"]),
     )
 
 
-def _response(calls: list[Any], finish_reason: str, usage: dict[str, Any], **others: Any) -> ModelResponse:
+def _response(calls: list[Any], finish_reason: str, usage: dict[str, Any], **fields: Any) -> ModelResponse:
     return ModelResponse(
         tool_calls=tuple(ToolCall(**call) for call in calls),
         finish_reason=FinishReason(finish_reason),
         usage=Usage(**usage),
-        **others,
+        **fields,
     )
 
 
-def _failed(*, cut: bool, fault: str, usage: dict[str, Any] | None, **others: Any) -> Failed:
-    return Failed(is_cut=cut, fault=ModelFault(fault), usage=None if usage is None else Usage(**usage), **others)
+def _failed(*, cut: bool, fault: str, usage: dict[str, Any] | None, **fields: Any) -> Failed:
+    return Failed(is_cut=cut, fault=ModelFault(fault), usage=None if usage is None else Usage(**usage), **fields)
 
 
 def _parsed(line: bytes) -> JsonValue:

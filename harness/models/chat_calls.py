@@ -109,11 +109,11 @@ class ChatCalls:
 
         Raises ModelError beyond the bounds, CutReply for an invalid call.
         """
-        told = False
+        is_new = False
         for position, fragment in enumerate(fragments if isinstance(fragments, list) else [fragments]):
             if isinstance(fragment, dict):
-                told |= self._add(fragment, position if whole else place_of(fragment.get("index")))
-        return told
+                is_new |= self._add(fragment, position if whole else place_of(fragment.get("index")))
+        return is_new
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """Return the calls, with the ids that came."""
@@ -131,13 +131,13 @@ class ChatCalls:
 
         Different calls of one id are two: some models number theirs anew.
         """
-        made, seen = [], set()
+        calls, ids = [], set()
         for call in self._calls:
             key = (call.id, call.name, "".join(call.arguments))
-            if (call.id or call.name or call.arguments) and not (call.id and key in seen):
-                made.append(call)
-                seen.add(key)
-        return made
+            if (call.id or call.name or call.arguments) and not (call.id and key in ids):
+                calls.append(call)
+                ids.add(key)
+        return calls
 
     def _add(self, fragment: dict[str, JsonValue], index: int | None) -> bool:
         function = fragment.get("function")
@@ -152,7 +152,7 @@ class ChatCalls:
             self._calls.append(call)
             if len(self._calls) > self._bounds.calls:
                 raise out_of_bounds("calls", self._bounds.calls)
-        told = call.absorb(call_id, name, arguments)
+        is_new = call.absorb(call_id, name, arguments)
         if call.length > self._bounds.argument_characters:
             raise out_of_bounds("argument_characters", self._bounds.argument_characters)
         call.extra = fragment.get("extra_content") or call.extra
@@ -160,7 +160,7 @@ class ChatCalls:
             self._by_index[index] = call
         if call_id:
             self._by_id[call_id] = call
-        return told
+        return is_new
 
     def _find(self, index: int | None, call_id: str, name: str) -> _PartialCall | None:
         """Return the call that a fragment points to: by index, else by id, else the last one."""
@@ -190,9 +190,9 @@ def _kept(call_id: str) -> str:
     return "call_" + hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def _no_call(what: str, most: int) -> CutReply:
+def _no_call(subject: str, maximum: int) -> CutReply:
     return CutReply(
-        f"The provider sent a tool call whose {what} is longer than {most} characters; nothing of the reply was used."
+        f"The provider sent a tool call whose {subject} is longer than {maximum} characters; nothing of the reply was used."
     )
 
 

@@ -90,11 +90,11 @@ class Echo:
         for piece in value if isinstance(value, list) else ():
             self._size += len(json.dumps(piece))
             index = piece.get("index") if isinstance(piece, dict) else None
-            known = self._by_index.get((name, index)) if isinstance(index, int) else None
+            earlier = self._by_index.get((name, index)) if isinstance(index, int) else None
             if not isinstance(piece, dict):
                 self._parts.setdefault(name, []).append(piece)
-            elif known is not None and piece.get("type") in {None, known.kind}:
-                known.add(piece)
+            elif earlier is not None and piece.get("type") in {None, earlier.kind}:
+                earlier.add(piece)
             else:
                 part = _Part(piece)
                 self._parts.setdefault(name, []).append(part)

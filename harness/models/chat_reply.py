@@ -223,12 +223,12 @@ class ChatReply:
         if choice.get("error"):
             raise broken_off(choice["error"], self._secret)
         delta, message = choice.get("delta"), choice.get("message")
-        whole = self._document or not isinstance(delta, dict)
-        said = message if whole else delta
-        said = said if isinstance(said, dict) else None
-        self.chosen = self.chosen or not self._document or said is not None
-        self._ids.add(chunk.get("id"), tells=any(value for key, value in (said or {}).items() if key != "role"))
-        text = self._add(said, whole=whole) if said is not None else ""
+        is_whole = self._document or not isinstance(delta, dict)
+        fields = message if is_whole else delta
+        fields = fields if isinstance(fields, dict) else None
+        self.chosen = self.chosen or not self._document or fields is not None
+        self._ids.add(chunk.get("id"), tells=any(value for key, value in (fields or {}).items() if key != "role"))
+        text = self._add(fields, whole=is_whole) if fields is not None else ""
         self._finish(choice.get("finish_reason"))
         return text
 
@@ -244,21 +244,21 @@ class ChatReply:
                 self._others = True
         return ours
 
-    def _add(self, said: dict[str, JsonValue], *, whole: bool) -> str:
+    def _add(self, fields: dict[str, JsonValue], *, whole: bool) -> str:
         """Take a delta, or a `whole` message: after deltas that says nothing new, but for calls that it alone holds."""
-        self._reasoned |= any(said.get(name) for name in _REASONING) or _thinks(said.get("content"))
-        old_style = said.get("function_call")
+        self._reasoned |= any(fields.get(name) for name in _REASONING) or _thinks(fields.get("content"))
+        old_style = fields.get("function_call")
         self._old_style |= isinstance(old_style, dict) and any(old_style.values())
-        fragments = said.get("tool_calls")
+        fragments = fields.get("tool_calls")
         if not whole or not (self._text or self._calls.count):
-            self._echo.add(said)
+            self._echo.add(fields)
             self._reopened |= self._calls.add(fragments, whole=whole) and self._end is not None
-            return self._text.add(_content(said.get("content")) or _content(said.get("refusal")))
+            return self._text.add(_content(fields.get("content")) or _content(fields.get("refusal")))
         again = ChatCalls(self._bounds)
         if again.add(fragments, whole=True) and not self._calls.count:
             self._reopened |= self._calls.add(fragments, whole=True) and self._end is not None
-        made = ([(call.name, call.arguments) for call in calls.tool_calls()] for calls in (self._calls, again))
-        self._contradicted |= bool(again.count) and next(made) != next(made)
+        call_lists = ([(call.name, call.arguments) for call in calls.tool_calls()] for calls in (self._calls, again))
+        self._contradicted |= bool(again.count) and next(call_lists) != next(call_lists)
         return ""
 
     def _finish(self, reason: JsonValue) -> None:

@@ -104,9 +104,9 @@ class ReplyText:
             raise ModelError(f"The reply has more than {MAX_REPLY_CHARACTERS:,} characters; it was dropped.")
         piece = self._half + piece
         self._half = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
-        whole = join_pairs(piece.removesuffix(self._half), errors="replace")
-        self._pieces.append(whole)
-        return whole
+        joined = join_pairs(piece.removesuffix(self._half), errors="replace")
+        self._pieces.append(joined)
+        return joined
 
     def end(self) -> str:
         """Return the replacement for half a character at the end."""
@@ -127,14 +127,19 @@ def argument_text(value: JsonValue) -> str:
 
 
 def usage_of(
-    taken: JsonValue, given: JsonValue, cached: JsonValue, total: JsonValue = None, *, written: JsonValue = None
+    input_tokens: JsonValue,
+    output_tokens: JsonValue,
+    cached: JsonValue,
+    total: JsonValue = None,
+    *,
+    written: JsonValue = None,
 ) -> Usage:
     """Return the reported usage: tokens in, out, read from a cache, and in total; `written` tokens went into a cache.
 
     A report without input or output, or with impossible numbers, is ignored. If `total` exceeds both, the rest is
     output: Gemini leaves its thoughts out of the other numbers.
     """
-    inward, outward = _count(taken), _count(given)
+    inward, outward = _count(input_tokens), _count(output_tokens)
     if inward is None or outward is None or not (inward or outward):
         return Usage(unreported=1)
     outward = max(outward, (_count(total) or 0) - inward)
@@ -143,7 +148,7 @@ def usage_of(
     return Usage(input_tokens=inward, output_tokens=outward, cached_tokens=read, cache_write_tokens=wrote)
 
 
-def out_of_bounds(bound: str, most: int) -> ModelError:
+def out_of_bounds(bound: str, maximum: int) -> ModelError:
     """Return the error for a reply that is more than the bound of that name (see ReplyBounds) allows."""
     text = {
         "bytes": "is longer than {} bytes",
@@ -151,7 +156,7 @@ def out_of_bounds(bound: str, most: int) -> ModelError:
         "events": "has more than {} events",
         "calls": "has more than {} tool calls",
         "argument_characters": "has a tool call with more than {} characters of arguments",
-    }[bound].format(most)
+    }[bound].format(maximum)
     return ModelError(f"The reply {text}; it was dropped. Raise `{bound}` under [bounds] if it should be taken.")
 
 
@@ -219,8 +224,8 @@ class Dialect:
         """
         if refusal.status not in {0, 400, 404, 422}:
             return ""
-        named = ", ".join(f"`{name}`" for name in self.settings.named_in(refusal.words, self.other_names))
-        return f" See your settings of the model: {named}." if named else ""
+        names = ", ".join(f"`{name}`" for name in self.settings.named_in(refusal.words, self.other_names))
+        return f" See your settings of the model: {names}." if names else ""
 
     @property
     def other_names(self) -> Mapping[str, str]:

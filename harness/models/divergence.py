@@ -102,11 +102,11 @@ class Outlines:
         for index, message in enumerate(messages):
             tools.update({call.id: call.name for call in message.tool_calls})
             tool = tools.get(message.tool_call_id or "", "") if message.role is Role.TOOL else ""
-            known = self._known[index] if index < len(self._known) else None
-            if known is None or known[0] is not message or known[1] != tool:
-                known = (message, tool, self._outline(message, tool))
-                self._known[index : index + 1] = [known]
-            outlines.append(known[2])
+            entry = self._known[index] if index < len(self._known) else None
+            if entry is None or entry[0] is not message or entry[1] != tool:
+                entry = (message, tool, self._outline(message, tool))
+                self._known[index : index + 1] = [entry]
+            outlines.append(entry[2])
         return outlines
 
     def _outline(self, message: Message, tool: str) -> MessageOutline:
@@ -124,13 +124,15 @@ class Outlines:
 
 def _placed(places: Places) -> Callable[[str], str]:
     """Return a function that replaces paths with placeholders, also at the beginning of a longer path."""
-    known = {path: name for path, name in places.items() if path.startswith("/") and len(path) > 1}
-    known.update({json.dumps(path, ensure_ascii=False)[1:-1]: name for path, name in known.items()})  # in arguments
-    if not known:
+    placeholders = {path: name for path, name in places.items() if path.startswith("/") and len(path) > 1}
+    placeholders.update(
+        {json.dumps(path, ensure_ascii=False)[1:-1]: name for path, name in placeholders.items()}
+    )  # in arguments
+    if not placeholders:
         return lambda text: text
-    paths = sorted(known, key=len, reverse=True)
+    paths = sorted(placeholders, key=len, reverse=True)
     pattern = re.compile(f"({'|'.join(re.escape(path) for path in paths)})" + r"(?![\w-]|\.\w)")
-    return lambda text: pattern.sub(lambda found: known[found[0]], text)
+    return lambda text: pattern.sub(lambda match: placeholders[match[0]], text)
 
 
 def common_form(text: str) -> str:
@@ -158,13 +160,13 @@ def first_divergence(
             continue
         if old is not None and new is not None and old.role == new.role == Role.SYSTEM.value:
             continue
-        there = new or old
+        outline = new or old
         was, is_now = _apart(old, new)
         return Divergence(
             request=request,
             message=index,
-            role=there.role if there else "",
-            tool=there.tool if there else "",
+            role=outline.role if outline else "",
+            tool=outline.tool if outline else "",
             recorded=was,
             now=is_now,
         )

@@ -121,8 +121,8 @@ def shown_address(url: str) -> str:
 
 def loopback_host(url: str) -> str:
     """Return the host of an address, in lower case, if it is this machine itself; else nothing."""
-    found = _LOOPBACK.match(url)
-    return found[1].lower() if found is not None else ""
+    match = _LOOPBACK.match(url)
+    return match[1].lower() if match is not None else ""
 
 
 def is_local(url: str) -> bool:

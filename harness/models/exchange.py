@@ -64,17 +64,17 @@ class Connections:
         """Shut all sockets down for good, which wakes their waiting threads. Any thread may call this."""
         self.reusable = False
         self._over = True  # before the sockets are read: `_trace` keeps a new one before it reads this
-        for kept in self._sockets:
-            _shut_down(kept())
+        for reference in self._sockets:
+            _shut_down(reference())
 
-    def _trace(self, step: str, told: Mapping[str, object]) -> None:
+    def _trace(self, step: str, details: Mapping[str, object]) -> None:
         if step.endswith((".send_request_headers.started", ".send_request_body.complete")):
             self.report(Phase.SENT if step.endswith(".complete") else Phase.CONNECTED)
             return
-        find = getattr(told.get("return_value"), "get_extra_info", None)
+        find = getattr(details.get("return_value"), "get_extra_info", None)
         opened = find("socket") if find is not None else None
         if isinstance(opened, socket.socket):
-            alive = tuple(kept for kept in self._sockets if kept() is not None)
+            alive = tuple(reference for reference in self._sockets if reference() is not None)
             self._sockets = (*alive, weakref.ref(opened))
             if self._over:
                 _shut_down(opened)
@@ -366,10 +366,10 @@ class TryClock:
 
     def next(self) -> tuple[float, Limit]:
         """Return the time and the kind of the next deadline."""
-        found = min((self._next_ends, 2, self._next), (self._total_ends, 1, Limit.TOTAL), key=lambda end: end[:2])
-        if self._run_ends is not None and self._run_ends <= found[0]:
+        nearest = min((self._next_ends, 2, self._next), (self._total_ends, 1, Limit.TOTAL), key=lambda end: end[:2])
+        if self._run_ends is not None and self._run_ends <= nearest[0]:
             return self._run_ends, Limit.RUN
-        return found[0], found[2]
+        return nearest[0], nearest[2]
 
     def _set(self, limit: Limit, ends: float) -> None:
         self._next, self._next_ends = limit, ends

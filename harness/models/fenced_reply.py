@@ -38,10 +38,10 @@ def fenced_blocks(reply: str) -> Sequence[FencedBlock]:
 
 
 def _block(token: Token) -> FencedBlock:
-    first, behind = token.map or (0, 0)
+    first, end = token.map or (0, 0)
     lines = token.content.count("\n") + (not token.content.endswith("\n") and token.content != "")
     return FencedBlock(
         language=next(iter(token.info.split()), "").lower(),
         text=token.content.removesuffix("\n"),
-        is_closed=behind - first == lines + 2,
+        is_closed=end - first == lines + 2,
     )

@@ -66,8 +66,8 @@ class AnswerBody:
 
     def __init__(self, answer: _RawAnswer) -> None:
         values = (value for name, value in answer.headers.multi_items() if name.lower() == "content-encoding")
-        named = [name.strip().lower() for value in values for name in value.split(",")]
-        self._encodings = [name for name in named if name not in ("", "identity")]
+        encodings = [name.strip().lower() for value in values for name in value.split(",")]
+        self._encodings = [name for name in encodings if name not in ("", "identity")]
         self._answer = answer
 
     @property
@@ -95,11 +95,11 @@ class _Parser(Protocol):
 
 
 def _parser(stream: object) -> _Parser | None:
-    found: object = stream
+    parser: object = stream
     for _ in range(8):
-        if hasattr(found, "trailing_data"):
-            return found
-        found = next((inner for name in _INWARDS if (inner := getattr(found, name, None)) is not None), None)
+        if hasattr(parser, "trailing_data"):
+            return parser
+        parser = next((inner for name in _INWARDS if (inner := getattr(parser, name, None)) is not None), None)
     return None
 
 
@@ -238,9 +238,9 @@ class AnswerCheck:
         return _error_value(bytes(data[:ERROR_BYTES]))
 
     def _unreadable(self, encoding: str) -> FailedTry:
-        named = excerpt(encoding, self.secret)
+        encoding_text = excerpt(encoding, self.secret)
         return FailedTry(
-            f"{self.address} sent its answer in an encoding that was not asked for ({named}); it was not read.",
+            f"{self.address} sent its answer in an encoding that was not asked for ({encoding_text}); it was not read.",
             fault=ModelFault.REPLY,
         )
 
@@ -261,20 +261,20 @@ class AnswerCheck:
 
     def of(self, error: Exception) -> FailedTry:
         """Return `error` as one of ours, with a text that says what to do."""
-        if (known := cause_of(error, FailedTry)) is not None:
-            return known
+        if (failed_try := cause_of(error, FailedTry)) is not None:
+            return failed_try
         causes = list(_causes(error))
         names = {cls.__name__ for cause in causes for cls in type(cause).__mro__}
-        told = next((text for cause in reversed(causes) if (text := str(cause).strip())), "")
-        what = excerpt(f"{type(causes[-1]).__name__}: {told}", self.secret)
+        message = next((text for cause in reversed(causes) if (text := str(cause).strip())), "")
+        description = excerpt(f"{type(causes[-1]).__name__}: {message}", self.secret)
         if "ProxyError" in names:
-            return self._refused_by_proxy(told)
-        if "SSLCertVerificationError" in names or "CERTIFICATE_VERIFY_FAILED" in told:
-            text = f"The certificate of {self.address} cannot be verified: {what.removesuffix('.')}."
-            return FailedTry(f"{text} {_remedy(told, self._endpoint)}", fault=ModelFault.CONNECTION)
+            return self._refused_by_proxy(message)
+        if "SSLCertVerificationError" in names or "CERTIFICATE_VERIFY_FAILED" in message:
+            text = f"The certificate of {self.address} cannot be verified: {description.removesuffix('.')}."
+            return FailedTry(f"{text} {_remedy(message, self._endpoint)}", fault=ModelFault.CONNECTION)
         # What OpenSSL says of an answer in plain text.
-        if "WRONG_VERSION_NUMBER" in told or "RECORD_LAYER_FAILURE" in told:
-            text = f"{self.address} does not speak TLS: {what}. Is its address one with http://?"
+        if "WRONG_VERSION_NUMBER" in message or "RECORD_LAYER_FAILURE" in message:
+            text = f"{self.address} does not speak TLS: {description}. Is its address one with http://?"
             return FailedTry(text, fault=ModelFault.CONNECTION)
         place, hint = self.address, ""
         if self.proxy and names & {"ConnectError", "ConnectTimeout"} and "SSLError" not in names:
@@ -286,7 +286,7 @@ class AnswerCheck:
             return FailedTry(text, fault=ModelFault.TIMEOUT, passing=True)
         # LocalProtocolError and UnsupportedProtocol are ours: they would fail in the same way again.
         if names & {"TransportError", "OSError"} and not names & {"LocalProtocolError", "UnsupportedProtocol"}:
-            text = f"The connection to {place} failed: {what.removesuffix('.')}."
+            text = f"The connection to {place} failed: {description.removesuffix('.')}."
             system = _of_the_system(causes)
             nobody = isinstance(system, ConnectionRefusedError) and is_local(self.proxy if hint else self.address)
             if hint:
@@ -294,10 +294,10 @@ class AnswerCheck:
             elif nobody:
                 hint = self._not_running()
             else:
-                hint = _no_network(system) or _no_http(told)
+                hint = _no_network(system) or _no_http(message)
             return FailedTry(f"{text}{hint}", fault=ModelFault.CONNECTION, passing=True, nobody_there=nobody)
         fault = ModelFault.REPLY if "DecodingError" in names else ModelFault.REQUEST
-        return FailedTry(f"The request to {self.address} failed: {what}", fault=fault)
+        return FailedTry(f"The request to {self.address} failed: {description}", fault=fault)
 
     def _refused_by_proxy(self, answer: str) -> FailedTry:
         """Return the failure for a proxy that does not lead to the server; `answer` begins with a status, if it has one."""
@@ -334,8 +334,8 @@ def _no_http(problem: str) -> str:
 
 def _of_the_system(causes: Iterable[BaseException]) -> OSError | None:
     """Return the error of the operating system; httpcore has it as an argument of its own error."""
-    said = (one for cause in causes for one in (cause, *cause.args))
-    return next((one for one in said if isinstance(one, OSError)), None)
+    causes_and_arguments = (item for cause in causes for item in (cause, *cause.args))
+    return next((item for item in causes_and_arguments if isinstance(item, OSError)), None)
 
 
 def _no_network(system: OSError | None) -> str:

@@ -128,21 +128,21 @@ class ScriptServer:
         match request.method, request.path:
             case "POST", "/v1/chat/completions":
                 try:
-                    asked = json.loads(request.body)
+                    fields = json.loads(request.body)
                 except (ValueError, RecursionError):
                     return self.sent(NO_JSON, {})
-                return self.sent(self.play(asked), asked if isinstance(asked, dict) else {})
+                return self.sent(self.play(fields), fields if isinstance(fields, dict) else {})
             case "GET", "/v1/models":
                 return with_length(200, _MODELS), Then.KEEP
             case _:
                 return self.sent(_NOT_FOUND, {})
 
-    def play(self, asked: object) -> ScriptedAnswer:
+    def play(self, request: object) -> ScriptedAnswer:
         """Return the player's answer to a request of chat completions; one request after the other."""
         with self._lock:
-            return self._player.answer(asked)
+            return self._player.answer(request)
 
-    def sent(self, answer: ScriptedAnswer, asked: dict[str, JsonValue]) -> tuple[bytes, Then]:
+    def sent(self, answer: ScriptedAnswer, request: dict[str, JsonValue]) -> tuple[bytes, Then]:
         """Return the bytes of a whole HTTP response to a request of chat completions."""
         match answer:
             case Failure():
@@ -152,7 +152,7 @@ class ScriptServer:
                 head = f"HTTP/1.1 200 OK\r\ncontent-type: {answer.content_type}\r\nconnection: close\r\n\r\n"
                 return head.encode() + answer.body, Then.CLOSE
             case Reply():
-                return chat_answer(answer, asked, self.fragment), Then.KEEP
+                return chat_answer(answer, request, self.fragment), Then.KEEP
             case _:
                 assert_never(answer)
 
@@ -173,11 +173,11 @@ def _read_request(incoming: BinaryIO) -> HttpRequest | None:
     return HttpRequest(method=words[0], path=words[1].partition("?")[0], body=body) if len(body) == length else None
 
 
-def chat_answer(reply: Reply, asked: dict[str, JsonValue], fragment: int) -> bytes:
+def chat_answer(reply: Reply, request: dict[str, JsonValue], fragment: int) -> bytes:
     """Return the whole HTTP response that says a reply in chat completions, streamed where that was asked for."""
-    if asked.get("stream") is True:
-        return in_chunks(f"data: {data}\n\n" for data in _events(reply, asked, fragment))
-    return with_length(200, json.dumps(_completion(reply, asked)).encode())
+    if request.get("stream") is True:
+        return in_chunks(f"data: {data}\n\n" for data in _events(reply, request, fragment))
+    return with_length(200, json.dumps(_completion(reply, request)).encode())
 
 
 def in_chunks(events: Iterable[str]) -> bytes:
@@ -193,14 +193,14 @@ def with_length(status: int, body: bytes, headers: str = "") -> bytes:
     return f"{head}content-length: {len(body)}\r\n\r\n".encode("latin-1", "replace") + body
 
 
-def _events(reply: Reply, asked: dict[str, JsonValue], fragment: int) -> Iterator[str]:
+def _events(reply: Reply, request: dict[str, JsonValue], fragment: int) -> Iterator[str]:
     """Yield the data of the events, cut up as the API does it: role, text, calls, finish reason, usage, end."""
-    options = asked.get("stream_options")
+    options = request.get("stream_options")
     for delta in _deltas(reply, fragment):
-        yield _chunk(asked, [{"index": 0, "delta": delta, "finish_reason": None}])
-    yield _chunk(asked, [{"index": 0, "delta": {}, "finish_reason": _finish_reason(reply)}])
+        yield _chunk(request, [{"index": 0, "delta": delta, "finish_reason": None}])
+    yield _chunk(request, [{"index": 0, "delta": {}, "finish_reason": _finish_reason(reply)}])
     if isinstance(options, dict) and options.get("include_usage") is True:
-        yield _chunk(asked, [], usage=_usage(reply))
+        yield _chunk(request, [], usage=_usage(reply))
     yield "[DONE]"
 
 
@@ -215,20 +215,20 @@ def _deltas(reply: Reply, fragment: int) -> Iterator[dict[str, JsonValue]]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def _chunk(asked: dict[str, JsonValue], choices: list[JsonValue], usage: JsonValue = None) -> str:
-    return json.dumps({**_envelope(asked, "chat.completion.chunk"), "choices": choices, "usage": usage})
+def _chunk(request: dict[str, JsonValue], choices: list[JsonValue], usage: JsonValue = None) -> str:
+    return json.dumps({**_envelope(request, "chat.completion.chunk"), "choices": choices, "usage": usage})
 
 
-def _completion(reply: Reply, asked: dict[str, JsonValue]) -> JsonValue:
+def _completion(reply: Reply, request: dict[str, JsonValue]) -> JsonValue:
     message: dict[str, JsonValue] = {"role": "assistant", "content": reply.text}
     if reply.calls:
         message["tool_calls"] = [_call_json(call, call.arguments) for call in reply.calls]
     choice: JsonValue = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
-    return {**_envelope(asked, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
+    return {**_envelope(request, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
 
 
-def _envelope(asked: dict[str, JsonValue], kind: str) -> dict[str, JsonValue]:
-    return {"id": "chatcmpl-scripted", "object": kind, "created": 0, "model": asked.get("model")}
+def _envelope(request: dict[str, JsonValue], kind: str) -> dict[str, JsonValue]:
+    return {"id": "chatcmpl-scripted", "object": kind, "created": 0, "model": request.get("model")}
 
 
 def _call_json(call: ToolCall, arguments: str) -> dict[str, JsonValue]:
@@ -242,5 +242,9 @@ def _finish_reason(reply: Reply) -> str:
 
 
 def _usage(reply: Reply) -> JsonValue:
-    given, made = reply.usage.input_tokens, reply.usage.output_tokens
-    return {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
+    input_tokens, output_tokens = reply.usage.input_tokens, reply.usage.output_tokens
+    return {
+        "prompt_tokens": input_tokens,
+        "completion_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
+    }

@@ -43,8 +43,8 @@ class EncodedTurns(EncodedMessages):
             if not grouped or grouped[-1][0] != role:
                 grouped.append((role, []))
             grouped[-1][1].append(piece)
-        said = (b'{"role":"%b","content":[%b]}' % (role, b"".join(pieces)[1:]) for role, pieces in grouped)
-        return b"[" + b",".join(said) + b"]"
+        turns = (b'{"role":"%b","content":[%b]}' % (role, b"".join(pieces)[1:]) for role, pieces in grouped)
+        return b"[" + b",".join(turns) + b"]"
 
     def _blocks(self, message: Message, with_reasoning: bool) -> Iterator[JsonValue]:
         text = join_pairs(message.content, errors="replace")

@@ -46,10 +46,10 @@ class _Block:
         """The arguments of a call as text: the deltas, else what it began with."""
         if self.pieces:
             return "".join(self.pieces)
-        given = self.value.get("input")
-        if isinstance(given, str):
-            return given
-        return "" if not given and given != [] else json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+        stated = self.value.get("input")
+        if isinstance(stated, str):
+            return stated
+        return "" if not stated and stated != [] else json.dumps(stated, ensure_ascii=False, separators=(",", ":"))
 
     def grow(self, name: str, text: str) -> None:
         """Add to a field of thinking."""
@@ -110,9 +110,9 @@ class MessagesReply:
         numbers = [value for value in inward if isinstance(value, int | float) and not isinstance(value, bool)]
         if len(numbers) < sum(value is not None for value in inward) or any(value < 0 for value in numbers):
             return Usage(unreported=1)
-        taken = sum(numbers) if numbers else None
+        input_tokens = sum(numbers) if numbers else None
         read, written = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
-        return usage_of(taken, counts.get("output_tokens"), read, written=written)
+        return usage_of(input_tokens, counts.get("output_tokens"), read, written=written)
 
     def add(self, name: str, event: dict[str, JsonValue]) -> str:
         """Take one event; return the text that it adds. Raises ModelError for an error in it."""
@@ -142,11 +142,11 @@ class MessagesReply:
         if message.get("type") != "message" and not isinstance(content, list):
             return ""
         self._begin({**message, "usage": None})
-        shown = [
+        texts = [
             self._begin_block(value, place) for place, value in enumerate(content if isinstance(content, list) else ())
         ]
         self._stop({"delta": message, "usage": message.get("usage")})
-        return "".join(shown)
+        return "".join(texts)
 
     def end_text(self) -> str:
         """Return the replacement for half a character at the end of the reply."""
@@ -204,11 +204,13 @@ class MessagesReply:
         self.chosen = True
         if not isinstance(value, dict):
             return ""
-        known = self._at.get(index) if index is not None else None
-        if known is not None and known.value == value:
+        existing = self._at.get(index) if index is not None else None
+        if existing is not None and existing.value == value:
             return ""  # said twice
-        if known is not None or self._reason:
-            self._broken_off = self._broken_off or ("two blocks at one place" if known else "it went on after its end")
+        if existing is not None or self._reason:
+            self._broken_off = self._broken_off or (
+                "two blocks at one place" if existing else "it went on after its end"
+            )
             return ""
         block = _Block(value)
         self._at[len(self._at) if index is None else index] = block
@@ -282,19 +284,19 @@ class MessagesReply:
             return ""
         if not block.texts and any(other.texts for other in self._blocks if other is not block):
             text = "\n\n" + text
-        shown = self._text.add(text)
-        block.texts.append(shown)
-        return shown
+        visible_text = self._text.add(text)
+        block.texts.append(visible_text)
+        return visible_text
 
 
 def _without_repeats(blocks: Sequence[_Block]) -> Iterator[_Block]:
     """Yield one of each call that came twice, its id included; different calls of one id are two."""
-    seen: set[tuple[str, str, str]] = set()
+    keys: set[tuple[str, str, str]] = set()
     for block in blocks:
         key = (block.call_id, block.name, block.arguments) if block.kind == "tool_use" else ("", "", "")
-        if not key[0] or key not in seen:
+        if not key[0] or key not in keys:
             yield block
-        seen.add(key)
+        keys.add(key)
 
 
 def _layout(blocks: Sequence[_Block]) -> Iterator[Part]:

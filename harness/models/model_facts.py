@@ -68,8 +68,8 @@ def _table(value: object) -> Mapping[str, object]:
 
 
 def _tokens(row: Mapping[str, object], names: tuple[str, ...]) -> int | None:
-    found = (row.get(name) for name in names)
-    return next((n for n in found if isinstance(n, int) and not isinstance(n, bool) and 0 < n <= MOST_TOKENS), None)
+    values = (row.get(name) for name in names)
+    return next((n for n in values if isinstance(n, int) and not isinstance(n, bool) and 0 < n <= MOST_TOKENS), None)
 
 
 def _price(value: object) -> float | None:
@@ -88,5 +88,5 @@ def _pictures(row: Mapping[str, object]) -> bool | None:
     kinds = _table(row.get("architecture")).get("input_modalities")
     if isinstance(kinds, list):
         return "image" in kinds
-    said = _table(_table(row.get("capabilities")).get("image_input")).get("supported")
-    return said if isinstance(said, bool) else None
+    is_supported = _table(_table(row.get("capabilities")).get("image_input")).get("supported")
+    return is_supported if isinstance(is_supported, bool) else None

@@ -35,8 +35,8 @@ def listed_facts(endpoint: Endpoint, *, seconds: float = MOST_SECONDS) -> Mappin
     try:
         path = _PAGE if endpoint.anthropic_version else "/models"
         answer = _answer(client, path, time.monotonic() + seconds)
-        listed = dict(_rows(read_line(answer)))
-        return {name: facts_in(listed[name]) for name in sorted(listed)[:MOST_MODELS]}
+        facts = dict(_rows(read_line(answer)))
+        return {name: facts_in(facts[name]) for name in sorted(facts)[:MOST_MODELS]}
     except NotJsonError:
         raise ModelError(f"{client.address} answered with no list of models.", fault=ModelFault.REPLY) from None
     except TimeoutError:

@@ -91,8 +91,8 @@ class _Proxy:
             problem = f"which needs a package: pip install '{self._httpx.__name__}[socks]'"
         except ValueError:
             problem = "whose protocol is not supported: http, https, socks5 and socks5h are"
-        named = f"{self._variable} names the proxy {shown_address(self._url)}"
-        raise FailedTry(f"{named}, {problem}. {ROUND_PROXY}", fault=ModelFault.SETTINGS)
+        subject = f"{self._variable} names the proxy {shown_address(self._url)}"
+        raise FailedTry(f"{subject}, {problem}. {ROUND_PROXY}", fault=ModelFault.SETTINGS)
 
 
 class OpenAIClient:
@@ -112,8 +112,8 @@ class OpenAIClient:
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - a broken installation, an address that is none
-            told = excerpt(str(error), self._check.secret)
-            raise _unusable(f"The openai client cannot be made: {type(error).__name__}: {told}") from None
+            reason = excerpt(str(error), self._check.secret)
+            raise _unusable(f"The openai client cannot be made: {type(error).__name__}: {reason}") from None
         self.close: Callable[[], object] = weakref.finalize(self, self._sdk.close)
         """Close the connections for good; this also happens when the client has no references left."""
         self.secret = self._check.secret = self._sdk.api_key
@@ -126,8 +126,8 @@ class OpenAIClient:
         if not self.secret.strip():
             raise _unusable(_no_key(endpoint))
         if not self.secret.isascii() or not self.secret.isprintable():
-            where = f"; see {endpoint.key_variable}" if endpoint.key_variable else ""
-            raise _unusable(f"The API key holds a line end or another character that cannot be sent{where}.")
+            advice = f"; see {endpoint.key_variable}" if endpoint.key_variable else ""
+            raise _unusable(f"The API key holds a line end or another character that cannot be sent{advice}.")
         if not base_url.startswith(("http://", "https://")):
             raise _unusable(f"The base URL must begin with http:// or https://, not {self.address[:200]!r}.")
 
@@ -190,7 +190,7 @@ def _sdk_client(model: str, endpoint: Endpoint, connections: Connections, check:
     routes = {pattern: _Proxy(pattern, url, httpx, trusted, check) if url else None for pattern, url in proxies.items()}
     # A proxy named in the environment cannot reach this machine's own loopback.
     routes |= {f"all://{host}": None for host in (*LOOPBACK_HOSTS, loopback_host(endpoint.base_url or "")) if host}
-    own = openai.DefaultHttpxClient(
+    http_client = openai.DefaultHttpxClient(
         verify=trusted,
         trust_env=False,  # its proxies are in `routes`, its authorities in `trusted`
         mounts=routes,  # type: ignore[arg-type] # `_Proxy` has the methods that are called
@@ -209,10 +209,14 @@ def _sdk_client(model: str, endpoint: Endpoint, connections: Connections, check:
                 api_version=endpoint.azure_api_version,
                 timeout=timeout,
                 max_retries=0,
-                http_client=own,
+                http_client=http_client,
             )
         return openai.OpenAI(
-            api_key=endpoint.api_key, base_url=endpoint.base_url, timeout=timeout, max_retries=0, http_client=own
+            api_key=endpoint.api_key,
+            base_url=endpoint.base_url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=http_client,
         )
     except openai.OpenAIError:
         raise _unusable(_no_key(endpoint)) from None
@@ -256,12 +260,12 @@ def _headers(endpoint: Endpoint, secret: str) -> Mapping[str, str | openai.Omit]
         return {**more, **_UNREAD}
     import openai
 
-    own: dict[str, str | openai.Omit] = {
+    headers: dict[str, str | openai.Omit] = {
         "x-api-key": secret,
         "anthropic-version": endpoint.anthropic_version,
         "Authorization": openai.Omit(),
     }
-    return {**more, **_UNREAD, **own}
+    return {**more, **_UNREAD, **headers}
 
 
 def _post(client: openai.OpenAI, path: str, body: bytes, headers: Mapping[str, str | openai.Omit]) -> _Answered:

@@ -106,8 +106,8 @@ class OpenAIWire:
         Raises CutReply and ModelError as `Model.complete` does; exceptions of `on_text`, `on_retry` and `sleep` pass
         through, KeyboardInterrupt at any moment.
         """
-        begun = self._monotonic()
-        run_ends = None if seconds is None else begun + seconds
+        started = self._monotonic()
+        run_ends = None if seconds is None else started + seconds
         offered = frozenset(tool.name for tool in tools)
         self._dialect.resume_streams()
         body = self._dialect.request(messages, tools)
@@ -138,7 +138,7 @@ class OpenAIWire:
             retry = retries.after(
                 failure,
                 shown=reply.shown,
-                elapsed=now - begun,
+                elapsed=now - started,
                 left=None if run_ends is None else run_ends - now,
                 jitter=self._random() if failure.passing else 0,
             )

@@ -225,10 +225,10 @@ def preset_of(base_url: str | None) -> Preset | None:
     """
     if base_url is None:
         return PRESETS["openai"]
-    found = _ADDRESS.match(base_url)
-    if found is None:
+    match = _ADDRESS.match(base_url)
+    if match is None:
         return None
-    host, port = found[1].lower().rstrip("."), found[2] or ""
+    host, port = match[1].lower().rstrip("."), match[2] or ""
     if _LOOPBACK.fullmatch(host):
         local = (preset for preset in PRESETS.values() if not preset.hosts and preset.base_url)
         return next((replace(preset, quirks=Quirks()) for preset in local if _port(preset) == port), None)
@@ -236,9 +236,9 @@ def preset_of(base_url: str | None) -> Preset | None:
 
 
 def _is_at(preset: Preset, host: str) -> bool:
-    return any(host == known or host.endswith(f".{known}") for known in preset.hosts)
+    return any(host == name or host.endswith(f".{name}") for name in preset.hosts)
 
 
 def _port(preset: Preset) -> str | None:
-    found = _ADDRESS.match(preset.base_url or "")
-    return found[2] if found is not None else None
+    match = _ADDRESS.match(preset.base_url or "")
+    return match[2] if match is not None else None

@@ -134,15 +134,15 @@ class RecordingModel:
         self._unasked.detach()
         self._requests += 1
         outlines = self._outlines.of(messages)
-        kept = 0
+        common = 0
         for old, new in zip(self._before, outlines, strict=False):
             if old != new:
                 break
-            kept += 1
+            common += 1
         self._before = outlines
         exchange = RecordedExchange(
-            kept=kept,
-            messages=tuple(outlines[kept:]),
+            kept=common,
+            messages=tuple(outlines[common:]),
             tools=tuple(self._redact(spec.name) for spec in tools),
             retries=tuple(retries),
             came=came,
@@ -165,9 +165,9 @@ class RecordingModel:
         except OSError as error:
             self._fail(error.strerror or str(error))
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, reason: str) -> None:
         self.problem = (
-            self.problem or f"the cassette {self.path} lacks what came from request {self._requests} on: {why}"
+            self.problem or f"the cassette {self.path} lacks what came from request {self._requests} on: {reason}"
         )
 
 
@@ -177,14 +177,14 @@ def _made(path: str) -> int:
     except FileExistsError:
         raise UsageError(f"--record {path}: there is such a file already, and it is not overwritten") from None
     except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else "") or str(error)
-        raise UsageError(f"--record {path}: it cannot be made: {why}") from None
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        raise UsageError(f"--record {path}: it cannot be made: {reason}") from None
 
 
-def _remove(path: str, made: os.stat_result, maker: int) -> None:
+def _remove(path: str, status: os.stat_result, maker: int) -> None:
     """Remove the file that was made at `path`; not where this is a copy of the process that made it (fork)."""
     try:
-        if os.getpid() == maker and os.path.samestat(os.lstat(path), made):
+        if os.getpid() == maker and os.path.samestat(os.lstat(path), status):
             os.unlink(path)
     except OSError:
         pass

@@ -153,8 +153,8 @@ def _as_it_is(text: str) -> str:
 def _read(path: str) -> bytes:
     data = read_small(path, MAX_CASSETTE_BYTES)
     if data is None:
-        what = f"at most {MAX_CASSETTE_BYTES:,} bytes" if os.path.exists(path) else "and there is none"
-        raise UsageError(f"--replay {path}: it cannot be read: a regular file is wanted, {what}")
+        expectation = f"at most {MAX_CASSETTE_BYTES:,} bytes" if os.path.exists(path) else "and there is none"
+        raise UsageError(f"--replay {path}: it cannot be read: a regular file is wanted, {expectation}")
     return data
 
 

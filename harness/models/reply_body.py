@@ -91,16 +91,16 @@ def _marked_call(text: str, offered: AbstractSet[str]) -> str:
     parts = [(0, len(text))]
     if len(text) > 2 * _EDGE_CHARACTERS:
         parts = [(0, _EDGE_CHARACTERS), (len(text) - _EDGE_CHARACTERS, len(text))]
-    fences, counted = 0, 0
+    fences, count = 0, 0
     for mark in (mark for part in parts for mark in _MARK.finditer(text, *part)):
         position = mark.start()
-        fences += text.count("```", counted, position)
-        counted = position
+        fences += text.count("```", count, position)
+        count = position
         line = text[max(0, position - 80) : position].rpartition("\n")[2].strip()
         if fences % 2 or (line and not line.endswith(("|>", "|>assistant")) and not mark[0].startswith("assistantc")):
             continue
-        named = _NAMED.match(text[position : position + _HEAD_CHARACTERS])
-        name = named["name"].removesuffix(".call") if named is not None else ""
+        match = _NAMED.match(text[position : position + _HEAD_CHARACTERS])
+        name = match["name"].removesuffix(".call") if match is not None else ""
         if name in offered:
             return name
     return ""
@@ -140,8 +140,8 @@ def _named_in(value: JsonValue, offered: AbstractSet[str]) -> str:
     if _ARGUMENT_KEYS.intersection(value):
         names = [str(value[key]).removeprefix("functions.") for key in _NAME_KEYS if key in value]
         return next((name for name in names if name in offered), "")
-    (name, arguments), *others = [*value.items()] or [("", "")]
-    return name if name in offered and isinstance(arguments, dict) and not others else ""
+    (name, arguments), *rest = [*value.items()] or [("", "")]
+    return name if name in offered and isinstance(arguments, dict) and not rest else ""
 
 
 _HEAD_BYTES = 4 * EXCERPT_CHARACTERS
@@ -260,9 +260,9 @@ class ReplyBody:
             reply = replace(reply, finish_reason=FinishReason.REASONING)
         return replace(reply, tool_calls=told_apart(reply.tool_calls, taken_ids))
 
-    def cut(self, why: str, fault: ModelFault = ModelFault.REPLY) -> CutReply:
-        """Return the error for a reply that broke off because of `why`."""
-        return CutReply(f"The reply was cut off: {why}; {self._so_far()}", fault=fault)
+    def cut(self, reason: str, fault: ModelFault = ModelFault.REPLY) -> CutReply:
+        """Return the error for a reply that broke off because of `reason`."""
+        return CutReply(f"The reply was cut off: {reason}; {self._so_far()}", fault=fault)
 
     def _so_far(self) -> str:
         count, calls = len(self._assembly.text), self._assembly.call_count

@@ -68,14 +68,14 @@ class EncodedMessages:
 
         Messages at the place `reasoning_from` and later ones go with their reasoning, earlier ones without.
         """
-        kept = self._common(messages)
-        if not kept == len(self._messages) == len(messages):
-            while kept and _joins(self._messages[kept - 1]):
-                kept -= 1  # the run may go on, or have lost its end
-            self._keep(kept)
+        common = self._common(messages)
+        if not common == len(self._messages) == len(messages):
+            while common and _joins(self._messages[common - 1]):
+                common -= 1  # the run may go on, or have lost its end
+            self._keep(common)
         self._move_reasoning(reasoning_from)
         run: list[Message] = []
-        for message in messages[kept:]:
+        for message in messages[common:]:
             if _joins(message):
                 run.append(message)
                 continue
@@ -116,9 +116,9 @@ class EncodedMessages:
 
     def _common(self, messages: Sequence[Message]) -> int:
         """Return the number of messages at the start that are those of the previous request."""
-        known = len(self._messages)
-        if list(messages[:known]) == self._messages:  # as good as always; compared in C, by identity first
-            return known
+        length = len(self._messages)
+        if list(messages[:length]) == self._messages:  # as good as always; compared in C, by identity first
+            return length
         count = 0
         for old, new in zip(self._messages, messages, strict=False):
             if old is not new and old != new:
@@ -152,7 +152,7 @@ class EncodedMessages:
 
     def _add_run(self, run: Sequence[Message]) -> None:
         """Add user messages, with what is left out between them, as one."""
-        said = [message for message in run if message.role is Role.USER]
+        user_messages = [message for message in run if message.role is Role.USER]
         self._messages.extend(run)
         self._encoded.extend(b"" for _ in run)
         if said:

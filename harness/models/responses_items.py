@@ -145,34 +145,34 @@ class Items:
         If it holds calls, these replace all streamed ones. Many servers leave it empty or leave the calls out; then
         the streamed ones count.
         """
-        whole: list[Item] = []
+        items: list[Item] = []
         for place, value in enumerate(output):
             if isinstance(value, dict):
                 item = Item(place, word(value.get("id")))
                 item.end(value)
-                whole.append(item)
+                items.append(item)
         streamed = [item for item in self.all if item in self._calls]
-        if streamed and not any(item.kind is ItemKind.CALL for item in whole):
-            return whole
-        self.all, self._calls = whole or self.all, set()
-        for item in whole:
+        if streamed and not any(item.kind is ItemKind.CALL for item in items):
+            return items
+        self.all, self._calls = items or self.all, set()
+        for item in items:
             if item.kind is ItemKind.CALL and not item.arguments:
                 self._take_streamed(item, streamed)
             self._check(item, len(item.arguments))
-        return whole
+        return items
 
     def drop_repeats(self) -> None:
         """Leave one of each call that came twice, its id included; different calls of one id are two."""
-        kept: list[Item] = []
-        seen: set[tuple[str, str, str]] = set()
+        items: list[Item] = []
+        keys: set[tuple[str, str, str]] = set()
         for item in self.in_order():
             if item.kind is ItemKind.CALL and item.call_id:
                 key = (item.call_id, item.name, item.arguments)
-                if key in seen:
+                if key in keys:
                     continue
-                seen.add(key)
-            kept.append(item)
-        self.all = kept
+                keys.add(key)
+            items.append(item)
+        self.all = items
 
     def knows(self, call_id: JsonValue) -> bool:
         """Say whether a call with this id was made."""
@@ -307,19 +307,19 @@ def echoed(items: Sequence[Item]) -> Iterator[EchoedItem]:
 
     Without encrypted or plain content an item is only a reference to what the server stored, and it stores nothing.
     """
-    held: list[Item] = []
+    reasoning_items: list[Item] = []
     calls = 0
     for item in items:
         match item.kind:
             case ItemKind.REASONING:
-                held.append(item)
+                reasoning_items.append(item)
             case ItemKind.CALL:
                 calls += 1
-                yield from _echoed_before(calls, held)
-                held = []
+                yield from _echoed_before(calls, reasoning_items)
+                reasoning_items = []
             case ItemKind.MESSAGE if calls == 0:
-                yield from _echoed_before(0, held)
-                held = []
+                yield from _echoed_before(0, reasoning_items)
+                reasoning_items = []
             case ItemKind.MESSAGE | ItemKind.OTHER:
                 pass  # a message goes back before the calls, so that its reasoning waits for the next of those
             case _:

@@ -51,12 +51,12 @@ class _Part:
         self._pieces.append(text)
         self._length += len(text)
 
-    def says(self, whole: str) -> bool:
-        return len(whole) == self._length and self._joined() == whole
+    def says(self, text: str) -> bool:
+        return len(text) == self._length and self._joined() == text
 
-    def rest_of(self, whole: str) -> str:
-        """Return the part of `whole` that was not shown; empty if it does not continue the shown text."""
-        return whole[self._length :] if len(whole) > self._length and whole.startswith(self._joined()) else ""
+    def rest_of(self, text: str) -> str:
+        """Return the part of `text` that was not shown; empty if it does not continue the shown text."""
+        return text[self._length :] if len(text) > self._length and text.startswith(self._joined()) else ""
 
     def _joined(self) -> str:
         self._pieces[:] = ["".join(self._pieces)]
@@ -204,9 +204,9 @@ class ResponsesReply:
             case _:
                 pass
 
-    def _break(self, why: str) -> None:
+    def _break(self, reason: str) -> None:
         self._end = _End.BROKEN
-        self._broken_off = self._broken_off or why
+        self._broken_off = self._broken_off or reason
 
     def _end_item(self, event: dict[str, JsonValue]) -> str:
         index = index_of(event.get("output_index"))
@@ -217,22 +217,22 @@ class ResponsesReply:
 
     def _finish(self, status: str, response: dict[str, JsonValue]) -> str:
         """Use the response in its final state; `status` is that of the event, empty for a document."""
-        said, by_event = word(response.get("status")), bool(status)
-        if not status or said not in ("", "completed"):
-            status = said  # the worse of both, where they differ
+        own_status, by_event = word(response.get("status")), bool(status)
+        if not status or own_status not in ("", "completed"):
+            status = own_status  # the worse of both, where they differ
         if isinstance(usage := response.get("usage"), dict):
             self.usage = _usage(usage)
         if status == "failed" or response.get("error"):
             raise broken_off(response.get("error") or _NO_REASON, self._secret)
         output = response.get("output")
-        whole = self._items.replace_by(output) if isinstance(output, list) else ()
+        items = self._items.replace_by(output) if isinstance(output, list) else ()
         self._items.drop_repeats()
         self._conclude(status, response, by_event=by_event)
         if self._parts:
             return ""  # places may have moved, so that no text could be said to be missing
         return "".join(
             self._show((item.index, place), text)
-            for item in whole
+            for item in items
             if item.kind is ItemKind.MESSAGE
             for place, text in enumerate(texts_of(item.value))
         )
@@ -262,12 +262,12 @@ class ResponsesReply:
             index = item.index if item is not None else _UNPLACED
         return index, index_of(event.get("content_index")) or 0
 
-    def _show_rest(self, place: tuple[int, int], whole: str) -> str:
+    def _show_rest(self, place: tuple[int, int], text: str) -> str:
         """Show the rest of a part that the deltas left out. If they differ, the shown text stays."""
         last, part = self._parts.get(self._last), self._parts.get(place, _Part())
-        if _UNPLACED in self._told or (whole and last is not None and last.says(whole)):
+        if _UNPLACED in self._told or (text and last is not None and last.says(text)):
             return ""  # shown already, at a place that the deltas did not name rightly
-        return self._show(place, part.rest_of(whole))
+        return self._show(place, part.rest_of(text))
 
     def _show(self, place: tuple[int, int], text: str) -> str:
         """Keep `text` and return what can be shown of it. A further message begins a paragraph of its own."""

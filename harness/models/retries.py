@@ -98,20 +98,20 @@ class Retries:
 
     def _wait(self, failure: FailedTry, jitter: float) -> float:
         """Return the wait in seconds: as the provider asks, but after a second failure no shorter than the backoff."""
-        asked = failure.retry_after
+        requested = failure.retry_after
         limited = failure.refusal is not None and failure.refusal.is_rate_limit
         first, longest = RATE_BACKOFF_SECONDS if limited else BACKOFF_SECONDS
-        doublings = self.failed - (1 if asked is None else 2)
+        doublings = self.failed - (1 if requested is None else 2)
         backoff = min(first * 2 ** min(doublings, 10), longest) * (1 - 0.25 * jitter) if doublings >= 0 else 0.0
-        return max(asked or 0.0, backoff)
+        return max(requested or 0.0, backoff)
 
     def _too_long(self, failure: FailedTry, elapsed: float) -> str:
         """Return the words on a wait that the provider asks for and that ends after the last try may begin."""
-        asked = failure.retry_after
-        if asked is None or elapsed + asked <= self._seconds:
+        requested = failure.retry_after
+        if requested is None or elapsed + requested <= self._seconds:
             return ""
         return (
-            f" The provider asks to wait {asked:.0f} s; of `retry_seconds` ({self._seconds:g}) "
+            f" The provider asks to wait {requested:.0f} s; of `retry_seconds` ({self._seconds:g}) "
             f"{max(self._seconds - elapsed, 0.0):.0f} s are left. Try again later, or raise it."
         )
 
@@ -212,16 +212,16 @@ def learned(quirks: Quirks, refusal: ProviderRefusal, lessons: tuple[Lesson, ...
 
 def no_usage(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn that a stream may not be asked for its usage."""
-    named = "stream_options" in refusal.words or "include_usage" in refusal.words
-    asked = quirks.stream and quirks.usage and refusal.status in _ABOUT_THE_REQUEST
-    return replace(quirks, usage=False) if named and asked else quirks
+    is_named = "stream_options" in refusal.words or "include_usage" in refusal.words
+    applies = quirks.stream and quirks.usage and refusal.status in _ABOUT_THE_REQUEST
+    return replace(quirks, usage=False) if is_named and applies else quirks
 
 
 def wanted_echo(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn that every assistant message must hold a field of reasoning, also one of another model that did not think."""
-    named = next((name for name in quirks.echo if name in refusal.words), "")
-    asked = refusal.status in {0, 400, 422} and _ECHO_WANTED.search(refusal.words)
-    return replace(quirks, wanted_echo=named) if named and asked else quirks
+    mentioned_name = next((name for name in quirks.echo if name in refusal.words), "")
+    applies = refusal.status in {0, 400, 422} and _ECHO_WANTED.search(refusal.words)
+    return replace(quirks, wanted_echo=mentioned_name) if mentioned_name and applies else quirks
 
 
 def less_echo(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
@@ -236,15 +236,15 @@ def other_output_field(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
 
     OpenAI says "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     """
-    asked = quirks.output_field == "max_tokens" and refusal.status in _ABOUT_THE_REQUEST
-    named = asked and "max_completion_tokens" in refusal.words
-    return replace(quirks, output_field="max_completion_tokens") if named else quirks
+    applies = quirks.output_field == "max_tokens" and refusal.status in _ABOUT_THE_REQUEST
+    is_named = applies and "max_completion_tokens" in refusal.words
+    return replace(quirks, output_field="max_completion_tokens") if is_named else quirks
 
 
 def no_cache_marks(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn that a request may not be marked for the cache: a server that only speaks alike."""
-    named = refusal.status in {0, 400, 422} and "cache_control" in refusal.words
-    return replace(quirks, cache_marks=CacheMarks.NOWHERE) if named else quirks
+    is_named = refusal.status in {0, 400, 422} and "cache_control" in refusal.words
+    return replace(quirks, cache_marks=CacheMarks.NOWHERE) if is_named else quirks
 
 
 def no_streams(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
@@ -252,16 +252,16 @@ def no_streams(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
 
     llama-cpp-python streams nothing for a prompt that is too long, and reports that without streaming.
     """
-    asked = quirks.stream and refusal.status in _ABOUT_THE_REQUEST
+    applies = quirks.stream and refusal.status in _ABOUT_THE_REQUEST
     refused = EMPTY_ANSWER in refusal.codes or _NO_STREAM.search(refusal.words)
-    return replace(quirks, stream=False) if asked and refused else quirks
+    return replace(quirks, stream=False) if applies and refused else quirks
 
 
 def no_encrypted_reasoning(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn that reasoning may not be asked for in encrypted form."""
-    asked = quirks.encrypted_reasoning and refusal.status in {0, 400, 404, 422}
+    applies = quirks.encrypted_reasoning and refusal.status in {0, 400, 404, 422}
     return (
         replace(quirks, encrypted_reasoning=False)
-        if asked and _NO_ENCRYPTED_REASONING.search(refusal.words)
+        if applies and _NO_ENCRYPTED_REASONING.search(refusal.words)
         else quirks
     )

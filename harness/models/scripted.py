@@ -247,16 +247,16 @@ def _calls_of(message: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
 
 
 def _turn(messages: Sequence[JsonValue]) -> Turn:
-    known = [message for message in messages if isinstance(message, dict)]
-    start = max((i for i, message in enumerate(known) if message["role"] == "assistant"), default=-1)
-    names = dict(_calls_of(known[start])) if start >= 0 else {}
+    objects = [message for message in messages if isinstance(message, dict)]
+    start = max((i for i, message in enumerate(objects) if message["role"] == "assistant"), default=-1)
+    names = dict(_calls_of(objects[start])) if start >= 0 else {}
     results = tuple(
         ToolOutcome(call_id=call_id, name=names.get(call_id, ""), content=_text(message))
-        for message in known[start + 1 :]
+        for message in objects[start + 1 :]
         if message["role"] == "tool" and (call_id := str(message.get("tool_call_id")))
     )
-    user = next((_text(message) for message in reversed(known) if message["role"] == "user"), "")
-    return Turn(results=results, user=user, messages=tuple(known))
+    user = next((_text(message) for message in reversed(objects) if message["role"] == "user"), "")
+    return Turn(results=results, user=user, messages=tuple(objects))
 
 
 def _text(message: Mapping[str, JsonValue]) -> str:

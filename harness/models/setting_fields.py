@@ -85,9 +85,9 @@ def setting_problem(name: str, value: JsonValue, api: Api, preset: str) -> str:
     words = _WORDS.get(preset, {}).get(name)
     if words is not None and value not in words:
         return f"{preset} takes {', '.join(words)}, not {str(value)[:50]!r}"
-    most = _MOST_TEMPERATURE.get(preset)
-    if name == "temperature" and most is not None and isinstance(value, int | float) and value > most:
-        return f"{preset} takes at most {most:g}"
+    maximum = _MOST_TEMPERATURE.get(preset)
+    if name == "temperature" and maximum is not None and isinstance(value, int | float) and value > maximum:
+        return f"{preset} takes at most {maximum:g}"
     stops = _MOST_STOPS.get(preset)
     if name == "stop" and stops is not None and isinstance(value, list | tuple) and len(value) > stops:
         return f"{preset} takes at most {stops} of them"
@@ -101,8 +101,8 @@ def body_problem(field: str, value: JsonValue, api: Api) -> str:
     """
     if field in OWN_FIELDS:
         return "is a field that the program writes itself"
-    for name, own in _FIELDS[api].items():
-        outer, _, inner = own.partition(".")
+    for name, field_name in _FIELDS[api].items():
+        outer, _, inner = field_name.partition(".")
         names = (outer, "max_completion_tokens") if (api, outer) == (Api.CHAT, "max_tokens") else (outer,)
         if field in names and not (inner and isinstance(value, Mapping) and inner not in value):
             return f"is a setting of its own: {name} = ..."
@@ -117,8 +117,8 @@ class SettingFields:
         for name, value in settings.extra_body.items():
             if problem := body_problem(name, value, api):
                 raise ValueError(f"extra_body.{name}: {problem}")
-        said = {name: value for name, value in settings.said().items() if name in _FIELDS[api]}
-        self._fields = {name: (_FIELDS[api][name], value) for name, value in said.items()}
+        values = {name: value for name, value in settings.said().items() if name in _FIELDS[api]}
+        self._fields = {name: (_FIELDS[api][name], value) for name, value in values.items()}
         self._extra = settings.extra_body
         self._headers = tuple(settings.extra_headers)
 
@@ -133,17 +133,17 @@ class SettingFields:
         for name, (field, _) in self._fields.items():
             if _names(words, (name, other.get(field, field), field.rpartition(".")[2])):
                 yield name
-        for table, further in (("extra_body", self._extra), ("extra_headers", self._headers)):
-            yield from (f"{table}.{name}" for name in further if _names(words, (name,)))
+        for table, fields in (("extra_body", self._extra), ("extra_headers", self._headers)):
+            yield from (f"{table}.{name}" for name in fields if _names(words, (name,)))
 
     def _value(self, names: Mapping[str, str]) -> dict[str, JsonValue]:
         value: dict[str, JsonValue] = {}
-        for field, said in self._fields.values():
+        for field, stated in self._fields.values():
             outer, _, inner = names.get(field, field).partition(".")
-            value[outer] = {inner: said} if inner else said
+            value[outer] = {inner: stated} if inner else stated
         for name, more in self._extra.items():
-            held = value.get(name)
-            value[name] = {**more, **held} if isinstance(held, dict) and isinstance(more, dict) else more
+            field_value = value.get(name)
+            value[name] = {**more, **field_value} if isinstance(field_value, dict) and isinstance(more, dict) else more
         return value
 
 

@@ -117,7 +117,7 @@ def _imported_names(source: str) -> dict[str, _Source] | None:
     """Return the origins of an `__init__`'s names; `None` if it does more than import names from modules."""
     import ast
 
-    found = {}
+    sources = {}
     for statement in ast.parse(source).body:
         if not isinstance(statement, ast.ImportFrom) or not statement.module:
             return None
@@ -125,5 +125,5 @@ def _imported_names(source: str) -> dict[str, _Source] | None:
             if alias.name == "*":
                 return None
             module = "." * statement.level + statement.module
-            found[alias.asname or alias.name] = _Source(module, alias.name)
-    return found
+            sources[alias.asname or alias.name] = _Source(module, alias.name)
+    return sources

@@ -91,8 +91,8 @@ class TextCalls:
         With no shell among `tools` (a summary is asked for, say) the reply is text alone. Raises as Model.complete does.
         """
         has_shell = any(tool.name == BASH.name for tool in tools)
-        asked = tuple(_as_text(messages, HOW if has_shell else ""))
-        response = self._model.complete(asked, (), on_text=on_text, on_retry=on_retry, seconds=seconds)
+        request = tuple(_as_text(messages, HOW if has_shell else ""))
+        response = self._model.complete(request, (), on_text=on_text, on_retry=on_retry, seconds=seconds)
         if not has_shell or response.finish_reason not in (FinishReason.DONE, FinishReason.REASONING):
             return response
         identity = f"text_{1 + sum(message.role is Role.ASSISTANT for message in messages)}"
@@ -104,9 +104,9 @@ def _calls_in(text: str, identity: str) -> Iterator[ToolCall]:
     """Yield the one call of a reply, which says what is wrong where there is not one block; none for an answer."""
     written = fenced_blocks(text)
     blocks = [block for block in written if block.language in _LANGUAGES]
-    meant = [block.language for block in written if block.language in _MEANT_LANGUAGES]
-    if blocks or meant:
-        problem = _problem(blocks) if blocks else _OTHER_LANGUAGE.format(language=meant[0])
+    languages = [block.language for block in written if block.language in _MEANT_LANGUAGES]
+    if blocks or languages:
+        problem = _problem(blocks) if blocks else _OTHER_LANGUAGE.format(language=languages[0])
         command = {} if problem else {BASH.subject: blocks[0].text}
         arguments = json.dumps(command, ensure_ascii=False)
         yield ToolCall(id=identity, name=BASH.name, arguments=arguments, problem=problem)
@@ -118,14 +118,14 @@ def _problem(blocks: Sequence[FencedBlock]) -> str:
     return "" if blocks[0].is_closed else _UNCLOSED
 
 
-def _as_text(messages: Sequence[Message], how: str) -> Iterator[Message]:
+def _as_text(messages: Sequence[Message], instructions: str) -> Iterator[Message]:
     """Yield a conversation without calls and results: a reply is what was written, a result is the user's next message."""
-    told = not how
+    is_told = not instructions
     for message in messages:
         match message.role:
-            case Role.SYSTEM if not told:
-                told = True
-                yield replace(message, content=f"{message.content}\n\n{how}")
+            case Role.SYSTEM if not is_told:
+                is_told = True
+                yield replace(message, content=f"{message.content}\n\n{instructions}")
             case Role.ASSISTANT if message.tool_calls:
                 yield Message(role=Role.ASSISTANT, content=message.content or _written(message.tool_calls))
             case Role.TOOL:

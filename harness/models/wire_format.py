@@ -46,17 +46,17 @@ def read_json(data: bytes) -> JsonValue:
 
     Raises ValueError, RecursionError, AmbiguousKey.
     """
-    found: list[Repeated] = []
+    repeated: list[Repeated] = []
 
     def made(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         value = dict(pairs)
         if len(value) == len(pairs):
             return value
-        found.append(Repeated(pairs))
-        return found[-1]
+        repeated.append(Repeated(pairs))
+        return repeated[-1]
 
     value: JsonValue = json.loads(data.decode(), object_pairs_hook=made)
-    if found and (key := _ambiguous(value)) is not None:
+    if repeated and (key := _ambiguous(value)) is not None:
         raise AmbiguousKey(key)
     return value
 
@@ -146,17 +146,17 @@ class WireIds:
         return "".join(letters)
 
 
-def told_apart(calls: Sequence[ToolCall], taken: AbstractSet[str]) -> tuple[ToolCall, ...]:
-    """Return the calls of a reply, each with an id that is neither in `taken` nor another call's."""
-    used, told, number = set(taken), [], 0
+def told_apart(calls: Sequence[ToolCall], used_ids: AbstractSet[str]) -> tuple[ToolCall, ...]:
+    """Return the calls of a reply, each with an id that is neither in `used_ids` nor another call's."""
+    used, result, number = set(used_ids), [], 0
     for call in calls:
         call_id = call.id
         while not call_id or call_id in used:
             number += 1
             call_id = f"call_{number}"
         used.add(call_id)
-        told.append(call if call_id == call.id else replace(call, id=call_id))
-    return tuple(told)
+        result.append(call if call_id == call.id else replace(call, id=call_id))
+    return tuple(result)
 
 
 BOM = b"\xef\xbb\xbf"
