@@ -1,15 +1,15 @@
-"""What a person sees and types at: the screen, the line at the prompt, questions about calls.
+"""The person's side of the terminal: the screen, the line at the prompt, questions about calls.
 
 Nothing here decides on a call or runs one.
 
 Read first: screen.py, prompt_line.py and question_dialog.py, which are the heads of three groups.
 
-The screen: all that is written, in order, never again but for one line
-    screen.py              what is written, for good or for the moment
-    activity.py            what goes on right now, and for how long: the line that is written over
+The screen: all output in order; only one line is overwritten
+    screen.py              output, permanent or temporary
+    activity.py            the current activity and its duration: the overwritable line
     row_text.py            text from elsewhere made safe to show, in rows that fit
-    markdown_stream.py     what the model says, as it comes
-    settled_prose.py       how much of a paragraph can be shown before its end
+    markdown_stream.py     the model's text as it arrives
+    settled_prose.py       the part of an unfinished paragraph that can be shown
     markdown_drawing.py    the same, drawn with rich
     highlighting.py        source code in colours
     diff_drawing.py        a difference, with line numbers and its changed words
@@ -18,14 +18,14 @@ The screen: all that is written, in order, never again but for one line
 The line at the prompt
     prompt_line.py         the line, edited by prompt_toolkit
     line_keys.py           the keys of it
-    line_drawing.py        how it is drawn: what is sent stays exact
+    line_drawing.py        its drawing; the sent text stays exact
     key_panel.py           the keys on one screen, at ?
     paste_folding.py       a long paste as one character of it
-    completion.py          what its menus offer: commands, what follows them, files
+    completion.py          its menus: commands, arguments, files
     file_names.py          the names of files, for a menu
-    line_history.py        what was typed before
-    screen_reader_line.py  the same line where nothing may be painted anew
-    type_ahead.py          what is typed while a turn runs
+    line_history.py        earlier lines
+    screen_reader_line.py  the same line without repainting
+    type_ahead.py          keys typed during a turn
 
 A question about a call
     approver.py            who asks: it puts one question after another
@@ -41,5 +41,5 @@ A question about a call
     grant_list.py          what may be granted, and for how long
     answer_line.py         words that are typed as an answer
     editor.py              a call or a line, in the person's own editor
-    keys.py                its keys, one at a time; what was typed ahead or pasted is dropped
+    keys.py                single keys; typed-ahead and pasted ones are dropped
 """

@@ -1,4 +1,4 @@
-"""What goes on right now, from the records of the log: the model thinks, or a call runs, and what it printed so far."""
+"""Current activity, from the records of the log: the model thinks, or a call runs, with its latest output."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Ticker:
 
 
 TURNS_A_SECOND = 5
-"""Of the spinner, and looks of the ticker: seen to move, and hardly any work."""
+"""Frames of the spinner and checks of the ticker per second: visibly moving, and hardly any work."""
 CHARACTERS_A_TOKEN = 4
 """An estimate, and marked as one: the server alone knows."""
 
@@ -59,13 +59,13 @@ def spinner(signs: str, seconds: float) -> str:
 
 
 def thinking(seconds: float, characters: int, stops: str = "") -> str:
-    """Return how long the model has been at it, what stops it, and about how many tokens came."""
+    """Return the elapsed time of the model's reply, the key that stops it, and its approximate number of tokens."""
     tokens = f"~{max(1, characters // CHARACTERS_A_TOKEN):,} tokens" if characters else ""
     return _together(f"{'answering' if characters else 'thinking'} {elapsed(seconds)}", stops, tokens)
 
 
 def running(tool: str, seconds: float, lines: int, count: int, stops: str = "") -> str:
-    """Return how long a call has been running, what stops it, and how much it printed."""
+    """Return the elapsed time of a call, the key that stops it, and the size of its output."""
     printed = f"{counted(lines, 'line')}  {size_of_bytes(count)}" if count else ""
     return _together(f"{tool} {elapsed(seconds)}", stops, printed)
 
@@ -93,29 +93,28 @@ def composed(width: int, state: str, tail: str, typed: str) -> str:
 
 
 FIRST_LINES, LAST_LINES, WHOLE = 2, 5, 12
-"""Of each command: lines that are shown as they come, lines that are shown once it has ended (what failed stands at the
-end), and how many there may be for all of them to be shown."""
+"""Numbers of lines per command: shown as they arrive; shown at the end, where errors are; maximum to show all."""
 MOST_IN_A_LINE = 2_000
 """Characters that are looked at of a line; the terminal shows fewer."""
 BAR = "  | "
 
 
 class RestOfOutput(Record):
-    """What of an output is shown when it has ended."""
+    """The part of an output that is shown at its end."""
 
     first: tuple[str, ...]
-    """Those of its first lines that were not shown yet."""
+    """Its first lines that were not shown yet."""
     left_out: int
-    """How many lines stand between these and the last."""
+    """Number of lines between these and the last."""
     last: tuple[str, ...]
     """Its last lines, or all others of a short output."""
 
 
 class CommandOutput:
-    """What one command printed so far."""
+    """The output of one command so far."""
 
     def __init__(self, redactor: Redactor | None) -> None:
-        """Take what masks secrets, if anything does."""
+        """`redactor` masks secrets; `None` masks none."""
         self._stream = _stream_of(redactor) if redactor else None
         self._open = ""
         """The line that has not ended yet, as far as it can be shown."""
@@ -145,7 +144,7 @@ class CommandOutput:
         return self._take(self._stream.feed(printed) if self._stream else printed)
 
     def finish(self) -> RestOfOutput:
-        """Return what is still to be shown: no more comes."""
+        """Return the rest to show at the end of the output."""
         first = self._take(self._stream.finish() if self._stream else "")
         if self._open:
             first += self._take("\n")
@@ -168,7 +167,7 @@ class CommandOutput:
 
 
 def shown_line(line: str, width: int) -> str:
-    """Return one line of a command's output as it stands on the screen; what does not fit is said to be missing."""
+    """Return one line of a command's output for the screen; a cut line says so."""
     line = visible_line(line.expandtabs(8), MOST_IN_A_LINE)
     return BAR + fitted(line, width - len(BAR), " ...") if line else BAR.rstrip()
 
@@ -184,41 +183,43 @@ _ENDS_THINKING = frozenset(("model_response", "error", "limit", "session_ended",
 
 
 class UnshownOutput(Record):
-    """What was still to be shown of a command's output when it ended."""
+    """The unshown rest of a command's output at its end."""
 
     first: tuple[str, ...] = ()
     more: str = ""
-    """What is left out between the first lines and the last, in words."""
+    """A note about the lines between the first and the last ones."""
     last: tuple[str, ...] = ()
     """The last lines, or all others of a short output."""
 
 
 class Activity:
-    """One thing at a time, since when, and what came of it so far."""
+    """The current activity, its start, and its result so far."""
 
     def __init__(self, redactor: Redactor | None, way: str = "", stops: str = "") -> None:
-        """Take what masks secrets in the output of commands, what shows all of one, and what stops it, both in words."""
+        """`redactor` masks secrets in the output of commands. `way` and `stops` name the command that shows all, and
+        the key that stops it.
+        """
         self._redactor = redactor
         self._way = way
         self._stops = stops
         self._since = 0.0
         self._thinks = False
         self._tool = self._call = ""
-        """Which tool runs, and its call in a few words."""
+        """The running tool, and its call in a few words."""
         self._decided: dict[tuple[str, str], str] = {}
         """Calls in a few words, by session and number, until they begin."""
         self._beside: deque[tuple[str, str, float]] = deque()
-        """What runs at the same time, and is told in its turn: tool, call, and since when."""
+        """Calls that run at the same time and are shown in turn: tool, call, and start."""
         self._helpers: set[str] = set()
         """The sessions of helpers."""
         self.output: CommandOutput | None = None
-        """Of the call that runs."""
+        """Output of the running call."""
         self.command = ""
         """The command that began last, in a few words; empty where that was none."""
 
     @property
     def goes_on(self) -> bool:
-        """Whether there is something to be told that changes with time."""
+        """Whether the text changes with time."""
         return self._thinks or self.output is not None
 
     def take_in(self, record: LogRecord, now: float) -> UnshownOutput:
@@ -273,8 +274,10 @@ class Activity:
         return max(0.0, now - self._since)
 
     def words(self, now: float, characters: int) -> tuple[str, str]:
-        """Return what goes on, and the last that is known of it, at first which call it is; `characters` is how much text the
-        model has sent."""
+        """Return the current activity, and its latest detail, which at first is the call itself.
+
+        `characters` is the length of the model's text so far.
+        """
         seconds = self.seconds(now)
         if self.output is not None:
             shown = self.output.shown >= FIRST_LINES
@@ -298,9 +301,9 @@ def _left(output: CommandOutput, outcome: LogRecord, way: str) -> UnshownOutput:
 
 
 def _saved(content: str) -> str:
-    """Return the path that a result names for its full output (see process/capture.py), or nothing.
+    """Return the path of the full output in a result (see process/capture.py), or an empty string.
 
-    Nothing, too, where it is named twice: then the output of the command does so itself, and one of them may be a lie.
+    Empty, too, if the result names two: then the command's own output holds one, which may be a lie.
     """
     for before, after in (("lines omitted; full output: ", f"; read it with {READ_FILE.name}"), ("; saved to ", "]")):
         if content.count(before) == 1:

@@ -11,15 +11,15 @@ from harness.terminal.screen import Screen
 from harness.text.visible import visible_line
 
 MOST_CHARACTERS = 2_000
-"""Of a line, which goes to the model and into the log whole; what is typed beyond is dropped."""
+"""Maximum length of a line, which goes to the model and into the log whole; further characters are dropped."""
 _LONGEST_ESCAPE = 10
-"""Characters that stand for one that is not shown as it is (`\\U0010ffff`)."""
+r"""Length of the longest escape of a character (`\U0010ffff`)."""
 HAND = 3
 """Characters that a hand may type within a hundredth of a second; more of them are a paste."""
 
 
 class Pastes(Enum):
-    """What a paste is worth."""
+    """The treatment of a paste."""
 
     TEXT = "text"
     NOTHING = "nothing"
@@ -77,7 +77,7 @@ def _is_paste(came: Pasted) -> bool:
 
 
 class _Line:
-    """The words as they stand, and how they are shown."""
+    """The words so far, and their drawing."""
 
     def __init__(self, screen: Screen, echo: Callable[[str], None], prompt: str) -> None:
         self._screen = screen
@@ -93,7 +93,7 @@ class _Line:
             self._echo(self._text)
 
     def add(self, text: str) -> None:
-        """Take what was typed; what no terminal can show is shown as an escape, and taken as it is."""
+        """Add typed text. A character that no terminal can show is drawn as an escape, and kept as it is."""
         text = "".join(char for char in text if char.isprintable())[: MOST_CHARACTERS - len(self._text)]
         self._text += text
         if self._screen.look.repaints:
@@ -102,7 +102,7 @@ class _Line:
             self._echo(visible_line(text, MOST_CHARACTERS * _LONGEST_ESCAPE))
 
     def take(self, came: Pasted) -> None:
-        """Take what came at once: a line end of a paste is a blank, and one that may have been meant as Enter is told."""
+        """Add a paste. A line end becomes a blank; a note says so if it may have been meant as Enter."""
         if not _is_paste(came):
             self.add(came.text)
             return

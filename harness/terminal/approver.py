@@ -1,4 +1,4 @@
-"""Asks the person at the terminal about a call. Whatever goes wrong is a no."""
+"""Asks the person at the terminal about a call. Any failure counts as no."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ NOT_GRANTED = "there are no grants here"
 
 
 def nothing_to_grant(action: Action, verdict: Verdict) -> Offer | str:  # noqa: ARG001 - what asks for an offer
-    """Offer nothing: there is no gate that could grant."""
+    """Offer no grant: without a gate, none is possible."""
     return NOT_GRANTED
 
 
 def nothing_to_advise(action: Action, verdict: Verdict) -> str:  # noqa: ARG001 - what asks for advice
-    """Advise nothing: nobody knows the policy here."""
+    """Give no advice: the policy is unknown here."""
     return ""
 
 
@@ -73,15 +73,14 @@ class TerminalApprover:
         keyboard_of: Callable[[int, Callable[[str], None], Callable[[], None]], Keyboard] = keyboard_at,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take where a question is shown, what stops it, and what says how a call will be held to its effects.
+        """Take the screen, the interrupt, and the function that describes the confinement of a call.
 
-        `environment` is the person's: their editor, and what a command is given of it. Keys that were pressed before a question
-        and within `dead_seconds` of it are thrown away. `offer` says what can be granted, `advise` what rule does it where
-        nothing can. `paused` keeps others from reading keys during a question. `usual` says what commands usually have by now.
-        `asker` is another agent, where the call is its own.
-        `descriptors` are what keys are read from and what echo is written to: stdin and stdout where it is None.
-        `keyboard_of` makes the keyboard of a descriptor, of what writes the switch of bracketed paste, and of whom to tell
-        that something else had the terminal.
+        `environment` is the person's: their editor, and the source of a command's variables. Keys before a question
+        and within `dead_seconds` after it are dropped. `offer` returns the possible grants, `advise` a rule if none
+        is possible. `paused` keeps others from reading keys during a question. `usual` returns the usual effects of
+        commands. `asker` is another agent, if the call is its own. `descriptors` are those for keys and echo
+        (default: stdin and stdout). `keyboard_of` makes the keyboard from a descriptor, the switch of bracketed
+        paste, and a callback for a return to the terminal.
         """
         self._screen = screen
         self._interrupt = interrupt
@@ -103,7 +102,7 @@ class TerminalApprover:
         self._last = self._monotonic()
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
-        """Show `action` and why it is asked about, and return the answer."""
+        """Show `action` and the reason for the question, and return the answer."""
         began = self._monotonic()
         with self._paused():
             try:
@@ -120,7 +119,7 @@ class TerminalApprover:
         return approval
 
     def ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
-        """Show what changed of protected places, and return what is to become of it; whatever goes wrong is no answer."""
+        """Show the changes of protected places, and return the decision about them. A failure counts as no answer."""
         with self._paused():
             try:
                 with self._seat() as seat:
@@ -133,7 +132,7 @@ class TerminalApprover:
                 self._last = self._monotonic()
 
     def ask_user(self, question: UserQuestion) -> UserAnswer:
-        """Put a question of the model, and return the answer; where there is no terminal any more nobody is there."""
+        """Put a question of the model, and return the answer. Without a terminal the user is absent."""
         from harness.terminal.user_question_dialog import UserQuestionDialog
         from harness.tools.ask_user import Replied, UserAnswer
 
@@ -192,7 +191,7 @@ class TerminalApprover:
 
     @contextmanager
     def _seat(self) -> Iterator[Seat]:
-        """Take the keys for a while. Raises OSError where there is no terminal any more."""
+        """Take the keys for a while. Raises OSError if the terminal is gone."""
         # The switch of bracketed paste is left alone where the terminal knows no escapes, or they would be read aloud.
         brackets = self._echo if self._screen.look.repaints else _no_brackets
         with self._keyboard_of(self._source, brackets, self._screen.keep) as keyboard:
@@ -204,7 +203,7 @@ def _no_brackets(text: str) -> None:
 
 
 def show_question(screen: Screen, action: Action, verdict: Verdict, confinement: str, usual: Usual) -> None:
-    """Write what is asked, all of it at once: for answers that were prepared."""
+    """Write the whole question at once, for prepared answers."""
     question = Question(action=action, verdict=verdict, confinement=confinement, usual=usual, destroys=destroys(action))
     width = screen.width - 1
     screen.rule(question.title(width))

@@ -1,7 +1,7 @@
-"""Approvers that ask outside: alone, where nobody is at a terminal, or besides the terminal, whoever answers first.
+"""Approvers that ask outside: alone, without a terminal, or along with the terminal, whichever answers first.
 
-INVARIANT: an answer is one side's, whole. Whatever the terminal had taken of an answer is forgotten where the other side was
-first, and an answer from outside counts for nothing once the terminal has one.
+INVARIANT: an answer is one side's, whole. A partial answer at the terminal is dropped if the other side was first,
+and an answer from outside does not count once the terminal has one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from harness.text.visible import visible_line
 
 
 def _tell_nobody(said: str) -> None:
-    """Tell nobody: it is seen elsewhere that a question stands."""
+    """Show nothing: the open question is visible elsewhere."""
 
 
 class AskedAlone:
-    """An approver outside, and nobody else. No answer is NOBODY's."""
+    """An approver outside as the only one. A missing answer is NOBODY's."""
 
     def __init__(self, outside: AskOutside, interrupt: Interrupt, tell: Callable[[str], None] = _tell_nobody) -> None:
-        """Take who is asked, what stops the wait, and whom to tell that one begins: hostile text, secrets and all."""
+        """Take the approver, the interrupt, and a callback for the start of a wait: its text is hostile, and may hold
+        secrets.
+        """
         self._tell = tell
         self._outside = outside
         self._interrupt = interrupt
@@ -57,21 +59,23 @@ class _AnsweredOutside(Exception):
 
 
 class AskedBesides:
-    """Puts each question of a model at the terminal and outside; who answers first counts, and the other side is told."""
+    """Puts each question of a model at the terminal and outside. The first answer counts, and the other side gets a
+    notice.
+    """
 
     def __init__(self, outside: AskOutside, screen: Screen, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Take who is asked outside, and where it is told what they say."""
+        """Take the approver outside, and the screen for its messages."""
         self._monotonic = monotonic
         self._outside = outside
         self._screen = screen
         self._standing: StandingQuestion | None = None
         self._gone = ""
-        """Why nobody outside answers the question that stands, once that is known."""
+        """Reason why the open question gets no answer from outside. Empty as long as one is possible."""
         self._unreached = ""
-        """Why the last question could not be put outside: said once, until one can be."""
+        """Reason why the last question could not be put outside. Shown once, until one succeeds."""
 
     def keyboard(self, source: int, brackets: Callable[[str], None], on_return: Callable[[], None]) -> Keyboard:
-        """Return the keyboard of a terminal whose questions end when somebody outside answers them."""
+        """Return the keyboard of a terminal whose questions end with an answer from outside."""
         return Keyboard(source, brackets=brackets, on_return=on_return, readable=self.readable)
 
     def ask(self, terminal: Approver, action: Action, verdict: Verdict) -> Approval:
@@ -102,9 +106,9 @@ class AskedBesides:
         return approval
 
     def readable(self, descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:
-        """Wait for keys, and meanwhile for an answer from outside, which ends the question.
+        """Wait for keys, and for an answer from outside, which ends the question.
 
-        A key that came is not overtaken: while it is waited for what follows it, nobody looks outside.
+        An answer does not overtake a key: during the wait for the rest of a key sequence, the outside is ignored.
         """
         if len(descriptors) == 1:
             return readable(descriptors, seconds)

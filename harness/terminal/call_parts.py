@@ -11,9 +11,9 @@ from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record
 
 _BETWEEN = re.compile(r"[ \t\n;&|(){}!]*")
-"""What may stand between the commands of a line that is shown part by part: operators, and nothing that runs or is data."""
+"""Text between the commands of a line that is shown part by part: operators, which neither run nor are data."""
 _REACHES = (Act.LOOKS, Act.WRITES, Act.CHANGES)
-"""Of what runs code nobody knows whether it does."""
+"""Acts whose network use is known; that of run code is not."""
 
 DOES = {Access.READ: "reads", Access.WRITE: "writes", Access.EITHER: "reads or writes"}
 
@@ -22,7 +22,7 @@ class Part(Record):
     """A command, or what was not understood."""
 
     text: str
-    """As it stands in the call, or what is done to a file: hostile text."""
+    """The text in the call, or the access to a file. Hostile text."""
     judged: tuple[FacetVerdict, ...]
 
     @property
@@ -44,7 +44,7 @@ class Part(Record):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is asked about, where that is more than that nothing allows it; not yet safe to show."""
+        """Reasons for the question beyond a missing rule; not yet safe to show."""
         return tuple(dict.fromkeys(said for one in self.judged if (said := _reason(one))))
 
 
@@ -65,10 +65,10 @@ def _rule(judged: FacetVerdict) -> str:
 
 
 def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
-    """Return the commands of a call in order, each with what it is given, what runs it and the files it is sent to.
+    """Return the commands of a call in order, each with its input, its wrapper and its output files.
 
-    INVARIANT: everything that is asked about, but for running unconfined and what a hook asks about, is in one of them: a
-    file of no command is a part of its own.
+    INVARIANT: everything that leads to the question is in one of them, except an unconfined run and a hook's
+    question: a file without a command is a part of its own.
     """
     own = set(map(id, action.facets))
     parts: list[tuple[str, list[FacetVerdict]]] = []
@@ -115,9 +115,11 @@ def _is_within(facet: Command | Opaque, text: str) -> bool:
 
 
 def split(text: str, parts: Sequence[Part]) -> tuple[str, ...]:
-    """Return a command line in pieces, one for each part, that together are the whole of it; nothing where that cannot be.
+    """Split a command line into pieces, one for each part, that together are the whole line. Empty if that is
+    impossible.
 
-    INVARIANT: it is split only where all of it but operators is the parts, in order: then no piece can hold another part.
+    INVARIANT: it is split only if everything except operators is in the parts, in order: then no piece can hold
+    another part.
     """
     starts: list[int] = []
     at = 0

@@ -17,7 +17,7 @@ class Choice(Record):
 
     key: str
     word: str
-    """In a word or two, the same at every width; with the key it says what happens."""
+    """A word or two, the same at every width, that describe the key's effect."""
     does: str
     """For `?`; the key comes before it."""
 
@@ -33,7 +33,7 @@ PROJECT = Choice(
 )
 REASON = Choice(key="r", word="no, but ...", does="refuses, and tells the model why")
 REPLY = Choice(key="r", word="no, but ...", does="says no, and sends the model words of yours as your next message")
-"""To a question of the program's own at which words are heard."""
+"""For a question of the program's own that accepts words."""
 WORDS = Choice(
     key="Tab",
     word="add words",
@@ -46,7 +46,7 @@ HELP = Choice(key="?", word="help", does="shows all keys, what every command get
 NEXT = Choice(key="space", word="next page", does="shows the next page, End all that is left")
 ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
 SAID_ELSEWHERE = "Esc, Ctrl-D and Ctrl-C refuse. Enter answers nothing."
-"""At the question of another agent, whose turn goes on."""
+"""For the question of another agent, whose turn goes on."""
 
 
 def key_line(choices: Sequence[Choice], room: int, *, left: int = 0, waits: Choice = YES) -> str:
@@ -75,14 +75,14 @@ def said_keys(choices: Sequence[Choice], *, left: int = 0, waits: Choice = YES) 
 
 
 def key_rows(choices: Sequence[Choice], width: int, also: str) -> Iterator[Row]:
-    """Yield what each key does, for `?`, and what is to be said besides."""
+    """Yield a row for each key, for `?`, and then the further text."""
     for choice in choices:
         yield from prose(choice.does, width, gutter=f"  {choice.key:5}  ", tone=Tone.QUIET)
     yield from prose(also, width, gutter="         ", tone=Tone.QUIET)
 
 
 def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
-    """Return the one line that a question that is no model's leaves: what was decided, by whom, after how long."""
+    """Return the one line that remains of a question that is not a model's: the decision, by whom, after how long."""
     shown = visible_line(summary, 100)
     after = f"after {seconds:.1f} s"
     match approval.answer:

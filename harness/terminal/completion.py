@@ -1,6 +1,6 @@
-"""What the menu offers: `/commands` at the start of the line and what may follow them, `@files` anywhere, files behind `!`.
+"""Menus of the line: `/commands` at the start and their arguments, `@files` anywhere, files after `!`.
 
-A command's list is a menu of the same line: one types to filter it, the arrows choose, Enter sends what then stands there.
+A command's list is a menu of the same line: typing filters it, the arrows choose, Enter sends the resulting line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ARGUMENT = r"(/\S+)[ \t]+(.*)"
 _FILE = r"""(?:^|[\s(\[{<'"`=,;:])@(?:"([^"\n]*)|([^\s"]*))\Z"""
 _WORD = r"""(?:'([^'\n]*)|"([^"\n]*)|([^\s'"|&;<>()$`]*))\Z"""
 _PLAIN = r"(?a:[\w./+~^%-][\w./+~^%@,=:#-]*)"
-"""A name that is one word wherever it stands; a dot or a comma at its end would be taken for the sentence's."""
+"""A name that is one word anywhere. A dot or a comma at its end would be taken for the sentence's."""
 _SHELL_PLAIN = r"(?a:[\w./+][\w./+@%,=:-]*)"
 LEAST_SEARCHED = 3
 """Letters of a word that is looked for in what commands do."""
@@ -32,20 +32,20 @@ LONGEST_SHOWN, LONGEST_OFFERED = 60, 44
 
 
 class Offered(Record):
-    """What may follow a command's name, as its menu shows it."""
+    """A possible argument of a command, as its menu shows it."""
 
     text: str
-    """What is put into the line, as it is typed."""
+    """The text to insert into the line."""
     shown: str
     about: str = ""
 
 
 Menus: TypeAlias = Mapping[str, Callable[[], Sequence[Offered]]]
-"""By the name of a command, what returns the entries of its menu."""
+"""Functions that return the entries of a menu, by the name of the command."""
 
 
 class LineCompleter(Completer):
-    """Says what may stand where the cursor is. What takes time is asked in a thread of its own, never in the prompt's."""
+    """Completes the text at the cursor. Slow sources are queried in a thread of their own, never in the prompt's."""
 
     def __init__(
         self,
@@ -53,17 +53,18 @@ class LineCompleter(Completer):
         files: Callable[[str], Sequence[str]],
         offers: Callable[[], Menus],
     ) -> None:
-        """Take what returns the commands (name with `/`, summary), what finds files by what was typed of their names, and
-        what returns the menus of commands. A menu's entries are asked for once for each line.
+        """Take functions that return the commands (name with `/`, summary), the files for a typed part of a name, and
+        the menus.
 
-        Nothing is asked for commands before one is typed.
+        A menu's entries are queried once for each line. Commands are not queried before one is typed.
         """
         self._commands = commands
         self._files = files
         self._offers = offers
         self._asked: dict[str, Sequence[Offered] | None] = {}
-        """What may follow the commands of this line; None while it is asked for. A thread that a line left behind has the
-        dictionary of that line."""
+        """Arguments of the commands of this line; `None` during the query. A thread of an earlier line has that
+        line's dictionary.
+        """
 
     def begin_line(self) -> None:
         """Forget what may follow a command: another line begins."""
@@ -75,7 +76,7 @@ class LineCompleter(Completer):
         return None in self._asked.values()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
-        """Return what completes the text before the cursor; waits for files, and for what may follow a command."""
+        """Return the completions of the text before the cursor; waits for files and arguments."""
         text = document.text_before_cursor
         if re.fullmatch(_COMMAND, text):
             yield from self._of_commands(text)
@@ -127,7 +128,7 @@ class LineCompleter(Completer):
         return "@" in text and text[0] != "!" and re.search(_FILE, text) is not None
 
     def has_nothing(self, text: str) -> bool:
-        """Say whether there is nothing that may follow the command of the text, as far as that is known."""
+        """Return whether the command of the text is known to have no arguments."""
         follows = self._offering(text)
         return follows is not None and self._asked.get(follows[0]) == ()
 
@@ -181,7 +182,7 @@ class LineCompleter(Completer):
 
 
 def _fits(one: Offered, words: Sequence[str]) -> bool:
-    """Say whether every word stands somewhere in what the menu shows, or in what it would put into the line."""
+    """Return whether every word occurs in the text of an entry, or in its insertion."""
     searched = f"{one.text}\n{one.shown}\n{one.about}".lower()
     return all(word in searched for word in words)
 
@@ -193,9 +194,9 @@ def _shown(name: str) -> str:
 
 
 def mention(name: str) -> str:
-    """Return how a prompt names a file so that it can be read in one way only: as it is, or as a JSON string.
+    """Return the mention of a file in a prompt in an unambiguous form: plain, or as a JSON string.
 
-    Quoted is whatever is not a word of letters, digits and a few signs; what could not be seen stands as an escape.
+    Everything but a word of letters, digits and a few signs is quoted; an invisible character becomes an escape.
     """
     if re.fullmatch(_PLAIN, name) and name[-1] not in ".,:":
         return name

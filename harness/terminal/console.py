@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def complain(text: str) -> None:
-    """Write a line on stderr, at most 5,000 characters of it, shown safely; nothing where nobody can be told."""
+    """Write a line on stderr, at most 5,000 characters of it, shown safely. Does nothing without stderr."""
     try:
         told, width = f"harness: {visible_line(text, 5_000)}", columns_of(sys.stderr)
         rows = toned_rows(told, Tone.PLAIN, width) if width else [told]
@@ -39,8 +39,9 @@ def complain(text: str) -> None:
 
 
 def own_streams() -> tuple[int, int]:
-    """Return descriptors of stdin and stdout that nobody else has, and put others in their place: what anything prints
-    goes to stderr, and whatever reads finds the end."""
+    """Return private copies of stdin and stdout, and replace the originals: other output goes to stderr, other reads
+    end.
+    """
     source, target = (os.dup(descriptor) for descriptor in (0, 1))
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     os.dup2(nothing, 0)
@@ -50,7 +51,7 @@ def own_streams() -> tuple[int, int]:
 
 
 class Look(Record):
-    """How to draw."""
+    """The way to draw on a terminal."""
 
     colour: bool = False
     palette: Palette = SIXTEEN
@@ -58,9 +59,9 @@ class Look(Record):
     ascii: bool = False
     """Whether to draw with ASCII alone: asked for, or the stream's encoding has no more."""
     repaints: bool = False
-    """Whether a line may be written over: not with TERM=dumb, not for a screen reader, not where there is no terminal."""
+    """Whether a line may be overwritten: not with TERM=dumb, for a screen reader, or without a terminal."""
     spoken: bool = False
-    """Whether a screen reader reads what is written: nothing is drawn that is no word, and what begins is said."""
+    """Whether a screen reader reads the output: only words are drawn, and the start of each thing is announced."""
 
     @property
     def colours(self) -> Palette | None:
@@ -76,8 +77,10 @@ def look_of(
     screen_reader: bool = False,
     theme: str = "auto",
 ) -> Look:
-    """Return how to draw on `stream`: colour unless NO_COLOR is set (https://no-color.org), escapes only on a terminal
-    that says that it knows them."""
+    """Return the way to draw on `stream`: with colour unless NO_COLOR is set (https://no-color.org).
+
+    Escapes are used only on a terminal that declares to know them.
+    """
     capable = stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
     return Look(
         colour=capable and theme != "none" and not environment.get("NO_COLOR"),
@@ -89,7 +92,7 @@ def look_of(
 
 
 def look_from(terminal: TerminalSettings, environment: Mapping[str, str]) -> Look:
-    """Return how to draw on the terminal of this process, as its user configured it."""
+    """Return the way to draw on the terminal of this process, as its user configured it."""
     return _look_on(sys.stdout, terminal, environment)
 
 
@@ -104,7 +107,7 @@ def _look_on(stream: TextIO, terminal: TerminalSettings, environment: Mapping[st
 
 
 def columns_of(stream: TextIO) -> int:
-    """Return how wide the terminal behind a stream is now; 0 where there is none."""
+    """Return the present width of the terminal behind a stream; 0 without one."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
@@ -112,7 +115,7 @@ def columns_of(stream: TextIO) -> int:
 
 
 def look_here(stream: TextIO, environment: Mapping[str, str]) -> Look:
-    """Return how to draw finished output on `stream`: on a terminal as its user configured it."""
+    """Return the way to draw finished output on `stream`: on a terminal as its user configured it."""
     if not stream.isatty():
         return look_of(stream, environment)
     from argparse import Namespace
@@ -183,7 +186,7 @@ class Console:
         self._at_line_start = True
         self._in_text = False
         self.broken = False
-        """Whether nobody reads any more."""
+        """Whether the reader is gone."""
         self._ending: _Ending | None = None
         self._live_at = 0.0
         self._printed = ""
@@ -199,7 +202,7 @@ class Console:
         self._write_text(self._text.feed(delta) if self._text else delta)
 
     def end_text(self) -> None:
-        """Write what was held back, and finish the line that streamed text left open, if it did."""
+        """Write the text held back, and finish an open line of streamed text."""
         if self._text:
             self._write_text(self._text.finish())
         self._in_text = False
@@ -320,10 +323,10 @@ class FinishedOutput(Console):
 
 
 def _writable(stream: TextIO, text: str) -> Iterator[str]:
-    """Yield `text`; where somebody made the stream non-blocking, in pieces, each when there is room for it.
+    """Yield `text`; for a non-blocking stream in pieces, each when the stream has room.
 
-    A parent does (Node, some agents): the flag belongs to the pipe, not to a process. Without this, a full pipe would count
-    as one that nobody reads. A wait ends after PATIENCE_MS.
+    A parent may set that flag (Node, some agents): it belongs to the pipe, not to a process. Without this, a full
+    pipe would count as one without a reader. A wait ends after PATIENCE_MS.
     """
     descriptor = _unwaiting(stream)
     if descriptor is None:

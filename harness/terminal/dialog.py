@@ -1,4 +1,4 @@
-"""What every question at the terminal has: its pages, the keys that mean the same in each of them, and when no key counts."""
+"""The common part of questions at the terminal: pages, common keys, and the times at which keys do not count."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _SMALL = (
 
 
 class Seat(NamedTuple):
-    """Where a person answers: what they see, what they press, what stops them, and the time there."""
+    """The person's place: screen, keyboard, interrupt and clock."""
 
     screen: Screen
     keyboard: Keyboard
     interrupt: Interrupt
     dead_seconds: float
-    """How long no key counts after rows were shown."""
+    """Seconds after new rows in which keys do not count."""
     monotonic: Callable[[], float]
 
 
@@ -51,25 +51,27 @@ class Dialog(ABC, Generic[AnswerT]):
     def __init__(
         self, seat: Seat, title_at: Callable[[int], str], rows_at: Callable[[int], Sequence[Row]], *, waits: Choice
     ) -> None:
-        """Take what gives the title and the rows for a number of columns, and the key that is off until all were seen."""
+        """Take functions that return the title and the rows for a width, and the key that is off until all rows were
+        seen.
+        """
         self._screen, self._keyboard, self._interrupt, dead_seconds, self._monotonic = seat
         self._dead_seconds = max(dead_seconds, LEAST_DEAD_SECONDS)
         self._pages = Pages(self._screen, title_at, rows_at)
         self._waits = waits
         self._paged_at = 0.0
         self._own = 0
-        """How many rows are the question's; below them stand notes, what `?` shows, and lists to choose from."""
+        """Number of rows of the question itself; notes, help and lists are below them."""
         self._said: set[str] = set()
-        """Notes that stand there."""
+        """Notes on the screen."""
         self._helps = False
-        """Whether what `?` shows stands there."""
+        """Whether the help of `?` is on the screen."""
 
     # What each question has of its own
 
     @property
     @abstractmethod
     def _notice(self) -> str:
-        """What calls the person, in words that are safe to show."""
+        """Notification text for the person, safe to show."""
 
     @property
     @abstractmethod
@@ -79,7 +81,7 @@ class Dialog(ABC, Generic[AnswerT]):
     @property
     @abstractmethod
     def _also(self) -> str:
-        """What `?` says below the keys."""
+        """Text of `?` below the keys."""
 
     @abstractmethod
     def _ended(self, by: Event) -> AnswerT:
@@ -90,11 +92,11 @@ class Dialog(ABC, Generic[AnswerT]):
         """Take a key that was pressed alone, and means the same in no other question; a letter is a small one."""
 
     def _rows_of_all(self) -> Sequence[Row]:
-        """Return what `?` says besides what the keys are."""
+        """Return the rows of `?` besides the keys."""
         return ()
 
     def _limit(self) -> str:
-        """Return why not every answer is possible, to be said below the first page."""
+        """Return the reason why some answers are not possible, for the row below the first page."""
         return _SMALL.format(self._waits.word) if self._pages.is_tiny else ""
 
     # From the first row to the answer
@@ -187,7 +189,7 @@ class Dialog(ABC, Generic[AnswerT]):
         return self._draw()
 
     def _clear(self) -> bool:
-        """Take back what stands below the question, where it is still on the screen; return whether nothing of it is left."""
+        """Erase the text below the question, as far as it is on the screen; return whether all of it is gone."""
         self._helps = False
         if not self._screen.take_back(self._own):
             return False
@@ -202,7 +204,7 @@ class Dialog(ABC, Generic[AnswerT]):
             self._write(tuple(prose(said_keys(self._choices, left=left, waits=self._waits), self._screen.width - 1)))
 
     def _tell(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        """Say something below the question, in the place of what was said there before."""
+        """Show a note below the question, in place of the previous one."""
         self._clear()
         self._write(tuple(prose(text, self._screen.width - 1, tone=tone)))
 
@@ -230,7 +232,9 @@ class Dialog(ABC, Generic[AnswerT]):
             return self._keyboard.next(seconds)
 
     def _rest_of_burst(self) -> AnswerT | None:
-        """Let the keys rest after what was no answer: more of the same sentence may follow, and its last letter is no key."""
+        """Ignore keys for a while after one that was not an answer: the rest of a sentence may follow, whose last
+        letter is not one.
+        """
         return self._rest(SURE_SECONDS)
 
     def _rest(self, least: float = 0.0) -> AnswerT | None:

@@ -1,7 +1,7 @@
-"""A unified diff as a person reads it: line numbers, a ground for what goes and what comes, the words that changed marked.
+"""A unified diff for people: line numbers, coloured backgrounds for old and new lines, marks on the changed words.
 
-Without colours `-` and `+` say the same. INVARIANT: nothing of a line is left out: what is too long is wrapped, and a line
-that is none of a diff is shown as it is.
+Without colours `-` and `+` mean the same. INVARIANT: the diff is shown whole: a long line is wrapped, and a line that
+is not part of a diff is shown unchanged.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from harness.terminal.styles import Fill, Ink, Tone
 LONGEST_COMPARED, MOST_WORDS = 2_000, 80
 """Maximum characters of a line whose words are compared, and maximum words between its equal start and end."""
 MOST_PAIRS = 200_000
-"""Of words that are compared in one diff: difflib's time grows with more than that."""
+"""Maximum number of compared pairs of words in a diff: difflib's time grows beyond it."""
 LEAST_ALIKE = 0.4
-"""Of two lines, for their words to be marked: of others all has changed."""
+"""Minimum similarity of two lines to mark their words; below it, the whole line has changed."""
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@(.*)")
 _WORD = re.compile(r"\w+|\s+|.")
 _TONES = {"-": Tone.BAD, "+": Tone.GOOD, " ": Tone.PLAIN}
@@ -29,7 +29,7 @@ _FILLS = {"-": Fill.REMOVED, "+": Fill.ADDED, " ": Fill.CODE}
 
 
 def patch_look(line: str) -> tuple[Fill, tuple[Tint, ...]]:
-    """Return how a line of a patch is drawn that nobody has read as a whole, with its sign in it."""
+    """Return the drawing of a patch line by its sign, without the rest of the patch."""
     if line.startswith(("+++", "---", "@@")):
         return Fill.CODE, (Tint(0, len(line), Ink.COMMENT),)
     return _FILLS.get(line[:1], Fill.CODE), ()
@@ -39,7 +39,7 @@ class _Line:
     """A line of a diff that is drawn."""
 
     def __init__(self, sign: str, text: str, number: int) -> None:
-        """Take its sign (nothing: it is no line of the file), what is shown of it, and its number."""
+        """Take its sign (empty: not a line of the file), its visible text, and its number."""
         self.sign = sign
         self.text = text
         self.number = number
@@ -96,7 +96,7 @@ def _lines(diff: str, language: str) -> Iterator[_Line]:
 
 
 def _mark_words(lines: Sequence[_Line]) -> None:
-    """Mark the words that changed, where lines that go and lines that come stand together: the first with the first."""
+    """Mark the changed words of adjacent old and new lines: the first with the first."""
     left = MOST_PAIRS
     of_file = (line for line in lines if line.sign or not line.text.startswith("\\"))  # notes are between them
     for changed, run in groupby(of_file, key=lambda line: line.sign in ("-", "+")):

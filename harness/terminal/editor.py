@@ -24,11 +24,13 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import Does
 
 MOST_BYTES = 4_000_000
-"""Of what is taken back from an editor: more than a model takes in, and shown at once all the same."""
+"""Maximum size of a text from an editor, in bytes: more than a model takes, and still quick to show."""
 _FALLBACKS = ("vi", "nano")
 _LAID_DOWN = "\x1b[?1047l\x1b[r\x1b[m\x1b[?25h\x1b[999;1H\n"
-"""What an editor that was killed could not do: leave its own screen, scroll all rows again, plain text, the cursor seen, and
-below what stands there (xterm, "Control Sequences"). Not 1049: where no other screen was taken it would move the cursor."""
+"""Sequences for the clean-up that a killed editor could not do: leave its own screen, scroll all rows again, plain
+text, a visible cursor, below the existing text (xterm, "Control Sequences"). Not 1049: without another screen it
+would move the cursor.
+"""
 
 
 class NotEdited(Exception):
@@ -36,12 +38,12 @@ class NotEdited(Exception):
 
 
 def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md", repaints: bool = False) -> str:
-    """Let the person change `text` in their editor, on the terminal of this process; return it once they are done.
+    """Let the person change `text` in their editor, on the terminal of this process; return the result.
 
     The editor is $VISUAL, else $EDITOR (with options, as a shell would split them), else vi or nano. It gets a file
-    `name`, mode 0600, in a folder of its own that is removed afterwards. A line end that editors add is taken off again.
-    What was typed for the editor and is still unread when it ends is dropped: it was not meant for what is asked next.
-    `repaints` says whether a killed editor's screen may be put right by escapes. Raises NotEdited.
+    `name`, mode 0600, in a folder of its own that is removed afterwards. A line end that editors add is taken off
+    again. Unread keys are dropped at its end: they were not meant for the next question. `repaints` allows escapes
+    that restore the screen after a killed editor. Raises NotEdited.
     """
     import shutil
     import tempfile
@@ -89,7 +91,7 @@ def _editor(environment: Mapping[str, str]) -> Sequence[str]:
 
 
 def _run(words: Sequence[str], *, repaints: bool) -> None:
-    """Run an editor to its end, and leave the terminal as it was, whatever the editor does to it. Raises NotEdited."""
+    """Run an editor to its end, and restore the terminal afterwards. Raises NotEdited."""
     import subprocess
 
     with kept(sys.stdin.fileno()), _interrupts_left_to_it():
@@ -124,7 +126,7 @@ def _interrupts_left_to_it() -> Iterator[None]:
 
 
 class _Text(Record):
-    """What goes to the editor."""
+    """A text for the editor."""
 
     body: str
     suffix: str
@@ -159,7 +161,7 @@ def _is_plain_text(text: str) -> bool:
 
 
 def _text_of(action: Action) -> _Text | None:
-    """Return what of the call's arguments is edited, or None where there is no such thing."""
+    """Return the editable part of the call's arguments, or `None` if there is none."""
     arguments, kind = action.arguments, action.kind
     if not kind.edited:
         return None

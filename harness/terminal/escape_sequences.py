@@ -1,7 +1,7 @@
 """Escape sequences of a terminal: keys, reports, pastes; pure.
 
-Readers of keys take them from here, so that no sequence is text, whatever a terminal or a program before this one left
-switched on. Sources: ECMA-48 (5.4 and 5.6), xterm's control sequences, the keyboard protocol of kitty ("CSI u").
+All readers of keys use this module, so that a sequence is never text, whatever mode a terminal or an earlier program
+left on. Sources: ECMA-48 (5.4 and 5.6), xterm's control sequences, the keyboard protocol of kitty ("CSI u").
 """
 
 from __future__ import annotations

@@ -26,13 +26,13 @@ from harness.process.environment import (
 MOST_NAMES = 300_000
 """Some 100 MB of memory; a monorepo of more is searched in what comes first."""
 MOST_BYTES = 64_000_000
-"""Of what git lists: 300,000 names of 200 bytes."""
+"""Maximum size of git's list: 300,000 names of 200 bytes."""
 MOST_SECONDS = 20.0
-"""For git, and for walking: nobody waits for a completion that long."""
+"""Time limit for git and for walking, in seconds: a completion is not worth more."""
 NEVER_ENTERED = frozenset(
     ".git .hg .svn .jj node_modules __pycache__ .venv .tox .nox .mypy_cache .ruff_cache .pytest_cache".split()
 )
-"""Folders in which nobody means a file that git does not track."""
+"""Folders whose untracked files are not offered."""
 _GIT_SETTINGS = (*UNASKED, OFFLINE, ("core.untrackedCache", "false"), ("submodule.recurse", "false"))
 
 TRACKED = ("--cached",)
@@ -40,9 +40,9 @@ UNTRACKED = ("--others", "--exclude-standard")
 
 
 def git_names(root: str, which: tuple[str, ...], environment: Mapping[str, str]) -> list[str] | None:
-    """Return what git lists below `root` (absolute), relative to it; None where it lists nothing that can be relied on.
+    """Return the files that git lists below `root` (absolute), relative to it; `None` if the list is unreliable.
 
-    At most MOST_NAMES of them. It gets MOST_SECONDS and has no terminal that it could ask on.
+    At most MOST_NAMES of them. Git has MOST_SECONDS and no terminal to ask on.
     """
     import subprocess
 
@@ -102,16 +102,16 @@ def walked_names(root: str, *, seconds: float = MOST_SECONDS) -> list[str]:
 MOST_MATCHES = 50
 """More than a menu shows; who types on gets others."""
 LONGEST_QUESTION = 200
-"""Characters that are looked for: what stands behind them does not count."""
+"""Maximum number of characters of a question; further ones do not count."""
 REST_SECONDS = 0.15
-"""How long a question waits for the rest, where git has told what it tracks."""
+"""Seconds that a question waits for untracked files after git's list of tracked ones."""
 
 
 class FileIndex:
     """The files below one folder. Every method may be called from any thread."""
 
     first_seconds = 1.5
-    """How long a question waits for the first names; what comes later is there for the next one."""
+    """Seconds that a question waits for the first names; later ones are there for the next question."""
     fresh_seconds = 5.0
     """Names that are older are gathered again when they are asked for."""
     rest_share = 20.0
@@ -127,7 +127,7 @@ class FileIndex:
         self._names = NameIndex(())
         self._gathering = False
         self._ended = -math.inf
-        """When the names were gathered."""
+        """Time at which the names were complete."""
         self._took = 0.0
 
     def matches(self, question: str) -> Sequence[str]:
@@ -179,16 +179,17 @@ class NameIndex:
     """Names of files, the shorter first, ready to be searched."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Take names relative to one folder. What no prompt can say (bytes that are no UTF-8) is left out."""
+        """Take names relative to one folder. Names that are not UTF-8 are left out, since a prompt cannot hold them."""
         texts = sorted(name for name in names if name.isascii() or name.encode(errors="ignore").decode() == name)
         self._names = sorted(texts, key=len)
         self._paths = [name.lower() for name in self._names]
 
     def matches(self, question: str) -> Sequence[str]:
-        """Return the names that fit `question`, whatever their case: at most MOST_MATCHES.
+        """Return the names that match `question` in any case: at most MOST_MATCHES.
 
-        First those whose base name begins with it (with a `/` in it: whose path does, then a part of it), then those in
-        which it stands, then those that have its characters in this order; of each kind the shorter first, then by name.
+        First those whose base name begins with it (with a `/` in it: whose path does, then a part of it), then those
+        that contain it, then those that have its characters in this order; in each group the shorter first, then by
+        name.
         """
         wanted = question[:LONGEST_QUESTION].lower()
         is_path = "/" in wanted

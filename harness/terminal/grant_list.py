@@ -1,4 +1,4 @@
-"""What may be granted at a question, and for how long: numbered lists, the narrowest first."""
+"""The grants on offer at a question, and their durations: numbered lists, the narrowest first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMES: tuple[tuple[str, GrantScope, int | None], ...] = (
     ("7 days", GrantScope.WORKSPACE, 7),
     ("until you revoke it, with /grants", GrantScope.WORKSPACE, None),
 )
-"""How long a grant may hold."""
+"""The durations of a grant."""
 
 
 def times_rows(width: int) -> list[Row]:
@@ -52,8 +52,10 @@ def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
 
 
 def _lines(choice: GrantChoice, usual: Usual) -> Iterator[tuple[str, str, Tone]]:
-    """Yield what a choice covers, in names and what they may do, not yet safe to show: behind the last of several commands
-    that may do the same. The workspace is not named, and caches not one by one."""
+    """Yield the names that a choice covers and their effects, not yet safe to show.
+
+    Several commands with the same effects share one line. The workspace is not named, and caches not one by one.
+    """
     only = "  (cannot be kept: ends with this session)" if choice.session_only else ""
     caches = _caches(usual)
     for may, group in groupby(choice.patterns, key=lambda pattern: pattern.may(usual.folder, caches)):
@@ -67,5 +69,5 @@ def _lines(choice: GrantChoice, usual: Usual) -> Iterator[tuple[str, str, Tone]]
 
 
 def _caches(usual: Usual) -> Sequence[str]:
-    """Return what every command may write that a person allows, besides the workspace."""
+    """Return the places besides the workspace that every allowed command may write."""
     return [place for place in usual.write if place.startswith(("/", "~"))]

@@ -17,7 +17,7 @@ from harness.terminal.styles import Fill, Ink
 LONGEST = 400
 """Characters of a line that is coloured; a longer one is shown plain."""
 MOST_WORK = 12_000_000
-"""Of one text: the squares of the characters that are lexed, summed up: some 2,000 lines as people write them."""
+"""Maximum work for one text: the sum of squares of lexed characters, some 2,000 lines of usual code."""
 LANGUAGES = frozenset(
     "bash c c++ cpp css diff dockerfile go html ini java javascript js json jsx kotlin lua make makefile markdown md perl "
     "php python py rb ruby rs rust scss sh shell sql swift toml ts tsx typescript xml yaml yml zsh".split()
@@ -28,7 +28,9 @@ _ENDINGS = {
     "kt": "kotlin", "mjs": "js", "mk": "make", "mts": "ts", "patch": "diff", "pl": "perl", "pm": "perl", "pyi": "python",
     "svg": "xml", "zshrc": "zsh",
 }  # fmt: skip
-"""Of the names of files, where they are no name of the language; a name without a dot is its own ending."""
+"""Languages by the ending of file names, if the ending is not the language's name. A name without a dot is its own
+ending.
+"""
 _INKS = {
     ("Comment",): Ink.COMMENT,
     ("Comment", "Preproc"): Ink.KEYWORD,
@@ -48,14 +50,14 @@ _INKS = {
     ("Name", "Variable"): Ink.TYPE,
     ("Operator", "Word"): Ink.KEYWORD,
 }
-"""What the tokens of a lexer are, by the beginning of their kind; all others are plain."""
+"""Inks of a lexer's tokens, by the beginning of their kind; all others are plain."""
 _GOES_ON = frozenset((Ink.COMMENT, Ink.STRING))
 _PROBE = "\nx*/-->"
 """A letter on a line of its own, and what ends a comment: many lexers know none without an end."""
 
 
 def language_of(path: str) -> str:
-    """Return the language of a file by its name; nothing for one that is not coloured."""
+    """Return the language of a file by its name; empty for one without colours."""
     ending = path.rpartition("/")[2].rpartition(".")[2].lower()
     return ending if ending in LANGUAGES else _ENDINGS.get(ending, "")
 
@@ -64,14 +66,14 @@ class Highlighter:
     """One text, line by line: a string or a comment of several lines goes on in the next."""
 
     def __init__(self, language: str) -> None:
-        """Take the name of a language, as people write it behind a fence; one that nobody knows colours nothing."""
+        """Take the name of a language, as written after a fence. An unknown one colours nothing."""
         self._language = language if language in LANGUAGES else ""
         self._open = ""
         """The lines in which a string or a comment began that is still open, as far as they are short."""
         self._work = 0
 
     def line(self, line: str) -> tuple[Tint, ...]:
-        """Return what the parts of the next line are; it is one that `safe_line` gave."""
+        """Return the tints of the next line, which must come from `safe_line`."""
         if not (self._language and line):
             return ()
         work = (len(self._open) + len(line)) ** 2
@@ -108,9 +110,9 @@ def code_rows(
 
 
 def _lexed(language: str, text: str) -> tuple[list[Tint], int]:
-    """Return the parts of a text that have a colour, and where a string or a comment begins that is open at its end, or -1.
+    """Return the coloured parts of a text, and the start of a string or comment that is open at its end, or -1.
 
-    What becomes of a letter on a line behind it tells that. A lexer that fails has found nothing.
+    A letter on an added line shows whether one is open. A lexer that fails has found nothing.
     """
     lexer = _lexer(language)
     found: list[Tint] = []

@@ -1,4 +1,4 @@
-"""What keys do, on one screen: as many columns as the terminal has room for, never more rows than it has."""
+"""The keys on one screen: as many columns as fit, never more rows than the terminal has."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class KeyWords(Record):
 
     key: str
     does: str
-    """In a few words, for the one screen."""
+    """The effect in a few words, for the one screen."""
     more: str = ""
-    """In a sentence, for /help; empty: the few words say it all."""
+    """The effect in a sentence, for /help. Empty if the few words suffice."""
 
 
 def panel_rows(keys: Sequence[KeyWords], width: int, height: int) -> Iterator[tuple[str, str]]:

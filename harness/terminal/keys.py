@@ -29,21 +29,20 @@ PASTES, PASTES_NOT = "\x1b[?2004h", "\x1b[?2004l"
 _IFLAG, _LFLAG, _CC = 0, 3, 6
 """Places in what tcgetattr returns."""
 _NO_KEY = b"\0" if sys.platform == "linux" else b"\xff"
-"""_POSIX_VDISABLE: what no key sends (Linux: termios(3); BSD and macOS: <unistd.h>)."""
+"""_POSIX_VDISABLE, which no key sends (Linux: termios(3); BSD and macOS: <unistd.h>)."""
 
 
 class Interrupts(Enum):
-    """What Ctrl-C, Ctrl-Z and Ctrl-S do."""
+    """The effect of Ctrl-C, Ctrl-Z and Ctrl-S."""
 
     SIGNALS = "signals"
-    """What they do in every program: while a turn runs, the one who reads keys may be a thread without work."""
+    """The same as in every program: during a turn, the reader of keys may be an idle thread."""
     KEYS = "keys"
     """They are bytes among the others, in their place, and never lost between two calls: at a question."""
 
 
 def single_keys(mode: list[Any], interrupts: Interrupts) -> list[Any]:
-    """Return `mode` (of tcgetattr, which stays as it is) such that keys come one by one and unseen, and Enter is told from
-    Ctrl-J."""
+    """Return a changed copy of `mode` (of tcgetattr): single keys without echo, Enter different from Ctrl-J."""
     keys = [*mode[:_CC], list(mode[_CC])]
     keys[_IFLAG] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
     keys[_LFLAG] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
@@ -60,8 +59,9 @@ def single_keys(mode: list[Any], interrupts: Interrupts) -> list[Any]:
 
 @contextmanager
 def kept(descriptor: int) -> Iterator[None]:
-    """Leave the terminal as it is now, whatever the block does to it; what was typed meanwhile is kept. Nothing where there
-    is no terminal."""
+    """Restore the terminal's present mode at the end, with keys typed meanwhile kept. Does nothing without a
+    terminal.
+    """
     try:
         before = termios.tcgetattr(descriptor)
     except termios.error:
@@ -77,8 +77,10 @@ def kept(descriptor: int) -> Iterator[None]:
 
 
 ALONE_SECONDS = 0.05
-"""What follows within this time belongs to what came before: a paste, a sequence of a function key, or hasty typing. Keys
-of one paste arrive within a millisecond, also over a network; a hand needs 80 ms and more from one key to the next."""
+"""Seconds within which bytes belong to the previous ones: a paste, the sequence of a function key, or hasty typing.
+
+Keys of one paste arrive within a millisecond, also over a network; a hand needs 80 ms and more between two keys.
+"""
 SURE_SECONDS = 0.25
 """The same of a key that acts: `y` may also begin a sentence of one who believes that they type ahead. Who answers waits
 anyway; what refuses or shows does not wait."""
@@ -87,24 +89,24 @@ ACTS = frozenset("yspehkxYSPEHKX123456789\t")
 TYPING_SECONDS = 0.01
 """The same while words are typed: a hand may roll over keys, a paste does not wait."""
 NOISY_SECONDS = 20.0
-"""How long keys may break the silence; a keyboard that never rests gets a no."""
+"""Maximum seconds of constant typing; a keyboard that never rests counts as no."""
 PASTE_SECONDS = 1.0
 """A paste whose end does not come for so long has ended."""
 MOST_BYTES = 65_536
-"""Of one burst that are looked at; the rest is read and forgotten."""
+"""Maximum number of examined bytes of one burst; the rest is read and dropped."""
 
 _PASTE_BEGINS, _PASTE_ENDS = PASTE_BEGINS.encode(), PASTE_ENDS.encode()
 _CTRL_C, _CTRL_Z = 0x03, 0x1A
 
 
 class Event(Enum):
-    """What came, where it is no key."""
+    """Input that is not a key."""
 
     END = "end of input"
     """End of input or a hang-up."""
     STOP = "Ctrl-C"
     BURST = "several keys at once"
-    """What was pasted, typed ahead or sent by a function key: dropped."""
+    """A paste, keys typed ahead, or a function key: dropped."""
     RETURNED = "returned"
     """The program was suspended and goes on, or the terminal was resized: what is shown may be gone."""
     TIME = "time"
@@ -120,7 +122,7 @@ class Key(Record):
 
 
 class Pasted(Record):
-    """What came at once, for where text is wanted and not an answer."""
+    """Input that arrived at once, for text and not for an answer."""
 
     text: str
     bracketed: bool
@@ -141,7 +143,9 @@ _PAGES = {
 
 
 def _refusal(burst: bytes) -> bytes:
-    """Return the Ctrl-C or Esc that a sequence of a keyboard protocol stands for, else nothing: no sequence allows a call."""
+    """Return the Ctrl-C or Esc behind a keyboard protocol's sequence, else an empty string: a sequence never allows a
+    call.
+    """
     if not burst.startswith(b"\x1b["):
         return b""
     key = key_of(burst.decode("utf-8", "replace")).encode()
@@ -170,9 +174,9 @@ class Keyboard:
         suspend: Callable[[], None] = lambda: os.kill(0, signal.SIGTSTP),
         noisy_seconds: float = NOISY_SECONDS,
     ) -> None:
-        """Take the terminal's descriptor, what writes to it the switch of bracketed paste (nothing where it has none),
-        whom to tell that something else had the terminal, the clock and what waits by it, and what suspends the program
-        (Ctrl-Z)."""
+        """Take the terminal's descriptor, the switch of bracketed paste (`None` without one), a callback for a return
+        to the terminal, the clock and its wait, and the function that suspends the program (Ctrl-Z).
+        """
         self._descriptor = descriptor
         self._brackets = brackets
         self._on_return = on_return
@@ -190,11 +194,11 @@ class Keyboard:
 
     @property
     def came_at(self) -> float:
-        """When the last key was there, by the clock that was given: before it was sure that nothing follows."""
+        """Arrival of the last key, by the given clock, before the wait for following bytes."""
         return self._came_at
 
     def __enter__(self) -> Self:
-        """Take the keys; what was typed before is forgotten. Raises OSError where there is no terminal any more."""
+        """Take the keys; earlier ones are dropped. Raises OSError if the terminal is gone."""
         self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             self._take()
@@ -217,7 +221,7 @@ class Keyboard:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Give the terminal to other programs for a while; what was typed meanwhile is forgotten."""
+        """Give the terminal to other programs for a while; keys typed meanwhile are dropped."""
         self._give_back()
         try:
             yield
@@ -226,9 +230,10 @@ class Keyboard:
             self._on_return()
 
     def rest(self, seconds: float) -> Event | None:
-        """Drop keys until none comes for `seconds`; None then. What was begun before a question is no answer to it.
+        """Drop keys until none arrives for `seconds`, and return `None`: text begun before a question does not answer
+        it.
 
-        Returns END or STOP where that came, and BURST where keys never rest.
+        Returns END or STOP on such a key, and BURST if keys never rest.
         """
         seconds = max(seconds, LEAST_DEAD_SECONDS)
         began = self._monotonic()
@@ -244,9 +249,9 @@ class Keyboard:
                 return Event.BURST
 
     def next(self, seconds: float | None = None) -> Key | Pasted | Event:
-        """Return what comes next within `seconds` (None: whenever); waiting costs nothing.
+        """Return the next input within `seconds` (`None`: at any time), without using the processor meanwhile.
 
-        A key that acts is returned once nothing has followed it for SURE_SECONDS.
+        A key that acts is returned once no byte has followed it for SURE_SECONDS.
         """
         return self._next(seconds, sure=SURE_SECONDS)
 
@@ -257,7 +262,7 @@ class Keyboard:
         return self._meaning(burst)
 
     def typed(self) -> Key | Pasted | Event:
-        """Return what comes next where words are typed: a few characters at once are typing too."""
+        """Return the next input while words are typed: a few characters at once count as typing too."""
         burst = self._burst(None, TYPING_SECONDS, 0.0)
         if isinstance(burst, Event):
             return burst

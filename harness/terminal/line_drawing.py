@@ -1,4 +1,4 @@
-"""How the line at the prompt is drawn: what is sent stays exact, what is shown can be seen."""
+"""Drawing of the line at the prompt: the sent text stays exact, the drawn one is visible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LineDisplay(Processor):
     """Draws one line of the input: what is sent stays exact, what is shown can be seen."""
 
     def __init__(self, folding: Folding) -> None:
-        """Take what knows the folded texts."""
+        """`folding` holds the folded texts."""
         self._folding = folding
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
@@ -49,7 +49,7 @@ class LineDisplay(Processor):
         )
 
     def _shown(self, char: str, before: str) -> tuple[str, str]:
-        """Return what is drawn for a character behind others, and the style that it adds."""
+        """Return the drawing of a character after others, and its additional style."""
         if char == "\t":
             return TAB, ""
         if char.isascii() and char.isprintable():

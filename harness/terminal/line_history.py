@@ -23,23 +23,25 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 10_000
 """Read of the file: some years of prompts."""
 MOST_BYTES = 2_000_000
-"""Of the file; one that has grown longer is cut to its newest three quarters."""
+"""Maximum size of the file, in bytes; a longer one is cut to its newest three quarters."""
 LONGEST_ENTRY = 100_000
 """Characters; a longer entry is kept as long as the program runs."""
 LOCK_SECONDS = 0.5
-"""How long a line that was sent waits for another program that writes its own."""
+"""Seconds that a sent line waits for another program's write."""
 
 
 class KeptHistory(History):
     """The lines of earlier programs, read behind the first prompt, and those of this one."""
 
     def __init__(self, path: str, redactor: Redactor | None) -> None:
-        """Take where they are kept, and what finds secrets. Nothing is opened before the first prompt is on the screen."""
+        """Take the file, and the redactor that finds secrets. Nothing is opened before the first prompt is on the
+        screen.
+        """
         super().__init__()
         self._path = path
         self._redactor = redactor
         self.problem = ""
-        """Why lines are not kept beyond this program; empty where they are, or where it is not known yet."""
+        """Reason why lines are not kept after this program. Empty if they are, or if that is not known yet."""
 
     def append_string(self, string: str) -> None:
         """Keep a line, unless it is blank or begins with a blank, is the last one again, or holds a secret."""
@@ -87,7 +89,7 @@ class KeptHistory(History):
     def _locked(self) -> int:
         """Return the open file, locked for this program alone. Raises OSError.
 
-        INVARIANT: who waited for the lock of a file that was cut meanwhile sees that another one has its name.
+        INVARIANT: after a wait for the lock, a replaced file is detected by its name.
         """
         while True:
             descriptor = self._open(os.O_RDWR | os.O_APPEND | os.O_CREAT)

@@ -107,9 +107,10 @@ def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Bu
 
     @keys.add("enter", filter=in_line)
     def _enter(event: KeyPressEvent) -> None:
-        """Take the chosen completion, finish a command, go on in the next line behind a backslash, or send.
+        """Take the chosen completion, finish a command, continue on the next line after a backslash, or send.
 
-        INVARIANT: a command runs only as it stands in the line: what was begun is finished first, and Enter again runs it.
+        INVARIANT: a command runs only as it is written in the line: a partial one is finished first, and Enter again
+        runs it.
         """
         buffer = event.current_buffer
         state = buffer.complete_state
@@ -132,7 +133,7 @@ def _add_text_keys(keys: KeyBindings, folding: Folding, close_menu: Callable[[Bu
 
     @keys.add("c-@", filter=in_line)
     def _nothing(event: KeyPressEvent) -> None:
-        """Do nothing at Ctrl-Space, which switches input methods: the library begins a selection that nobody sees."""
+        """Ignore Ctrl-Space, which switches input methods: the library would begin an invisible selection."""
 
     @keys.add(Keys.BracketedPaste, filter=in_line)
     def _paste(event: KeyPressEvent) -> None:
@@ -155,7 +156,7 @@ def _add_screen_keys(keys: KeyBindings, edit: Callable[[KeyPressEvent], None]) -
 
     @keys.add("c-c", filter=in_line)
     def _clear_or_leave(event: KeyPressEvent) -> None:
-        """Clear the line, which Ctrl-Y brings back; of an empty one, tell whoever reads."""
+        """Clear the line, which Ctrl-Y brings back; report an empty one to the reader."""
         buffer = event.current_buffer
         if not buffer.text:
             event.app.exit(exception=KeyboardInterrupt(), style="class:aborting")
@@ -171,7 +172,7 @@ def _add_screen_keys(keys: KeyBindings, edit: Callable[[KeyPressEvent], None]) -
 
     @keys.add("c-l")
     def _fresh_screen(event: KeyPressEvent) -> None:
-        """Begin a fresh screen: what stood on this one is scrolled up, not erased."""
+        """Begin a fresh screen: the old text is scrolled up, not erased."""
         output = event.app.output
         event.app.renderer.erase()
         output.write_raw("\n" * output.get_size().rows)

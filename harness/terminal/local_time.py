@@ -8,7 +8,7 @@ from harness.log.clocks import NANO, nanoseconds
 
 
 def local_time(stamp: str, *, seconds: bool = False) -> str:
-    """Return `2026-01-31 11:00` for `2026-01-31T10:00:00.000Z` an hour east; a text that is no such time, as it is."""
+    """Return `2026-01-31 11:00` for `2026-01-31T10:00:00.000Z` an hour east; any other text unchanged."""
     since_1970 = nanoseconds(stamp)
     if since_1970 is None:
         return stamp
@@ -16,5 +16,5 @@ def local_time(stamp: str, *, seconds: bool = False) -> str:
 
 
 def zone() -> str:
-    """Return what the person's time is called: `CET`, `UTC`, `+0530`."""
+    """Return the name of the person's time zone: `CET`, `UTC`, `+0530`."""
     return time.strftime("%Z") or time.strftime("%z")

@@ -1,7 +1,7 @@
-"""How far long work has come: one live line of rich's on stderr, at a terminal alone, and not for a screen reader.
+"""Progress of long work: one live line of rich's on stderr, only at a terminal, and not for a screen reader.
 
-One thread draws it, beginning when the work is not done soon; the rest of the program only counts. It stays out of the way of
-pipes: where stdout is one, its reader may write to the same terminal, so only work that writes nothing meanwhile is shown.
+One thread draws it once the work takes a while; the rest of the program only counts. It avoids pipes: if stdout is
+one, its reader may write to the same terminal, so only work without output meanwhile is shown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class LongWork:
     def __init__(
         self, stream: TextIO, look: Look, total: float, words: Callable[[], str], *, soon: float = SOON
     ) -> None:
-        """Take where to draw and how, what all of it weighs, and what says how far it is: any text."""
+        """Take the stream and its look, the total weight of the work, and a function that describes the progress: any
+        text.
+        """
         self._stream = stream
         self._look = look
         self._total = total
@@ -55,7 +57,7 @@ class LongWork:
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._is_shown = False
-        """Whether the live line stands where the cursor is."""
+        """Whether the live line is at the cursor."""
         self._thread = threading.Thread(target=self._draw, daemon=True)
 
     def __enter__(self) -> Self:
@@ -115,7 +117,7 @@ class LongWork:
 def counted_off(
     items: Iterable[ItemT], total: int, noun: str, look: Look, weigh: Callable[[ItemT], float] | None = None
 ) -> Generator[ItemT, None, None]:
-    """Yield `items`, and show meanwhile how many of `total` are done: on stderr, where stdout is no pipe.
+    """Yield `items`, and show how many of `total` are done: on stderr, unless stdout is a pipe.
 
     It is shown until this ends or is closed: a frame that an error passed through may keep it.
     """

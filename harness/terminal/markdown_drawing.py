@@ -48,7 +48,7 @@ class OpenCode:
     """A block of code that is open, and how its language is coloured."""
 
     def __init__(self, info: str, fence: str = "", indent: int = 0) -> None:
-        """Take what stands behind its fence, the fence, and how far it is indented."""
+        """Take the text after its fence, the fence, and its indentation."""
         language = info.strip().partition(" ")[0].lower()
         self.fence = fence
         self.indent = indent
@@ -83,7 +83,7 @@ class Drawing:
         yield from line_rows(line, room, gutter="  ", later=self._signs.broken, tints=tints, fill=fill)
 
     def _inner_code(self, code: OpenCode, line: str, room: int) -> list[Text]:
-        """Return a line of code that stands within a quote or an item: its ground ends where it does."""
+        """Return a line of code within a quote or an item, whose background ends with it."""
         rows = self._code_rows(code, line, room)
         return [Text.from_ansi(drawn(row, self._palette, to_the_end=False)) for row in rows]
 
@@ -100,9 +100,9 @@ class Drawing:
 
 @cache
 def _parser(*, colour: bool) -> MarkdownIt:
-    """Return what reads Markdown, without all that hides text: HTML, entities, definitions of links.
+    """Return a Markdown parser without the constructs that hide text: HTML, entities, definitions of links.
 
-    Without colours the signs of emphasis stay as they are: they are all that shows it.
+    Without colours the signs of emphasis stay, since nothing else shows it.
     """
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.disable(["entity", "reference", "html_block", "html_inline"])
@@ -140,7 +140,7 @@ def _text(content: str) -> Token:
 
 
 def _shown(tokens: Sequence[Token], *, colour: bool) -> Iterator[Token]:
-    """Yield tokens that stand in a line: a link and a picture say where they lead, code keeps its ticks without colours."""
+    """Yield the tokens of a line: links and pictures show their addresses, code keeps its ticks without colours."""
     opened: list[tuple[str, str]] = []
     autolink = False
     for token in tokens:
@@ -250,7 +250,7 @@ class _List(ListElement):
 def _behind(
     first: Segment, later: Segment, inner: RenderableType, console: Console, options: ConsoleOptions
 ) -> Iterator[Segment]:
-    """Yield the lines of what stands behind a sign."""
+    """Yield the lines of the content after a sign."""
     width = max(1, options.max_width - len(first.text))
     for number, line in enumerate(console.render_lines(inner, options.update(width=width), pad=False) or [[]]):
         yield later if number else first
@@ -340,7 +340,7 @@ class _Table(TableElement):
 
 
 def _address_cells(cell: Text) -> int:
-    """Return how long the longest address is in a cell: what is broken cannot be followed."""
+    """Return the length of the longest address in a cell: a broken address cannot be followed."""
     return max((cells(word) for word in cell.plain.split() if "://" in word), default=0)
 
 

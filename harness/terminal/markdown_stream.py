@@ -29,7 +29,7 @@ LEAST_WIDTH = 20
 BARS = tuple(
     "|\u00a6\u01c0\u2016\u2223\u23ae\u23d0\u2502\u2503\u2551\u258c\u258d\u258e\u258f\u2758\u2759\u275a\ufe31\uff5c\uffe8"
 )
-"""What a line of text does not begin with where the output of a command has its bar, and what could be taken for it."""
+"""Signs that text must not begin a line with, since they are or resemble the bar of a command's output."""
 
 _COLOURS = re.compile(r"\A(?:\x1b\[[0-9;]*+m)++")
 _FENCE = re.compile(r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
@@ -39,19 +39,21 @@ _RULE = re.compile(r"(?:\*\s*+){3,}+|(?:-\s*+){3,}+|(?:_\s*+){3,}+")
 _ITEM = re.compile(r"([-*+]|[0-9]{1,9}[.)])(?:\s++(.*))?", re.DOTALL)
 _UNDERLINE = re.compile(r"={2,}+|-{2,}+")
 _RESHAPES = re.compile(r"(?=.*[-=])[-=|:\s]++")
-"""What would make a heading or a table of the line above."""
+"""Lines that make a heading or a table of the line above."""
 _BEGINS_PROSE = re.compile(r"(?=.*[^\W_])(?:\S+\s|[^\x00-\x7f]|\S{12})", re.DOTALL)
-"""How a line begins that has not ended, when it is known what kind of line it is."""
+"""Beginnings of an unfinished line that decide its kind."""
 _PROSE = re.compile(r"\s*+(?:(?:[-*+]|[0-9]{1,9}[.)])\s{1,4}(?!\s))*+(?![#>|\s]|```|~~~|\Z|(?:[-*+]|[0-9]{1,9}[.)])\s)")
 _ENDS_PROSE = re.compile(r"[^\W_][^\n]*(?<!\\)\Z")
-"""How what is drawn of a paragraph ends: else it would be another line than in the whole, as a sign below a heading is."""
+"""Safe ends of a drawn part of a paragraph. Other ends could become another kind of line, as a sign below a heading
+does.
+"""
 
 
 class Markdown:
     """One text, from its first piece to `finish`: finds where its blocks end."""
 
     def __init__(self, width: Callable[[], int], palette: Palette | None = None, *, ascii_only: bool = False) -> None:
-        """Take how many cells a line has, asked for each block anew, and the colours, if there are any."""
+        """Take a function that returns the width in cells, called for each block, and the colours, if any."""
         self._width = width
         self._drawing = Drawing(signs(ascii_only=ascii_only), palette)
         self._columns = LEAST_WIDTH
@@ -63,18 +65,18 @@ class Markdown:
         self._block: list[str] = []
         self._size = 0
         self._item = 0
-        """Where the text of the list item stands that is open; 0: none is."""
+        """Column of the text in the open list item; 0 without one."""
         self._inner = ""
         """The fence of a block of code within the block that waits."""
         self._code: OpenCode | None = None
         """The block of code that is open."""
         self._blank = self._began = self._endless = False
         self._given = 0
-        """How many lines of the block that waits were given out."""
+        """Number of lines of the waiting block that were returned."""
         self._given_room = 0
-        """How wide they are."""
+        """Width of these lines."""
         self._tried = 0
-        """How many characters waited when that was looked at last."""
+        """Number of waiting characters at the last check."""
 
     def feed(self, text: str) -> list[str]:
         """Take the next piece, and return the lines that are finished with it."""
@@ -93,7 +95,7 @@ class Markdown:
         return self._taken()
 
     def finish(self) -> list[str]:
-        """Return what is left: no more comes. The next piece begins another text."""
+        """Return the rest at the end of a text. The next piece begins another text."""
         self._columns = max(LEAST_WIDTH, self._width())
         if self._rest:
             rest, self._rest = self._rest, ""
@@ -105,7 +107,9 @@ class Markdown:
 
     @property
     def tail(self) -> str:
-        """What came and is not given out yet, its end at least, or of a table how long it is; not yet safe to show."""
+        """The received text that was not returned yet, at least its end, or the length of a table; not yet safe to
+        show.
+        """
         if self._is_table:
             return f"a table: {counted(len(self._block) - 2, 'row')} so far"
         if self._rest.strip() or not self._block:
@@ -114,7 +118,7 @@ class Markdown:
 
     @property
     def waiting(self) -> int:
-        """How many characters wait."""
+        """Number of waiting characters."""
         return len(self._rest) + self._size
 
     def _taken(self) -> list[str]:
@@ -170,7 +174,7 @@ class Markdown:
         self._put(self._drawing.code(code, line[min(outer, code.indent) :], self._code_room()))
 
     def _line(self, line: str) -> None:
-        """Take in a line that is no code of an open block: it goes on with the block that waits, ends it, or begins another."""
+        """Add a line outside of code: it continues the waiting block, ends it, or begins another."""
         body = line.lstrip(" ")
         if self._inner:
             self._add(line)
@@ -258,7 +262,7 @@ class Markdown:
         return bool(found)
 
     def _leave_item(self, indent: int) -> None:
-        """Leave the list item that a block at this place is no part of; two blanks are enough to stay in it."""
+        """Leave the list item if a block at this column is not part of it; two blanks suffice to stay in it."""
         if indent < 2:
             self._item = 0
 
@@ -267,7 +271,7 @@ class Markdown:
         self._size += len(line) + 1
 
     def _settle_place(self, body: str, indent: int) -> None:
-        """End the block that waits, and leave the item, if a line that begins like this is no part of them."""
+        """End the waiting block, and leave the item, if a line with this beginning is not part of them."""
         if self._begins_block(body, indent):
             self._end_block()
         if not self._block:
@@ -294,7 +298,7 @@ class Markdown:
     # Prose, by the line
 
     def _give_settled(self, rest: str = "") -> None:
-        """Give out the lines of a paragraph that are full and look the same whatever comes; `rest` has not ended yet."""
+        """Return the full lines of a paragraph whose look is final; `rest` has not ended yet."""
         self._tried = self.waiting
         text = "\n".join(self._prose(rest))
         before = text[: settled(text)].rstrip()
@@ -310,7 +314,7 @@ class Markdown:
             self._put(lines, room)
 
     def _prose(self, rest: str) -> list[str]:
-        """Return the lines of the block that waits, with what came of the next, as far as they are prose beyond doubt."""
+        """Return the lines of the waiting block, with the beginning of the next, as far as they surely are prose."""
         if self._code is not None or self._endless or self._inner or self._is_table:
             return []
         line = visible_prose(rest).expandtabs(4)

@@ -1,7 +1,7 @@
-"""A long paste is one character of the line, and is shown as `[paste 1: 214 lines]`.
+"""Folding of a long paste into one character of the line, drawn as `[paste 1: 214 lines]`.
 
-The character that stands for a text is one of a private-use range that no other text may bring into the line, so that
-words which only look like the mark are never taken for it, and every editing key treats the whole paste as one.
+The character is of a private-use range that no other text may bring into the line. So words that look like the mark
+are never taken for it, and every editing key treats the whole paste as one character.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ MOST_LINES = 10
 MOST_CHARACTERS = 1_000
 """A text with more lines or characters is folded."""
 _FIRST, _LAST = 0x10_0000, 0x10_FFFD
-"""Private use plane 16: assigned to nothing, typed by nobody. As many texts can be folded at a time."""
+"""Private use plane 16: assigned to nothing, never typed. It bounds the number of folded texts."""
 _LONGEST_BEGINNING = 200
 """Characters of a folded entry that are shown."""
 _FOREIGN = regex(f"[{chr(_FIRST)}-{chr(_LAST)}\ud800-\udfff]")
-"""What could be taken for a mark, and lone surrogates."""
+"""Characters that could be taken for a mark, and lone surrogates."""
 
 
 class Folding:
@@ -34,10 +34,10 @@ class Folding:
         self._numbered = 0
 
     def folded(self, text: str, noun: str = "paste") -> str:
-        """Return `text` as it goes into the line: as it is where it is short, else one character that stands for it.
+        """Return `text` for the line: a short one as it is, a long one as a single character.
 
-        Line ends become newlines, and what no UTF-8 holds (lone surrogates: bytes that were none) becomes U+FFFD; so
-        do characters that could be taken for a mark. Everything else stays exactly as it came.
+        Line ends become newlines, and lone surrogates (invalid bytes) become U+FFFD; so do characters that could be
+        taken for a mark. Everything else stays exact.
         """
         text = plain(text)
         if not is_long(text):
@@ -62,13 +62,13 @@ class Folding:
         return chr(code)
 
     def unfolded(self, line: str) -> str:
-        """Return what the line means: every mark replaced by its text."""
+        """Return the line with every mark replaced by its text."""
         if line.isascii():
             return line
         return "".join(self._texts[char][0] if char in self._texts else char for char in line)
 
     def label(self, char: str) -> str:
-        """Return what is shown for a character of the line; nothing for one that is no mark."""
+        """Return the label of a character of the line; empty if it is not a mark."""
         found = self._texts.get(char)
         return found[1] if found else ""
 
@@ -94,7 +94,7 @@ def _size(text: str) -> str:
 
 
 def _hidden_too(text: str) -> str:
-    """Say how much of a text would not be seen even if it were not folded."""
+    """Return a note about the invisible characters of a text, beyond its folding."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return ""
     hidden = sum(text.count(char) for char in set(text) if _is_hidden(char))

@@ -28,7 +28,7 @@ class PlacesDialog(Dialog[PlacesAnswer]):
     """Whether places are put back or kept; see Dialog. To keep them, all that changed must have been seen."""
 
     def __init__(self, question: PlacesQuestion, seat: Seat) -> None:
-        """Take what is asked."""
+        """Take the question."""
         super().__init__(seat, lambda _: TITLE, lambda width: tuple(places_rows(question, width)), waits=_KEEP)
 
     @property
@@ -70,7 +70,7 @@ class PlacesDialog(Dialog[PlacesAnswer]):
 
 
 def places_rows(question: PlacesQuestion, width: int) -> Iterator[Row]:
-    """Yield what the question shows: each place with what happened to it, and its difference."""
+    """Yield the rows of the question: each place with its change and its difference."""
     found = question.found
     yield from prose("other programs run or obey them later", width, tone=Tone.QUIET)
     for one in found.changes:

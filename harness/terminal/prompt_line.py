@@ -50,11 +50,11 @@ PROMPT = "> "
 MOST_MENU_LINES = 12
 """Kept free below the line while completions are shown; half of a window that is low."""
 ESCAPE_SECONDS = 0.05
-"""What comes within this time after an Esc belongs to it."""
+"""Seconds within which bytes after an Esc belong to it."""
 TWICE_SECONDS = 1.0
 """Two Esc in an empty line within this time go back."""
 GO_BACK = "/back "
-"""What two Esc in an empty line begin."""
+"""The command that two Esc in an empty line begin."""
 KEYS_HINT = "? shows the keys"
 WAIT_HINT = "looking for what there is ..."
 PASTE_HINT = "a paste goes on; Ctrl-C ends it"
@@ -80,12 +80,12 @@ class PromptLine:
         environment: Mapping[str, str],
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """Take what is known of the person and the terminal; nothing is read or written yet.
+        """Take the person's and the terminal's settings; nothing is read or written yet.
 
-        `commands` returns names with `/` and summaries; `files` finds names by what was typed of them; `offers` returns the
-        menus of commands. `files` and the entries of a menu may take their time: they are asked for in any thread. `keys`
-        are what `?` shows; `toolbar` is asked at each key, with a hint of what keys do just now; `next_mode` is what
-        Shift-Tab does; `tell` shows a line to the person.
+        `commands` returns names with `/` and summaries; `files` finds names by a typed part; `offers` returns the
+        menus of commands. `files` and the entries of a menu may be slow: any thread may query them. `keys` are those
+        that `?` shows. `toolbar` is called at each key, with a hint about the keys. `next_mode` is the action of
+        Shift-Tab; `tell` shows a line to the person.
         """
         self._history = history
         self._environment = environment
@@ -98,7 +98,7 @@ class PromptLine:
         """The command whose menu was opened for the person: sent as it is, it means nothing."""
         self._next_mode = next_mode
         self._escaped = -TWICE_SECONDS
-        """When Esc was pressed last in an empty line."""
+        """Time of the last Esc in an empty line."""
         self._left = ""
         """The line at which the menu was left: it stays closed there."""
         self._is_new = True
@@ -118,12 +118,12 @@ class PromptLine:
         pre_run: Callable[[], None] | None = None,
         prompt: Callable[[], str] = lambda: PROMPT,
     ) -> str:
-        """Return what the person typed and sent, folded pastes unfolded; it may hold newlines.
+        """Return the sent text, with folded pastes unfolded; it may hold newlines.
 
-        `default` stands in the line already; of a command, its menu opens, and Enter or Esc alone leave it. `pre_run` is
-        called once the prompt is on the screen; it must return at once. The text holds whatever was typed or pasted, but
-        lone surrogates and marks of pastes (see `Folding`); line ends are newlines. Raises EOFError on Ctrl-D or when the
-        terminal is gone, KeyboardInterrupt on Ctrl-C, each at an empty line only; and what switching the mode raises.
+        `default` is the initial text; for a command, its menu opens, and Enter or Esc alone leave it. `pre_run` is
+        called once the prompt is on the screen; it must return at once. The text is exact except for lone surrogates
+        and marks of pastes (see `Folding`); line ends are newlines. Raises EOFError on Ctrl-D or when the terminal is
+        gone, KeyboardInterrupt on Ctrl-C, each at an empty line only; and the errors of switching the mode.
         """
         self._completer.begin_line()
         if self._session is None:
@@ -144,8 +144,10 @@ class PromptLine:
             line = self._edited(text)
 
     def stopper(self) -> Callable[[], None] | None:
-        """Return what ends the line that is typed now with KeyboardInterrupt, from a signal's function; None where that
-        function raises it itself. To be called once the prompt is on the screen."""
+        """Return a function that ends the current line with KeyboardInterrupt from a signal's function.
+
+        `None` if that function raises it itself. Call this once the prompt is on the screen.
+        """
         app = self._session.app if self._session is not None else None
         if app is None or app.loop is None:
             return None
@@ -171,7 +173,7 @@ class PromptLine:
         return self._folding.unfolded(session.prompt(prompt, default=end_of(line)))
 
     def _candidates(self, text: str) -> Sequence[Candidate]:
-        """Return what may complete a line that the terminal edits."""
+        """Return the completions of a line that the terminal edits."""
         return [
             Candidate(
                 text=one.text,
@@ -182,7 +184,7 @@ class PromptLine:
         ]
 
     def _edited(self, text: str) -> str:
-        """Return the line after the person's editor: as it was where that failed, which is said."""
+        """Return the line after the person's editor; unchanged, with a message, if that failed."""
         from harness.terminal.editor import NotEdited, edited
 
         try:
@@ -243,7 +245,7 @@ class PromptLine:
         self._keys_were_shown, self._keys_shown = self._keys_shown, False
 
     def _leave_menu(self, event: KeyPressEvent) -> None:
-        """Close the menu; the line is as it was typed, and empty where the person typed nothing of it."""
+        """Close the menu, and restore the typed text, which may be empty."""
         buffer = event.current_buffer
         buffer.cancel_completion()
         if buffer.text == self._offered:
@@ -291,7 +293,7 @@ class PromptLine:
             session.app.renderer.request_absolute_cursor_position()
 
     def _edit(self, event: KeyPressEvent) -> None:
-        """Leave the line for the editor; it is read again with what comes of that."""
+        """Leave the line for the editor; its result is read as the line again."""
         self._wants_editor = True
         event.app.erase_when_done = True
         event.app.exit(result=event.current_buffer.text)
@@ -307,7 +309,7 @@ class PromptLine:
         ]
 
     def _hint(self) -> str:
-        """Return what keys do just now."""
+        """Return the present hint about keys."""
         buffer, session = get_app().current_buffer, self._session
         if self._parser is not None and self._parser.in_paste:
             return PASTE_HINT
@@ -323,7 +325,7 @@ class PromptLine:
 
 
 def _menu_position(buffer: Buffer) -> int | None:
-    """Return where the menu begins: below what it completes, so that it stands still while one types."""
+    """Return the column of the menu: that of the completed text, so that it does not move during typing."""
     state = buffer.complete_state
     if state is None or not state.completions or buffer.text.startswith("/"):
         return None if state is None else 0
@@ -331,13 +333,15 @@ def _menu_position(buffer: Buffer) -> int | None:
 
 
 class _Output(Vt100_Output):
-    """The terminal, never asked where its cursor is: some do not answer, and what one types meanwhile is the answer."""
+    """The terminal, never asked for its cursor: some do not answer, and typed keys would be taken for the answer."""
 
     def __init__(self, stdout: object, get_size: Callable[[], Size], term: str | None) -> None:
         super().__init__(stdout, get_size, term=term, enable_bell=False, enable_cpr=False)  # type: ignore[arg-type]
 
     def get_rows_below_cursor_position(self) -> int:
-        """Return how many rows are surely free below: without that nothing is drawn below the line (`height_is_known`)."""
+        """Return the number of surely free rows below: without it nothing is drawn below the line
+        (`height_is_known`).
+        """
         return 1
 
 
@@ -378,7 +382,7 @@ def _after_first_drawing(session: PromptSession[str], *calls: Callable[[], None]
 
 
 def _continuation(width: int, _line: int, wraps: int) -> str:
-    """Return what stands before a further line: a mark, or blanks where a long line goes on."""
+    """Return the prefix of a further line: a mark, or blanks for the rest of a long line."""
     return " " * width if wraps else CONTINUED.rjust(width)
 
 

@@ -1,7 +1,7 @@
-"""What a question shows at a glance: the call itself, and of all that can be said of it what is unusual.
+"""A question at a glance: the call itself, and its unusual features.
 
-Nothing here is the model's word but what stands behind a gutter, or in quotes with a note whose words they are. What is as
-always stands in question_help.py.
+The model's words are only after a gutter, or in quotes with a note whose words they are. The usual facts are in
+question_help.py.
 """
 
 from __future__ import annotations
@@ -26,66 +26,66 @@ from harness.text.visible import one_line, suspicious, visible_line
 from harness.tools.command_walls import OPENED, WORKSPACE, is_unbound
 
 PLAN_TOOL = "plan"
-"""What asks whether plan mode is left; no tool of the model."""
+"""Name of the question whether to leave plan mode; not a tool of the model."""
 HEARS_WORDS = frozenset((PLAN_TOOL,))
-"""What asks, of the program's own, and has somebody to hear the person's words; elsewhere nobody would read them."""
+"""Questions of the program's own that accept words; elsewhere they would not be read."""
 
 SHELL = "sh"
 """The language of commands."""
 _TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
-"""What names a terminal begins like that (pts(4), tty(4))."""
+"""Beginnings of a terminal's path (pts(4), tty(4))."""
 
 _COMMAND, _FURTHER, _TEXT, _NOTE = "  $ ", "  > ", "    ", "  ! "
 _ASKS, _AUTO, _PART_FURTHER, _PART_NOTE = "  ASKS  ", "  auto  ", "      > ", "      ! "
 _SESSION = 8
-"""Characters of a session's name that stand in a title; the facts have all of it."""
+"""Number of characters of a session's name in a title; the facts have all of it."""
 _WORD = slice(2, 6)
-"""Where the word stands in the gutter of a part."""
+"""Columns of the word in the gutter of a part."""
 
 
 class Usual(Record):
-    """What nearly every command has, as the person knows it from the policy that holds; nothing where it is not known."""
+    """Effects that nearly every command has by the policy in force, and which the person knows. Empty if unknown."""
 
     folder: str = ""
     """The workspace."""
     confinement: str = ""
-    """What holds commands to their effects; empty, too, where nothing does: that is never usual."""
+    """Confinement of commands. Empty also without any, which is never usual."""
     write: tuple[str, ...] = ()
-    """What every command may write that a person allows, named as in `Effects.granted`: the policy says so."""
+    """Places that every allowed command may write, named as in `Effects.granted`."""
 
 
 def usual_here(folder: str, level: str, policy: Policy) -> Usual:
-    """Return what is usual in a workspace, where commands are held to `level` and judged by `policy`."""
+    """Return the usual effects in a workspace, for confinement `level` and `policy`."""
     return Usual(folder=folder, confinement="" if is_unbound(level) else level, write=policy.sandbox.write)
 
 
 class Asker(Record):
-    """Another agent, where the call is its own, and this question stands at another terminal than its."""
+    """Another agent that asks about its own call, at a terminal that is not its own."""
 
     agent: str
     session: str
     folder: str
     """The workspace."""
     until: str
-    """When the call is refused without an answer, on the person's clock."""
+    """Time at which the call is refused without an answer, on the person's clock."""
 
 
 class Question(Record):
-    """What is asked."""
+    """A question about a call."""
 
     action: Action
     verdict: Verdict
     confinement: str
-    """What will hold a command to its effects, in words."""
+    """The confinement of a command, in words."""
     variables: tuple[str, ...] | None = None
     """Names of the person's variables that a command is given as they are; None where that is not known here."""
     set_variables: int = 0
-    """How many it is given besides, whose values are the harness's own."""
+    """Number of further variables, with values of the harness's own."""
     usual: Usual = Usual()
     destroys: tuple[str, ...]
-    """What cannot be taken back, a sentence each: of `destroys`, which is not asked anew at every key."""
+    """Irreversible effects, a sentence each: the result of `destroys`, which is not computed at every key."""
     asker: Asker | None = None
-    """Who asks, where that is another agent than the harness's own."""
+    """The asking agent, if that is not the harness's own."""
 
     @property
     def by_model(self) -> bool:
@@ -111,13 +111,13 @@ class Question(Record):
 
     @property
     def head(self) -> str:
-        """The line above a difference: the file and how much of it changes; empty where there is no difference."""
+        """The line above a difference: the file and the size of the change. Empty without a difference."""
         if self.action.change is None:
             return ""
         return self.action.preview.partition("\n")[0].removeprefix("edit ")
 
     def has_room(self, width: int) -> bool:
-        """Say whether a title that names what is done stands whole in a line of that width."""
+        """Return whether a title with the action fits into a line of that width."""
         return (
             self.asker is None and not self.action.asked_by and cells(self._whole_title) <= min(width, WIDEST_RULE) - 6
         )
@@ -135,7 +135,7 @@ def by_model(action: Action) -> bool:
 def question_rows(question: Question, width: int) -> tuple[Row, ...]:
     """Return all rows of a question at a terminal of `width` columns.
 
-    INVARIANT: nothing of the call is left out or cut, and nothing unusual of what it may do and of what it gets.
+    INVARIANT: the call is shown whole, and so is everything unusual about its effects and its input.
     """
     action, parts = question.action, parts_of(question.action, question.verdict)
     return joined((
@@ -210,7 +210,7 @@ def _loud(text: str, width: int, tone: Tone = Tone.BAD) -> Iterator[Row]:
 
 
 def _at_terminals(action: Action) -> Iterator[str]:
-    """Say where the screen itself is written to: what stands on it afterwards may be no word of the harness."""
+    """Yield a warning if the call writes to the screen itself: later text on it may not be the harness's."""
     for facet in action.all_facets():
         if not isinstance(facet, PathAccess) or facet.access is Access.READ:
             continue
@@ -225,7 +225,7 @@ def _unconfined(part: FacetVerdict, width: int) -> Iterator[Row]:
 
 
 def _of_tool(part: FacetVerdict, width: int, *, is_command: bool) -> Iterator[Row]:
-    """Say what the server of a tool claims of it, and what holds it; of what starts a command the latter is said below."""
+    """Yield the claims of a tool's server, and its confinement; for a command, the latter is shown below."""
     use = part.facet
     if not isinstance(use, ToolUse):
         return
@@ -245,7 +245,7 @@ def _by_hook(part: FacetVerdict, width: int) -> Iterator[Row]:
 
 
 def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
-    """Say in a line what the whole call may do that not every one may, and why it is asked about."""
+    """Yield a line about the unusual effects of the whole call, and the reasons for the question."""
     effects, quiet, tone = question.verdict.effects, [], Tone.QUIET  # most commands may reach the network
     if question.action.cwd and effects.enforcement is Enforcement.OFF:
         yield from _loud("UNCONFINED: it may do whatever you may do yourself, and reach the network", width)
@@ -271,12 +271,12 @@ def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
 
 
 def _is_here(place: str) -> bool:
-    """Say whether a place that is granted lies in the workspace, as written."""
+    """Return whether a granted place, as written, is in the workspace."""
     return not place.startswith(("/", "~"))
 
 
 class Fact(Record):
-    """What a command gets."""
+    """A fact about a command."""
 
     name: str
     text: str
@@ -285,7 +285,7 @@ class Fact(Record):
 
 
 def facts_of(question: Question) -> Iterator[Fact]:
-    """Yield what a command gets, and of every call that changes something whether undo reaches it."""
+    """Yield the facts about a command, and for every change whether undo covers it."""
     action, effects = question.action, question.verdict.effects
     if question.asker is not None:
         yield from _of_asker(question.asker)
@@ -322,7 +322,7 @@ def _of_command(question: Question) -> Iterator[Fact]:
 
 
 def _is_usual_confinement(question: Question) -> bool:
-    """Say whether a command is held as every one is. That a folder of the workspace is opened is no news."""
+    """Return whether a command has the usual confinement. An opened folder of the workspace does not count."""
     usual = question.usual
     if not usual.confinement or not question.confinement.startswith(usual.confinement):
         return False

@@ -40,7 +40,9 @@ class QuestionDialog(Dialog[Approval]):
         echo: Callable[[str], None],
         environment: Mapping[str, str],
     ) -> None:
-        """Take what is asked, what can be granted and else what rule would do it, and what the editor is found with."""
+        """Take the question, the possible grants or else the rule that would allow the call, and the environment of
+        the editor.
+        """
         super().__init__(seat, question.title, lambda width: question_rows(question, width), waits=choices.YES)
         self._question = question
         self._offer = offer
@@ -52,7 +54,7 @@ class QuestionDialog(Dialog[Approval]):
         self._is_own = question.asker is None and (question.by_model or editable)
         self._is_editable = self._is_own and editable
         self._words = ""
-        """What the person wrote to go with their answer."""
+        """The person's words with their answer."""
 
     @property
     def _notice(self) -> str:
@@ -161,7 +163,7 @@ class QuestionDialog(Dialog[Approval]):
         return Approval(answer=Answer.EDIT, by="person", arguments=arguments)
 
     def _grant(self, scope: GrantScope) -> Approval | None:
-        """Show what would be granted, and take one more key."""
+        """Show the grants, and read one more key."""
         if self._question.destroys or not self._may_be_allowed:
             self._tell("what destroys, or cannot be shown whole, is asked about each time", Tone.QUIET)
             return self._rest()

@@ -1,4 +1,4 @@
-"""What `?` says of a call besides what its question shows: what every command gets, and what decided each part."""
+"""The help of `?` for a call: the usual facts about every command, and the decision on each part."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from harness.terminal.styles import Tone
 from harness.text.visible import one_line
 
 MOST_FACETS = 200
-"""In the table; the question itself names every part."""
+"""Maximum number of parts in the table; the question itself names every part."""
 MOST_PATHS = 500
-"""Of one kind that are named."""
+"""Maximum number of listed paths of one kind."""
 _WHOSE = {
     Layer.BUILT_IN: "built in",
     Layer.MANAGED: "your organisation's policy",
@@ -67,7 +67,7 @@ def _facet_rows(number: int, judged: FacetVerdict, width: int) -> Iterator[Row]:
 
 
 def _kind_of(facet: Facet) -> str:
-    """Return what kind of part this is, in a word or two."""
+    """Return the kind of a part, in a word or two."""
     match facet:
         case Command():
             return "command"

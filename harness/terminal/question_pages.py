@@ -14,13 +14,14 @@ BESIDE = 2
 
 
 class Pages:
-    """Rows and how far they were shown at the terminal's size.
+    """Rows, and how many of them were shown at the terminal's size.
 
-    INVARIANT: `seen` is true only if every row was written at the size that the terminal has, and nobody else had it since.
+    INVARIANT: `seen` is true only if every row was written at the terminal's present size, with no other program in
+    between.
     """
 
     def __init__(self, screen: Screen, title_at: Callable[[int], str], rows_at: Callable[[int], Sequence[Row]]) -> None:
-        """Take what gives the title and the rows for a number of columns."""
+        """Take functions that return the title and the rows for a width."""
         self._screen = screen
         self._title_at = title_at
         self._rows_at = rows_at
@@ -46,7 +47,7 @@ class Pages:
 
     @property
     def left(self) -> int:
-        """How many rows were not shown yet, since the last beginning."""
+        """Number of rows that were not shown since the last start."""
         return len(self._rows) - self._next
 
     @property
@@ -66,7 +67,7 @@ class Pages:
         self._show(self._page - 1, title=self._title_at(width))
 
     def go_on(self, *, to_end: bool = False) -> None:
-        """Show the next page, or all that is left: it stands in the terminal's scrollback then."""
+        """Show the next page, or the whole rest, which the terminal's scrollback then holds."""
         self._show(self.left if to_end else self._page)
 
     @property

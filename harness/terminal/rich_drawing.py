@@ -1,4 +1,4 @@
-"""What rich draws with: text is never markup for it, and it finds out nothing of its surroundings by itself."""
+"""Drawing with rich: text is never markup, and rich does not examine its surroundings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.text.visible import visible
 
 
 def rich_console(palette: Palette | None, width: int, *, ascii_only: bool = False) -> Console:
-    """Return what draws for a terminal of `width` columns, to be written elsewhere; without a palette, no colours."""
+    """Return a console of `width` columns whose output is written elsewhere; without a palette, no colours."""
     return Console(
         file=TextIOWrapper(BytesIO(), "ascii" if ascii_only else "utf-8"),
         width=width,
@@ -41,9 +41,9 @@ def rich_table(rule: str) -> Table:
 
 
 def rich_rows(console: Console, drawing: RenderableType, width: int) -> list[str]:
-    """Return what rich draws as rows of at most `width` cells, ready to be written, without blanks at their ends.
+    """Return rich's drawing as rows of at most `width` cells, ready to be written, without trailing blanks.
 
-    All is made safe to show, whatever became of the text on its way through rich; some is wider here than rich counts it.
+    The text is made safe to show once more after rich. Some of it is wider here than rich counts it.
     """
     system = ColorSystem.EIGHT_BIT if console.color_system else None
     lines = console.render_lines(drawing, console.options.update(width=width), pad=False)

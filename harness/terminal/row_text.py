@@ -1,7 +1,7 @@
-"""Rows of a terminal: text made safe to show and wrapped to a width, so that none can pass for another.
+"""Rows of a terminal: text made safe to show and wrapped to a width, so that no row can pass for another.
 
-INVARIANT: every row begins with its gutter, which is ours. What comes out of a call stands behind it, also where it was
-wrapped: no text can begin a row of its own.
+INVARIANT: every row begins with its gutter, which is ours. Text of a call follows it, also in wrapped rows: no text
+can begin a row of its own.
 """
 
 from __future__ import annotations
@@ -45,18 +45,22 @@ _widths = _Widths((chr(code), 1) for code in range(0x20, 0x7F))
 
 
 def cells(text: str) -> int:
-    """Return how many cells one line takes: wide characters two, combining ones none. `text` holds no control characters."""
+    """Return the number of cells of a line: wide characters two, combining ones none. `text` has no control
+    characters.
+    """
     if text.isascii():
         return len(text)
     return sum(map(_widths.__getitem__, text))
 
 
 _BEGIN_NO_LINE = frozenset("\u3005\u30fc\u30c3\u30e3\u30e5\u30e7\u3063\u3083\u3085\u3087")
-"""Of Japanese, beside the signs that close or end something (JIS X 4051): marks of repetition and length, small letters."""
+"""Japanese characters that must not begin a line, besides closing signs (JIS X 4051): repetition, length, small
+letters.
+"""
 
 
 def _filled(text: str, at: int, room: int) -> int:
-    """Return where a line of `room` cells that begins at a place of the text is full: behind one character at least."""
+    """Return the end of a line of `room` cells that begins at `at`: at least one character further."""
     first = text[at : at + max(room, 1) + 1]  # with what comes next, which may be a mark on the last of them
     if first.isascii() and first.isprintable():
         return min(len(text), at + max(room, 1))
@@ -77,8 +81,7 @@ def cut(text: str, room: int) -> tuple[str, str]:
 def pieces(text: str, room: int) -> Iterator[str]:
     """Yield `text` in pieces that each fit into `room` cells and together are the text; an empty text once.
 
-    A piece ends behind a blank where one stands in its second half, else where a word does in its last third, else wherever
-    the line is full.
+    A piece ends after a blank in its second half, else after a word in its last third, else at the full width.
     """
     at = 0
     while (end := _filled(text, at, room)) < len(text):
@@ -132,9 +135,9 @@ def wrapped(text: str, room: int, later: int | None = None) -> list[str]:
 
 
 def breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
-    """Return where the lines of a text begin and end; blanks between two of them are in neither.
+    """Return the start and end of each line of a text; blanks between two lines are in neither.
 
-    INVARIANT: where a line ends depends on what stands before, and on the first word or wide character behind it alone.
+    INVARIANT: the end of a line depends only on the text before it, and on the first word or wide character after it.
     """
     found, at = [], 0
     while (full := _filled(text, at, room)) < len(text):
@@ -173,7 +176,7 @@ def _may_break(before: str, behind: str) -> bool:
 
 
 WRAPPED = UNICODE.broken
-"""What stands before the rest of a line that was too long; the last two characters of the gutter."""
+"""Prefix of the rest of a long line; the last two characters of the gutter."""
 TAB = 8
 LEAST = 4
 """Columns that are left for the text, however narrow the terminal is."""
@@ -193,7 +196,7 @@ class Row(Record):
     text: str
     tone: Tone = Tone.PLAIN
     tints: tuple[Tint, ...] = ()
-    """In order; where two overlap, both colours hold."""
+    """Tints in order. If two overlap, both colours count."""
     fill: Fill | None = None
 
 
@@ -235,7 +238,7 @@ def line_rows(
 
 
 def _within(tints: Sequence[Tint], first: int, last: int, moved: int) -> tuple[Tint, ...]:
-    """Return what of the tints lies in a part of the line, moved to where that part is shown."""
+    """Return the tints in a part of the line, moved to the place of that part."""
     return tuple(
         Tint(max(start, first) + moved, min(end, last) + moved, ink)
         for start, end, ink in tints
@@ -244,7 +247,7 @@ def _within(tints: Sequence[Tint], first: int, last: int, moved: int) -> tuple[T
 
 
 def hanging(gutter: str) -> str:
-    """Return what stands before the rest of a line that began with `gutter`: never anything in the first two columns."""
+    """Return the prefix of the rest of a line that began with `gutter`. Its first two columns are always blank."""
     return " " * max(len(gutter) - len(WRAPPED), 2) + WRAPPED
 
 
@@ -268,7 +271,7 @@ _TO_THE_END = "\x1b[K"
 """Colours the rest of a row without a blank in it: what is copied ends where the text does (EL, ECMA-48 8.3.41)."""
 _SGRS = regex(r"\x1b\[[0-9;]*+[mK]")
 _NARROW = "   "
-"""Likewise, where there is hardly room."""
+"""The same for a very narrow terminal."""
 
 
 def toned(text: str, tone: Tone, palette: Palette | None) -> str:
@@ -278,9 +281,9 @@ def toned(text: str, tone: Tone, palette: Palette | None) -> str:
 
 
 def drawn(row: Row, palette: Palette | None, *, margin: int = 2, to_the_end: bool = True) -> str:
-    """Return a row in its colours. Its text is shown as it stands there, whatever its tints say.
+    """Return a row in its colours. Its text is shown unchanged, whatever its tints.
 
-    Its fill begins behind a margin, and reaches to the end of the terminal's line.
+    Its fill begins after a margin, and reaches to the end of the terminal's line.
     """
     if palette is None:
         return row.text.rstrip()

@@ -41,20 +41,20 @@ LOCK_SECONDS = 0.004
 PAINT_SECONDS = 0.05
 """Between two looks of the line that is written over, unless a key was pressed."""
 STILL_SECONDS = 10.0
-"""Where nothing is written over: between two lines that say that something still goes on."""
+"""Seconds between two lines about continuing work, on a terminal without overwriting."""
 LEAST_WIDTH, WIDEST_RULE = 8, 120
-"""Cells: what is written fits a terminal as narrow as that."""
+"""Widths in cells: output fits a terminal as narrow as the first; a rule is at most as wide as the second."""
 LEAST_TEXT_WIDTH = 20
-"""What is made of Markdown is at least so wide (`markdown_stream.LEAST_WIDTH`), and broken again where there is less."""
+"""Minimum width of drawn Markdown (`markdown_stream.LEAST_WIDTH`). On a narrower terminal it is broken again."""
 
 
 DEFAULT_SIZE = (80, 24)
 UNBROKEN = (100_000, 24)
-"""Of what is no terminal: whoever reads a file or a pipe wants lines as they are."""
+"""Size of a file or a pipe, whose readers want unbroken lines."""
 
 
 class Notices(Enum):
-    """How a person is told that a question waits."""
+    """The notification about a waiting question."""
 
     BELL = "bell"
     OSC9 = "osc9"
@@ -74,8 +74,7 @@ def terminal_size(stream: TextIO) -> tuple[int, int]:
 
 
 def encodable_for(stream: TextIO) -> Callable[[str], str]:
-    """Return what makes of a text one that the stream can hold: an escape that the stream made itself would be wider than
-    what was counted."""
+    """Return a function that makes a text encodable by the stream: its own escapes would be wider than counted."""
     encoding = (stream.encoding or "utf-8").lower()  # a text in memory has none, and holds everything
     if encoding.startswith("utf"):
         return lambda text: text
@@ -83,11 +82,11 @@ def encodable_for(stream: TextIO) -> Callable[[str], str]:
 
 
 class Screen(Console):
-    """What is written during a session, in order, each thing beginning on a line of its own.
+    """The output of a session, in order, each thing beginning on a line of its own.
 
     Every method may be called from any thread. The model's text is Markdown, indented, with a sign in column 1 at its
-    first line; whatever else stands in column 1 is the harness's. INVARIANT: outside of one write, the cursor stands at
-    the beginning of an empty line, or at the end of the line that is written over.
+    first line; all other text in column 1 is the harness's. INVARIANT: outside of one write, the cursor is at the
+    beginning of an empty line, or at the end of the overwritable line.
     """
 
     def __init__(
@@ -102,8 +101,9 @@ class Screen(Console):
         way_to_output: str = "",
         way_to_stop: str = "",
     ) -> None:
-        """Take where to write, how, what masks secrets, what gives columns and lines of the terminal at the moment, and
-        what shows all that a command printed, and what stops a turn, in words."""
+        """Take the stream and its look, the redactor, a function that returns the terminal's size, and the names of
+        the command that shows all output and of the key that stops a turn.
+        """
         super().__init__(stream, look, redactor=redactor)
         self._signs = signs(ascii_only=look.ascii)
         self._size = size or (lambda: terminal_size(stream))
@@ -120,9 +120,9 @@ class Screen(Console):
         self._note = ""
         self._typed_numbers = count(1)
         self._typed, self._typed_shown = (0, ""), 0
-        """What the person typed, with its number, and the number of what is shown of it."""
+        """The person's typed text with its number, and the number of the shown one."""
         self._open = False
-        """Whether something may stand in the line that is written over."""
+        """Whether the overwritable line may hold text."""
         self._held = True
         """Whether that line stays empty: a question or a prompt has the terminal."""
         self._painted_at = self._still_at = 0.0
@@ -130,11 +130,11 @@ class Screen(Console):
         self._signed = False
         """Whether the first line of the text that is open was written."""
         self._passing, self._passing_size = 0, DEFAULT_SIZE
-        """How many rows at the end are there only for now, and at which size they were written."""
+        """Number of temporary rows at the end, and the terminal's size when they were written."""
         self._gone = 0
-        """How many of these, the first ones, ran off the top of the screen."""
+        """Number of those that have left the screen at the top."""
         self.keeps = 0
-        """How often what was there only for now became there for good: it may be out of sight since."""
+        """Number of times at which temporary rows became permanent: they may be out of sight since."""
         self._encodable = encodable_for(stream)
 
     @property
@@ -169,7 +169,7 @@ class Screen(Console):
                 self._take_in()
 
     def end_text(self) -> None:
-        """Write what of the model's text was still to come."""
+        """Write the rest of the model's text."""
         with self._lock:
             if not (self._pieces or self._in_text):
                 return
@@ -228,22 +228,22 @@ class Screen(Console):
             self._gone = max(gone, self._passing - (size[1] - 1))
 
     def keep(self) -> None:
-        """Let all that stands there stand, whatever is taken back later: nobody knows any more where on the screen it is."""
+        """Make all rows permanent, since their place on the screen is no longer known."""
         with self._lock:
             self._passing = 0
             self.keeps += 1
 
     @property
     def passing_rows(self) -> int:
-        """How many rows at the end are there only for now."""
+        """Number of temporary rows at the end."""
         return self._passing
 
     def take_back(self, to: int = 0) -> bool:
-        """Erase the rows that were there only for now, if they are still all on the screen as they were written; or those
-        behind the first `to` of them, as many as are on the screen. Return whether nothing of what was to go is left.
+        """Erase the temporary rows after the first `to`, as far as they are on the screen as written; return whether
+        all are gone.
 
-        INVARIANT: nothing above them is erased. What else was written since, or a terminal of another size, leaves them; and
-        where a row took more room than was counted, the topmost ones stay.
+        INVARIANT: rows above them are never erased. Other output since, or a changed size, leaves them; and if a row
+        took more room than counted, the topmost ones stay.
         """
         with self._lock:
             passing = self._passing
@@ -257,7 +257,7 @@ class Screen(Console):
             return passing - count <= to
 
     def live(self, printed: str) -> None:
-        """Show what a running command printed: its first lines, then in the line that is written over its last."""
+        """Show output of a running command: its first lines, then its latest in the overwritable line."""
         with self._lock:
             output = self._activity.output
             if output is None:
@@ -276,7 +276,7 @@ class Screen(Console):
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Wait for some seconds before a request is sent again, and count down meanwhile.
+        """Wait for some seconds before a request is sent again, with a countdown.
 
         An interrupt ends it at once: KeyboardInterrupt passes through.
         """
@@ -321,14 +321,14 @@ class Screen(Console):
     # The line that is written over
 
     def transient(self, text: str) -> None:
-        """Show a line until the next, until `settle`, or until it is empty; nothing where lines are not written over."""
+        """Show a line until the next one, `settle`, or an empty one. Does nothing if lines are not overwritten."""
         with self._lock:
             self._note = visible_line(text, 1_000)
             self._held = self._held and not text
             self._paint()
 
     def queued(self, text: str) -> None:
-        """Show what the person typed while something goes on; where lines are not written over, only whole ones."""
+        """Show the person's typed text during work; if lines are not overwritten, only finished ones."""
         before = self._typed[1]
         number, _ = self._typed = (next(self._typed_numbers), visible_line(text, 1_000))
         if threading.current_thread() is threading.main_thread():  # it may be interrupted: `with` leaves no lock behind
@@ -454,7 +454,7 @@ class Screen(Console):
             self._put(_KEY.sub("\x1b[1m\\g<0>\x1b[22m", shown) if self._note and self.look.colour else shown)
 
     def _composed(self) -> str:
-        """Return how the line that is written over looks now: nothing while a question or a prompt has the terminal."""
+        """Return the present overwritable line; empty while a question or a prompt has the terminal."""
         now = self._painted_at = self._monotonic()
         if self._held or not self.look.repaints:
             self._painted = ""

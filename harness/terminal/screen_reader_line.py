@@ -22,11 +22,11 @@ _LONGEST_ROW = 200
 
 
 class Candidate(Record):
-    """What may stand in the place of the last characters that were typed."""
+    """A replacement of the last typed characters."""
 
     text: str
     replaces: int
-    """How many of the characters before the cursor."""
+    """Number of replaced characters before the cursor."""
     shown: str
 
 
@@ -34,12 +34,12 @@ Completing = Callable[[str], Sequence[Candidate]]
 
 
 def read_line(prompt: str, *, default: str = "", complete: Completing | None = None) -> str:
-    """Return what the person typed; a line that ends in a backslash goes on in the next one.
+    """Return the typed text; a line that ends in a backslash continues in the next one.
 
-    A Tab lists what `complete` finds for the text before it, adds what all of that has in common, and puts the line there
-    once more; what stood before the Tab cannot be erased any more, but by giving the line up. A `default` cannot be put
-    into the line: it is shown, and an empty line stands for it. Of one typed line the terminal takes 4,095 bytes
-    (termios(3), canonical mode). Raises EOFError at the end of input, KeyboardInterrupt on Ctrl-C.
+    A Tab lists the completions of the text before it, adds their common part, and writes the line once more; the
+    earlier line can only be erased by giving it up. A `default` is shown, since it cannot be put into the line, and
+    an empty line means it. The terminal takes 4,095 bytes of one typed line (termios(3), canonical mode). Raises
+    EOFError at the end of input, KeyboardInterrupt on Ctrl-C.
     """
     if default:
         _write(f"kept: {visible(default)}\n(Enter alone sends it)\n")
@@ -106,7 +106,7 @@ def _tab_is_told(wanted: bool) -> Iterator[None]:
 
 
 def _more_comes() -> bool:
-    """Say whether something stands behind the Tab already: bytes without a line end are told in single-key mode alone."""
+    """Return whether more input follows the Tab; bytes without a line end are visible in single-key mode only."""
     descriptor = sys.stdin.fileno()
     try:
         mode = termios.tcgetattr(descriptor)
@@ -123,7 +123,7 @@ def _more_comes() -> bool:
 
 
 def _completed(line: str, before: str, prompt: str, complete: Completing) -> str:
-    """Write what could complete a line, and the line again with what is common to all of that; return it."""
+    """Write the completions of a line, and the line again with their common part; return it."""
     found = complete(before + line)
     common = _common_beginning([line[: len(line) - one.replaces] + one.text for one in found])
     line = common if len(common) > len(line) or len(found) == 1 else line

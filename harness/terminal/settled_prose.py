@@ -1,7 +1,8 @@
-"""How much of a paragraph of Markdown can be shown before its end is known: up to what may still begin something.
+"""The part of an unfinished Markdown paragraph whose look is final: everything before a sign that may begin
+something.
 
-CommonMark reads such signs from left to right: what stands before one that is open, and holds none, looks the same whatever
-comes. Where that is not plain at a glance, everything waits: a paragraph that waits is shown whole at its end.
+CommonMark reads such signs from left to right: text before an open one, with none inside, looks the same whatever
+follows. In doubt everything waits: a waiting paragraph is shown whole at its end.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _NO_ADDRESS = re.compile(r"<[^<>\s]*+[\s<]")
 
 
 def settled(text: str) -> int:
-    """Return up to where the text of one paragraph looks as it does now, whatever comes behind it: to the end of a word."""
+    """Return the length of a paragraph's text whose look is final, up to the end of a word."""
     opened: list[str] = []
     at = last = 0
     while found := _SIGN.search(text, at):
@@ -69,7 +70,7 @@ def _is_known(character: str) -> bool:
 
 
 def _end_of(text: str, sign: str, start: int) -> int:
-    """Return where code, a link, an address or an escape ends, or what is none of them; -1 where that is not known yet."""
+    """Return the end of code, a link, an address or an escape; -1 if it is not known yet."""
     if sign[0] == "\\":
         return start + 2 if len(sign) == 2 else -1
     if sign[0] == "`":

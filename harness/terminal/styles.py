@@ -9,7 +9,7 @@ from harness.record import Record, replace
 
 
 class Tone(Enum):
-    """How a line is meant; colour is only ever added to words that say the same."""
+    """The meaning of a line; colour is only ever added to words that mean the same."""
 
     PLAIN = "plain"
     QUIET = "quiet"
@@ -26,10 +26,10 @@ class Line(Record):
 
 
 class Signs(Record):
-    """What is drawn besides text."""
+    """Signs that are drawn besides text."""
 
     answer: str
-    """At the first line of what the model says."""
+    """Sign of the model's first line."""
     bullet: str
     rule: str
     quote: str
@@ -50,13 +50,13 @@ def signs(*, ascii_only: bool) -> Signs:
 
 
 class Ink(Enum):
-    """What a part of a row is: it is coloured by that."""
+    """Meaning of a part of a row, which decides its colour."""
 
     STRONG = "strong"
-    """What is to be seen first."""
+    """The most important part."""
     KEYWORD = "keyword"
     NAME = "name"
-    """Of a function or a class, where it is made; of a tag."""
+    """Name of a function or class at its definition, or of a tag."""
     TYPE = "type"
     STRING = "string"
     NUMBER = "number"
@@ -67,7 +67,7 @@ class Ink(Enum):
 
 
 class Fill(Enum):
-    """What a row stands on, behind its first two columns."""
+    """Background of a row, after its first two columns."""
 
     CODE = "code"
     ADDED = "added"
@@ -75,16 +75,17 @@ class Fill(Enum):
 
 
 class Palette(Record):
-    """The colours of everything, each as the parameters of an SGR sequence (ECMA-48, 8.3.117); no text is told by them alone.
+    """The colours of everything, each as the parameters of an SGR sequence (ECMA-48, 8.3.117). Text never depends on
+    them alone.
 
-    INVARIANT: what stands on a ground has a letter's colour of the same table, so that it can be read on any terminal.
+    INVARIANT: text on a background has a letter colour of the same table, so that it is readable on any terminal.
     """
 
     tones: Mapping[Tone, str]
     inks: Mapping[Ink, str]
     fills: Mapping[Fill, str]
     heading: str = "magenta"
-    """Of the headings and quotes of an answer, as rich writes colours; likewise `code`, of words in it that are code."""
+    """Colour of an answer's headings and quotes, in rich's notation; `code` is that of code in it."""
     code: str = "cyan"
     behind: bool = True
     """Whether the fills colour what is behind the letters; else a line that changed has one colour for all of it."""
@@ -108,7 +109,7 @@ _DARK_FILLS = {
     Fill.REMOVED: "38;5;255;48;5;52",
 }
 _TRUE_FILLS = {Fill.ADDED: "38;5;255;48;2;8;48;16", Fill.REMOVED: "38;5;255;48;2;64;12;16"}
-"""Where the terminal has them: of the 256 colours no green is so dark that every letter stands out."""
+"""Backgrounds for terminals with true colour: none of the 256 colours has a green dark enough for every letter."""
 _TRUE_INKS = {Ink.ADDED: "38;5;231;48;2;16;96;32", Ink.REMOVED: "38;5;231;48;2;128;24;32"}
 _LIGHT_INKS = {
     Ink.STRONG: "1",
@@ -158,7 +159,7 @@ LIGHT = Palette(
     code="color(24)",
 )
 UNKNOWN = Palette(tones=_TONES, inks=_DARK_INKS, fills=_DARK_FILLS)
-"""Where nobody says what the ground is: the terminal's own colours, and on fills of our own the letters' as well."""
+"""Palette for an unknown background: the terminal's own colours, with our letters on our own fills."""
 
 _MANY_COLOURS = ("256", "direct", "kitty", "alacritty", "ghostty", "foot", "wezterm")
 
@@ -186,7 +187,7 @@ def with_true_colours(palette: Palette) -> Palette:
 
 
 def rich_styles(palette: Palette) -> dict[str, str]:
-    """Return how what rich draws is coloured, by the names of its theme."""
+    """Return the colours of rich's drawings, by the names of its theme."""
     return {
         **dict.fromkeys(("bar.complete", "bar.finished", "bar.pulse", "progress.spinner"), "green"),
         "bar.back": "dim",
@@ -217,9 +218,9 @@ TOOLBAR = {
     Tone.WARNING: "ansiyellow bold",
     Tone.BAD: "reverse bold underline",
 }
-"""Of the status line below the prompt, as prompt_toolkit writes styles."""
+"""Styles of the status line below the prompt, in prompt_toolkit's notation."""
 TOOLBAR_RED = "bg:ansired fg:ansiwhite bold"
-"""In the place of the last one where there are colours."""
+"""Replacement for the last one on a terminal with colours."""
 PROMPT_STYLES = {
     "hidden-character": "reverse",
     "folded": "underline",
@@ -234,4 +235,4 @@ PROMPT_STYLES = {
     "scrollbar.background": "bg:default",
     "scrollbar.button": "bg:default",
 }
-"""Of the prompt itself."""
+"""Styles of the prompt itself."""

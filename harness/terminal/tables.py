@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.terminal.console import Look
 
 MOST_CHARACTERS = 5_000
-"""Of one cell."""
+"""Maximum number of characters of one cell."""
 LEAST_WIDTH = 16
 """Cells of a column that is broken over several rows; where not all of them have so many, a row becomes a record."""
 MOST_PADDED = 60
@@ -33,19 +33,19 @@ class Column(Record):
     folds: bool = False
     """Whether a cell may go on in the next row; else it stays whole."""
     right: bool = False
-    """Whether its cells stand to the right: numbers."""
+    """Whether its cells are aligned to the right: numbers."""
     leaves: bool = False
     """Whether a terminal does without it where no row has anything in it: nothing, 0 or -."""
     toned: bool = False
     """Whether it has the colour of its row."""
     in_line: str = "{}"
-    """How a cell is written where a row is a line of a pipe."""
+    """Form of a cell if a row is a line of a pipe."""
     spare: int = 0
-    """Above 0: a terminal does without it where there is no room, the highest first."""
+    """Priority for leaving the column out of a narrow terminal, the highest first; 0 keeps it."""
 
 
 class TableRow(Record):
-    """The cells of one row, which may hold anything, and how they are meant."""
+    """The cells of one row, with any text, and their meanings."""
 
     cells: tuple[str, ...]
     tone: Tone = Tone.PLAIN
@@ -75,7 +75,7 @@ LABEL = 12
 
 
 def labelled(rows: Iterable[tuple[str, str, Tone]]) -> Table:
-    """Return coloured labels, each with a text beside it; an empty label goes on with what is said above it."""
+    """Return coloured labels, each with a text; an empty label continues the previous one."""
     columns = Column(name="", folds=True, toned=True), Column(name="", folds=True)
     shown = (TableRow(cells=(f"{label:<{LABEL}}", text), tone=tone) for label, text, tone in rows)
     return Table(columns=columns, rows=tuple(shown), headed=False)
@@ -94,7 +94,7 @@ def plain(table: Table) -> Iterator[str]:
 def drawn(table: Table, look: Look, width: int) -> list[str]:
     """Return the rows of a table for a terminal of `width` columns, ready to be written.
 
-    Where there is no room, spare columns are left out, and named; where that is not enough, each row becomes a record.
+    On a narrow terminal, spare columns are left out, and named; if that does not suffice, each row becomes a record.
     """
     columns, shown = table.columns, table.as_written
     widest = [max(map(cells, of_it)) for of_it in zip((column.name for column in columns), *shown, strict=True)]

@@ -24,7 +24,7 @@ _WHY = 200
 
 _WRITERS = shipped_that(Does.WRITES)
 _COUNTS = re.compile(r"(?:Edited|Overwrote) .* \((\+\d+) (-\d+)(?: lines)?\)(?:; kept: .*)?")
-"""What they say first: the last brackets are theirs, others may stand in the name of the file."""
+"""The counts in a result. The last brackets are the tool's own; others may be part of the file's name."""
 
 _STATUS_TONES: Mapping[str, Tone] = {
     "ok": Tone.GOOD,
@@ -40,8 +40,8 @@ _STATUS_TONES: Mapping[str, Tone] = {
 
 
 class Tracer:
-    """Turns the records of sessions, in order, into one line per call and one for whatever else matters: what the model said
-    beside its calls, and what went otherwise.
+    """Turns the records of sessions, in order, into one line per call, and lines for the model's remarks and for
+    problems.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Tracer:
         self._helpers = HelperTree()
 
     def line(self, record: LogRecord) -> Line | None:
-        """Return the line for `record`, or None where nothing needs to be said yet; those of helpers say whose they are."""
+        """Return the line for `record`, or `None` if it has none yet. Lines of helpers name the helper."""
         helper = self._helpers.record(record)
         if helper is None:
             return self._line(record)
@@ -60,7 +60,7 @@ class Tracer:
         return None if line is None else replace(line, text=f"  {helper.title}  {line.text}")
 
     def is_of_helper(self, record: LogRecord) -> bool:
-        """Say whether a record is of a helper's session, of which the beginning was told."""
+        """Return whether a record is of a helper's session whose beginning was shown."""
         return self._helpers.get(word(record.get("session"))) is not None
 
     def _line(self, record: LogRecord) -> Line | None:
@@ -118,7 +118,7 @@ def _granted(grant: LogRecord) -> str:
 
 
 def _summary_of(wanted: LogRecord) -> str:
-    """Return in a few words what a call wanted that nobody looked at: its subject, or else the first text of its arguments."""
+    """Return an unprepared call in a few words: its subject, or else the first text of its arguments."""
     arguments = word(wanted.get("arguments"))
     try:
         given = json.loads(arguments)
@@ -209,7 +209,7 @@ MOST_PLACES_NAMED = 5
 
 
 def _places_changed(record: LogRecord) -> str:
-    """Return what a command changed of protected places, the first by name, and what sleeps for it."""
+    """Return a command's changes of protected places, the first by name, and the suspended grants."""
     places = record.get("places")
     named = [one for one in places if isinstance(one, dict)][:MOST_PLACES_NAMED] if isinstance(places, list) else []
     said = ", ".join(visible_line(f"{word(one.get('path'))} {word(one.get('how'))}", 200) for one in named)
@@ -223,7 +223,7 @@ def _places_changed(record: LogRecord) -> str:
 
 
 def _places_answered(record: LogRecord) -> Line:
-    """Return what became of them."""
+    """Return the decision about them."""
     grants = _listed(record.get("grants"))
     kept = objects_in(record.get("not_put_back"))
     problems = "; ".join(f"{word(one.get('path'))}: {word(one.get('why'))}" for one in kept[:MOST_PLACES_NAMED])
@@ -257,10 +257,10 @@ def ended_line(
     wanted: LogRecord | None = None,
     typed: bool = False,
 ) -> Line:
-    """Return the line for a call that has ended; `decision` and `answered` are empty where it has none.
+    """Return the line for a call that has ended; `decision` and `answered` are empty if it has none.
 
-    `wanted` is its proposal: it names a call that nobody looked at. `typed`: it is no call of the model but a `!command` of
-    the person.
+    `wanted` is its proposal: it names an unprepared call. `typed`: it is a `!command` of the person, not a call of
+    the model.
     """
     status = word(outcome.get("status"))
     if status == "not_run" and wanted and not decision.get("summary"):
@@ -281,7 +281,7 @@ def ended_line(
 
 
 def _said_line(reply: LogRecord) -> Line | None:
-    """Return what the model said beside its calls, on one line, or None: a reply without calls is an answer."""
+    """Return the model's remark with its calls, on one line, or `None`: a reply without calls is an answer."""
     said = " ".join(word(reply.get("text")).split())
     if not (said and reply.get("calls")) or reply.get("purpose") == SUMMARY:
         return None
@@ -319,12 +319,12 @@ def _unseen_part(summary: str, decision: LogRecord) -> str:
 
 
 def _reason(decision: LogRecord) -> str:
-    """Return why a rule or a built-in says what it says; of a default nothing, since its name says it."""
+    """Return the reason of a rule or a built-in; empty for a default, whose name says it."""
     return "" if decision.get("source") == "default" else visible_line(word(decision.get("reason")), _WHY)
 
 
 def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
-    """Return how a call ended, and behind it why, where nothing else on the line says it: of what failed the first line."""
+    """Return the end of a call and its reason, if that is not on the line already; for a failure its first line."""
     match status:
         case "ok" | "failed" if outcome.get("exit_code") is not None:
             where = ", at the terminal" if outcome.get("terminal") is True else ""
@@ -343,20 +343,20 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
 
 
 def _kept(outcome: LogRecord) -> str:
-    """Return where a helper's changes are kept."""
+    """Return the place of a helper's changes."""
     path = word(outcome.get("patch_file"))
     return f"; nothing is applied, its changes are in {visible_line(path, 400)}" if path else ""
 
 
 def _refused_hosts(outcome: LogRecord) -> str:
-    """Return which host a command with network by host was refused, and how many more."""
+    """Return the first refused host of a command with network by host, and the number of others."""
     hosts = hosts_of(outcome, allowed=False)
     more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
     return f"; refused: {visible_line(hosts[0], 100)}{more}" if hosts else ""
 
 
 def _changed(outcome: LogRecord) -> str:
-    """Return how many lines of a file were added and removed, where its tool says so."""
+    """Return the number of added and removed lines of a file, if its tool reports them."""
     said = word(outcome.get("content")).partition("\n")[0]
     counts = _COUNTS.fullmatch(said) if word(outcome.get("tool")) in _WRITERS else None
     return f", {counts[1]}/{counts[2]}" if counts else ""

@@ -1,4 +1,4 @@
-"""What a person types while a turn runs: it is read, shown and kept for later, and answers no question."""
+"""Keys typed during a turn: read, shown and kept for later. They answer no question."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 
 MOST_LINES = 100
-"""That wait: each becomes a turn, and nobody means more than that."""
+"""Maximum number of waiting lines. Each becomes a turn."""
 MOST_CHARACTERS = 100_000
-"""In the lines that wait and the draft together."""
+"""Maximum number of characters in the waiting lines and the draft together."""
 NEXT_MODE = "/mode next"
 """The line for Shift-Tab: it waits for the end of the turn, as other lines do."""
 
 
 class Keyed(Enum):
-    """What a key came to, beyond text."""
+    """The effect of a key beyond text."""
 
     STOP = "stop"
     """Esc, alone."""
     DROPPED = "dropped"
-    """There is no room for more."""
+    """The key was dropped for lack of room."""
 
 
 class TypedText(Record):
-    """What waits, as it stands: to be shown."""
+    """The waiting text, for display."""
 
     draft: str
     waiting: int
@@ -74,7 +74,7 @@ class Typing:
 
     @property
     def in_key(self) -> bool:
-        """Whether a key came of which more bytes may follow, or must."""
+        """Whether the last key may or must have more bytes."""
         return bool(self._sequences.in_key or self._decoder.getstate()[0])
 
     @property
@@ -103,7 +103,7 @@ class Typing:
         return draft
 
     def feed(self, raw: bytes) -> list[Keyed]:
-        """Take in what was read, and return what came of it, in order."""
+        """Add read bytes, and return their effects in order."""
         came: list[Keyed] = []
         for unit in self._sequences.feed(self._decoder.decode(raw)):
             pasted = pasted_text(unit)
@@ -118,7 +118,7 @@ class Typing:
         return [Keyed.STOP] if self._sequences.pause() == ESC else []
 
     def end_keys(self) -> list[Keyed]:
-        """Take what came for all that there is of it: no key and no paste goes on with what comes next."""
+        """Treat the input as complete: later bytes continue no key and no paste."""
         came = self.lone_escape()
         self._paste(self._sequences.end(), came)
         self._decoder.reset()
@@ -194,18 +194,18 @@ _CC = 6
 
 
 class TypeAhead:
-    """Reads keys while it is entered; does nothing where stdin is no terminal.
+    """Reads keys while it is entered. Does nothing unless stdin is a terminal.
 
-    `with ahead:` is for the main thread (signals are looked after there), and a thread of its own reads. Signals still
-    come from the terminal (Ctrl-C, Ctrl-Z); Ctrl-Z and `fg` put the terminal back and take it again.
+    `with ahead:` is for the main thread (it handles signals), and a thread of its own reads. Signals still come from
+    the terminal (Ctrl-C, Ctrl-Z); Ctrl-Z and `fg` restore the terminal and take it again.
     """
 
     escape_seconds = 0.05
-    """What comes within this time after an Esc belongs to it."""
+    """Seconds within which bytes after an Esc belong to it."""
     paste_seconds = 3.0
     """A paste that stalls for so long has lost its end, or was none."""
     longest_paste_seconds = 20.0
-    """The rest of a paste is waited for so long, in all, before somebody gets the terminal who would take it for keys."""
+    """Maximum wait for the rest of a paste, in all, before another reader of keys gets the terminal."""
 
     def __init__(
         self, stdin_fd: int, *, tell: Callable[[str], None], stop: Callable[[], None], escapes: bool = True
@@ -221,7 +221,7 @@ class TypeAhead:
         self._typing = Typing()
         self._lock = threading.RLock()
         self._before: list[Any] | None = None
-        """How the terminal was, while it is not that."""
+        """The terminal's earlier mode, while it is changed."""
         self._reader: threading.Thread | None = None
         self._wake = -1
         """A byte written to it makes the thread look anew; its end ends the thread."""
@@ -246,8 +246,10 @@ class TypeAhead:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the terminal to a question or another program, as it was: nothing is read, and what was typed is no answer
-        but stays a draft. An Esc that came last is still for the turn."""
+        """Leave the terminal to a question or another program, in its earlier mode, without reading.
+
+        Typed text does not answer, but stays a draft. An Esc at its end is still for the turn.
+        """
         reads = self._reader is not None
         try:
             stops = self._end()
@@ -269,7 +271,7 @@ class TypeAhead:
             return self._typing.take()
 
     def take_draft(self) -> str:
-        """Return what was typed and not finished, and forget it."""
+        """Return the unfinished text, and forget it."""
         with self._lock:
             return self._typing.take_draft()
 
@@ -392,7 +394,7 @@ class TypeAhead:
         return True
 
     def _read_rest(self) -> None:
-        """Read to the end of the paste or the key that has begun: whoever reads next would take its rest for keys."""
+        """Read to the end of a paste or key that has begun: the next reader would take its rest for keys."""
         until = time.monotonic() + self.longest_paste_seconds
         while (self._typing.in_paste or self._typing.in_key) and time.monotonic() < until:
             wait = self.paste_seconds if self._typing.in_paste else self.escape_seconds
@@ -416,7 +418,7 @@ def _goes_on(wake: int, seconds: float) -> bool:
 
 
 def shown(typed: TypedText) -> str:
-    """Return what waits, in one line: what is being typed, or the line that was finished last."""
+    """Return the waiting text in one line: the draft, or the last finished line."""
     if typed.draft:
         waiting = f"({typed.waiting} queued) " if typed.waiting else ""
         return f"{waiting}> {typed.draft[-MOST_SHOWN:]}"

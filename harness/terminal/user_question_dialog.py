@@ -20,10 +20,10 @@ _HELP = Choice(key="?", word="help", does="says what the keys do")
 
 
 class UserQuestionDialog(Dialog[UserAnswer]):
-    """What the person answers; see Dialog. A choice counts once all of the question was seen."""
+    """The dialog for a question of the model; see Dialog. A choice counts once all of the question was seen."""
 
     def __init__(self, question: UserQuestion, seat: Seat, echo: Callable[[str], None]) -> None:
-        """Take what is asked, where, and what writes to a terminal on which no line is written over."""
+        """Take the question, the place of the person, and the writer for a terminal without overwriting."""
         self._choosing = _choosing(len(question.choices))
         super().__init__(
             seat, lambda _: TITLE, lambda width: tuple(user_question_rows(question, width)), waits=self._choosing
@@ -97,7 +97,7 @@ def _choosing(count: int) -> Choice:
 
 
 def user_question_rows(question: UserQuestion, width: int) -> Iterator[Row]:
-    """Yield what the question shows. INVARIANT: no text of the model begins a row."""
+    """Yield the rows of the question. INVARIANT: a row never begins with text of the model."""
     yield from prose("what you answer is sent to the model; never tell it a secret", width, tone=Tone.QUIET)
     yield from rows_of(question.question, width, gutter="    ")
     for number, choice in enumerate(question.choices, 1):
