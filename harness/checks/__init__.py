@@ -1,13 +1,15 @@
-"""Checks: the person's own programs (hooks) that look at calls and sessions. They may tighten, and never allow.
+"""Checks: the person's own programs (hooks) that examine calls and sessions. They may tighten, and never allow.
 
 Read these first:
-    checks.py            `Checks`: which hook is asked when, and what follows from its answer
+
+    checks.py            `Checks`: the hooks to ask at each event, and the effects of their answers
     hook_declaration.py  one `[[hook]]` of the configuration
-    hook_run.py          one run of a hook's program, from its input to its answer, or to what follows from there being none
+    hook_run.py          one run of a hook's program, from its input to its answer, or the effect of a missing one
 
 Then:
-    hook_form.py         what goes in and what comes out as JSON: our own form
+
+    hook_form.py         input and output as JSON: our own form
     claude_form.py       the same in the form of Claude Code's hooks
 
-Not here: what the gate makes of an answer (gate/call_checks.py), and the gate before other agents (hook/).
+Not here: the gate's use of an answer (gate/call_checks.py), and the gate before other agents (hook/).
 """

@@ -1,4 +1,4 @@
-"""Checks: which hooks are asked when, and that nothing they say allows anything."""
+"""Checks: the hooks to ask at each event. Their answers never allow anything."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ class Checks:
         tell: Callable[[str], None] = lambda said: None,  # noqa: ARG005 - nobody listens
         clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """Take what is declared, in its order. `environment` is the program's own, of which hooks get what commands get.
+        """Take the declarations, in their order. `environment` is the program's own, from which hooks get a command's
+        variables.
 
-        `redact` masks secrets. `tell` is told for the person what no record of a call shows: that a hook allows, which means
-        nothing, once; and what fails at the end of a session. `clock_stopped` stops what limits our own work. Raises
-        UsageError for a hook that calls could change.
+        `redact` masks secrets. `tell` shows the person the facts that are in no record of a call: a hook that allows,
+        which has no effect, once; and failures at the end of a session. `clock_stopped` stops the limit on our own
+        work. Raises UsageError for a hook that calls could change.
         """
         passed = child_environment(environment)
         self._workspace = workspace
@@ -69,12 +70,14 @@ class Checks:
         return tuple(dict.fromkeys(file for _, program in self._hooks for file in program.files))
 
     def asks_about(self, action: Action) -> bool:
-        """Say whether any of them is asked about a call, before it or after."""
+        """Return whether any hook is asked about a call, before it or after."""
         events = (CheckEvent.BEFORE_CALL, CheckEvent.AFTER_CALL)
         return any(hook.event in events and hook.is_about(action) for hook, _ in self._hooks)
 
     def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
-        """Return what they say of a call that `verdict` lets run, or asks about. Behind a block nobody is asked."""
+        """Return the answers about a call that `verdict` lets run, or asks about. After a block no further hook is
+        asked.
+        """
         answers: list[CheckAnswer] = []
         if asked := list(self._about(CheckEvent.BEFORE_CALL, action)):
             case = self._case_of(CheckEvent.BEFORE_CALL, session, action, verdict)
@@ -85,7 +88,7 @@ class Checks:
         return answers
 
     def after(self, session: str, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:
-        """Return what they say of a call that ran."""
+        """Return the answers about a call that ran."""
         asked = list(self._about(CheckEvent.AFTER_CALL, action))
         if not asked:
             return ()
@@ -93,11 +96,11 @@ class Checks:
         return [self._to_an_end(hook, program, case) for hook, program in asked]
 
     def session_starts(self, session: str, about: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:
-        """Return what they say of a session that begins."""
+        """Return the answers about a session that begins."""
         return self._all(replace(self._case(CheckEvent.SESSION_START, session), about=about))
 
     def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:
-        """Return what they say of a session that ends; nothing of it stops the end."""
+        """Return the answers about a session that ends, none of which stops the end."""
         answers = self._all(replace(self._case(CheckEvent.SESSION_END, session), text=stop))
         for one in answers:
             if one.decision is not Decision.AUTO:
@@ -105,7 +108,7 @@ class Checks:
         return answers
 
     def answer(self, session: str, text: str, seconds: float | None, *, again: bool) -> Sequence[CheckAnswer]:
-        """Return what they say of an answer of the model's. Raises Interrupted."""
+        """Return the answers about an answer of the model. Raises Interrupted."""
         case = replace(self._case(CheckEvent.BEFORE_ANSWER, session), text=self._redact(text), again=again)
         return [self._asked(hook, program, case, seconds) for hook, program in self._of_event(case.event)]
 

@@ -1,7 +1,7 @@
-"""The form of Claude Code's hooks (code.claude.com/docs/en/hooks): what goes in, and what may come out.
+"""The form of Claude Code's hooks (code.claude.com/docs/en/hooks): input and output.
 
-Tools that ship are told by the names of Claude Code's, so that people's hooks know them. What would let a call run, or run
-another in its place, means nothing here; a wish for another call refuses this one, which is not what the hook would let run.
+Shipped tools have the names of Claude Code's, so that existing hooks know them. An answer that allows a call has no
+effect. One that replaces a call refuses it, since the hook would not let this one run.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _PERMISSIONS = {
     "deny": Decision.DENY,
 }
 _WORDS = {"approve": Decision.AUTO, "allow": Decision.AUTO, "block": Decision.DENY, "deny": Decision.DENY}
-"""Of `decision` at the top, the older form: its `block` refuses one call."""
+"""Values of `decision` at the top, the older form: its `block` refuses one call."""
 
 
 def question_of(case: HookCase) -> dict[str, JsonValue]:
-    """Return what a hook is told."""
+    """Return the input of a hook."""
     cwd = case.workspace if case.action is None or not case.action.cwd else case.action.cwd
     fields: dict[str, JsonValue] = {
         "session_id": case.session,
@@ -92,7 +92,7 @@ def _response(result: ToolResult | None) -> JsonValue:
 
 
 def answer_in(answer: Mapping[str, JsonValue]) -> SaidByHook:
-    """Return what an answer says, the strictest of it. Raises NoAnswerError for one of another form; more fields are let be."""
+    """Parse an answer, the strictest part of it. Raises NoAnswerError for another form; further fields are ignored."""
     specific = answer.get("hookSpecificOutput", {})
     if not isinstance(specific, dict):
         raise NoAnswerError(f"hookSpecificOutput must be an object, not {kind_of(specific)}")

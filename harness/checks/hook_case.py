@@ -1,4 +1,4 @@
-"""What a hook is asked about (`HookCase`), what it said (`SaidByHook`), and that it said nothing of use (`NoAnswerError`)."""
+"""The subject of a hook (`HookCase`), its answer (`SaidByHook`), and a useless answer (`NoAnswerError`)."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from harness.record import Record
 
 
 class HookCase(Record):
-    """One thing that hooks are asked about. INVARIANT: secrets are masked in everything that goes out of it."""
+    """One subject for hooks. INVARIANT: secrets are masked in all its output."""
 
     event: CheckEvent
     session: str
     workspace: str
     action: Action | None = None
-    """Of a call; for what it is and where it runs, never for its arguments, which are in `judged`."""
+    """The call, for its kind and its folder; its arguments are in `judged`."""
     judged: Mapping[str, JsonValue] = {}
     """The same call as JSON, with its verdict; see gate/judged_json.py."""
     result: ToolResult | None = None
-    """What the call came to, where it ran."""
+    """Result of the call, if it ran."""
     text: str = ""
-    """Of an answer: the model's words; of the end of a session: why it ended."""
+    """The model's words, for an answer; the reason, for the end of a session."""
     again: bool = False
     """Whether the model answers anew, after a hook had something against its answer."""
     about: Mapping[str, JsonValue] = {}
-    """What is known of a session that begins."""
+    """Facts about a session that begins."""
 
 
 class SaidByHook(Record):
-    """What a hook said; not yet masked, made visible or cut."""
+    """A hook's answer; not yet masked, made visible or cut."""
 
     decision: Decision = Decision.AUTO
     """AUTO: nothing against it."""
@@ -43,4 +43,4 @@ class SaidByHook(Record):
 
 
 class NoAnswerError(ValueError):
-    """What a hook printed is no answer; says why, in words that are safe to show."""
+    """Raised for an invalid answer of a hook, with the reason in words that are safe to show."""

@@ -1,4 +1,4 @@
-"""One `[[hook]]` of the configuration: when it is asked, about which calls, and what is started."""
+"""One `[[hook]]` of the configuration: its event, its calls, and its program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_CALLS = ("tool", "path", "access", "argv")
 
 
 class HookForm(Enum):
-    """In whose JSON a hook is told, and answers."""
+    """The JSON form of a hook's input and output."""
 
     HARNESS = "harness"
     CLAUDE = "claude"
@@ -46,7 +46,7 @@ class HookDeclaration(Record):
     seconds: float = STANDARD_SECONDS
     form: HookForm = HookForm.HARNESS
     origin: Origin | None = None
-    """Where it stands, told by whoever read the file."""
+    """Its place in the configuration, from the reader of the file."""
     layer: Layer = Layer.USER
     """PROJECT: of a project that the person trusts."""
 
@@ -94,7 +94,7 @@ def _is_known(tool: str) -> bool:
 
 
 def _code_in(command: Sequence[str]) -> str:
-    """Return the word by which an interpreter is told its code, or the name of it, in the place of a file; or nothing."""
+    """Return the word that gives an interpreter code, or a module's name, in place of a file; or an empty string."""
     words = iter(command)
     found = any(is_one_of(word, INTERPRETERS) for word in words)
     return next((word for word in words if _CODE.match(word)), "") if found else ""

@@ -25,7 +25,7 @@ _ANSWER = Fields({"decision?": "text", "reason?": "text", "note?": "text"})
 
 
 def question_of(case: HookCase) -> dict[str, JsonValue]:
-    """Return what a hook is told."""
+    """Return the input of a hook."""
     fields: dict[str, JsonValue] = {
         "v": VERSION,
         "event": case.event.value,
@@ -60,7 +60,7 @@ def _result(result: ToolResult | None) -> JsonValue:
 
 
 def answer_in(answer: Mapping[str, JsonValue]) -> SaidByHook:
-    """Return what an answer says. Raises NoAnswerError for one of another form."""
+    """Parse an answer. Raises NoAnswerError for another form."""
     problem = _ANSWER.problem(dict(answer))
     if problem:
         raise NoAnswerError(visible_line(problem))

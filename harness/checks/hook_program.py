@@ -1,4 +1,4 @@
-"""The program of a hook: where it lies, what files it is made of as far as its words tell, and their digest."""
+"""The program of a hook: its path, its files as far as its words name them, and their digest."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from harness.process.environment import leads_through, program_outside
 from harness.safe_files import read_small
 
 MOST_BYTES = 64 << 20
-"""Of a file whose digest is taken."""
+"""Maximum size of a file whose digest is computed."""
 _OF_THE_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/nix/store/")
-"""Interpreters lie there. Whoever can write there can do more than change a hook."""
+"""Folders of interpreters. A program that can write there can do more than change a hook."""
 
 
 class HookProgram:
-    """What one hook starts. Made once a session."""
+    """The program of one hook. Made once a session."""
 
     def __init__(self, hook: HookDeclaration, workspace: str, environment: Mapping[str, str]) -> None:
-        """Find it, by the PATH of what `child_environment` gave. One that is not there fails each time it is asked.
+        """Find it by PATH in the output of `child_environment`. A missing program fails on each run.
 
-        INVARIANT: no call of the model's may change what decides on calls. Raises UsageError for a hook that lies in the
-        workspace; `files` are kept from being written in any case.
+        INVARIANT: no call of the model may change the programs that decide on calls. Raises UsageError for a hook in
+        the workspace; `files` are protected from writing in any case.
         """
         first, *words = hook.command
         if first.startswith("~/"):
@@ -34,7 +34,9 @@ class HookProgram:
         first = os.path.join(workspace, first) if is_path else program_outside(workspace, first, environment) or ""
         self.argv = (first, *words)
         self.folder = workspace if hook.form is HookForm.CLAUDE else "/"
-        """Where it starts. Hooks of Claude's form expect the workspace; in `/` no interpreter finds anything of the model's."""
+        """Its working folder. Hooks of Claude's form expect the workspace; in `/` no interpreter finds files of the
+        model.
+        """
         self._words = [os.path.join(self.folder, word) for word in words]
         self._parts = [first, *self._named_files()]
         """The program, and files among its words: of an interpreter its script, it may be."""
@@ -58,7 +60,7 @@ class HookProgram:
         return tuple(dict.fromkeys(name for name in names if not name.startswith(_OF_THE_SYSTEM)))
 
     def problem(self) -> str:
-        """Return why it cannot be started, or nothing."""
+        """Return the reason why it cannot be started, or an empty string."""
         first = self.argv[0]
         if new := next((one for one in self._named_files() if one not in self._parts), None):
             return f"its command names {new}, which was not there when the session began"

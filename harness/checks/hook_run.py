@@ -1,9 +1,9 @@
-"""One run of a hook's program: its question goes in, and an answer comes out, or what follows from there being none.
+"""One run of a hook's program: its input, and its answer or the effect of a missing one.
 
-INVARIANT: whatever goes wrong (missing, crashed, killed, late, noisy) is a deny with that reason, never nothing.
+INVARIANT: any failure (missing, crashed, killed, late, noisy) is a deny with that reason, never ignored.
 
-The program is the person's own and lies outside of the workspace: it runs without walls, with the environment of a command,
-and all that it starts is ended with it.
+The program is the person's own and outside of the workspace: it runs without walls, with the environment of a
+command, and all its processes end with it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.process.asked_program import ProgramAnswer
 
 MOST_OUTPUT_BYTES = 1 << 18
-"""Of an answer: one that is longer is none."""
+"""Maximum size of an answer; a longer one is invalid."""
 MOST_REASON_CHARACTERS = 2_000
 MOST_NOTE_CHARACTERS = 10_000
 EXIT_DENY = 2
@@ -53,9 +53,9 @@ class HookRun:
         interrupts: Callable[[], int] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what the programs get: the name of the workspace, and the environment of commands.
+        """Take the input of the programs: the name of the workspace, and the environment of commands.
 
-        `redact` masks secrets in what goes in and in what comes out. `interrupts` says how often a person asked to stop so far.
+        `redact` masks secrets in input and output. `interrupts` returns the number of interrupts so far.
         """
         self._workspace = workspace
         self._environment = environment
@@ -64,7 +64,7 @@ class HookRun:
         self._monotonic = monotonic
 
     def _since_now(self) -> Callable[[], int] | None:
-        """Return what says how often a person asked to stop since now."""
+        """Return a function that counts the interrupts from now on."""
         count = self._interrupts
         before = 0 if count is None else count()
         return None if count is None else lambda: count() - before
@@ -72,7 +72,7 @@ class HookRun:
     def answer(
         self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float | None = None
     ) -> CheckAnswer:
-        """Return what a hook answers within its time, and `seconds` at most. Raises Interrupted."""
+        """Return a hook's answer within its time, and `seconds` at most. Raises Interrupted."""
         began = self._monotonic()
         digest = program.digest()
         has_failed = False
@@ -104,7 +104,7 @@ class HookRun:
         return shown if len(shown) <= most else f"{shown[:most]} [cut: {len(shown) - most} characters more]"
 
     def _said(self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float) -> SaidByHook:
-        """Return what a hook says. Raises HookFailedError, and Interrupted."""
+        """Run a hook and parse its answer. Raises HookFailedError, and Interrupted."""
         from harness.process.asked_program import ask_program  # and subprocess with it, for who has a hook
 
         problem = program.problem()
@@ -159,7 +159,7 @@ def _last_words(answer: ProgramAnswer) -> str:
 
 
 def _printed(answer: ProgramAnswer, form: HookForm, event: CheckEvent) -> SaidByHook:
-    """Return what the output of a hook says that ended well; nothing printed, nothing said."""
+    """Parse the output of a hook that ended well; empty output is an empty answer."""
     if answer.is_cut:
         raise HookFailedError(f"it printed more than {MOST_OUTPUT_BYTES} bytes")
     try:

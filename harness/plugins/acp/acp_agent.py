@@ -62,7 +62,7 @@ END_SECONDS = 0.05
 HURRIED = 2
 """Signals until the sessions are left as they are."""
 DRAIN_SECONDS = 2.0
-"""How long the client has, at the end, to read what it was told."""
+"""Seconds for the client to read the last messages at the end."""
 MOST_SESSIONS = 100
 """Open at once."""
 MOST_NAME = 200
@@ -111,7 +111,7 @@ class AcpAgent:
             pass  # it is full, or nobody waits any more
 
     def run(self) -> str:
-        """Do what the client asks until its end, or `stop`; return why a log has no good end, or nothing."""
+        """Serve the client until its end, or `stop`; return the problem of a log's end, or an empty string."""
         try:
             self._read()
         finally:
@@ -172,7 +172,7 @@ class AcpAgent:
             self._wire.settle(identity, ClientAnswer(problem=f"the client's answer was refused: {refused.why}"))
 
     def _asked(self, message: RpcMessage) -> Mapping[str, JsonValue] | None:
-        """Do what is asked, and return the answer; None where a session's thread gives it. Raises RefusedRequest."""
+        """Do the request, and return the answer; `None` if a session's thread gives it. Raises RefusedRequest."""
         if message.method == "initialize":
             return self._initialize(message)
         handle = self._requests.get(message.method)
@@ -356,7 +356,7 @@ def _fields(shape: BaseModel) -> dict[str, JsonValue]:
 
 
 def _not_taken(asked: NewSessionRequest | LoadSessionRequest) -> list[str]:
-    """Return what is said of what a client gives to a session, and which the user's own configuration alone can give."""
+    """Return notes about a client's settings that only the user's own configuration can give."""
     notes = []
     if asked.mcp_servers:
         names = visible_line(", ".join(one.name for one in asked.mcp_servers), MOST_NAME)

@@ -1,7 +1,7 @@
-"""A question of the gate, put to the client: `session/request_permission`; and outside as well, where somebody is there.
+"""A question of the gate to the client (`session/request_permission`), and to an approver outside, if one is there.
 
-INVARIANT: a yes of the client's is the answer to this very request, by the id of an option that was offered with it. Whatever
-else comes, or nothing, is a no. What cannot be shown whole is not asked about at all. The first answer counts, once.
+INVARIANT: a client's yes is the answer to this very request, with the id of an option that was offered with it. Any
+other answer, or none, is a no. A call that cannot be shown whole leads to no question. The first answer counts, once.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from harness.terminal.row_text import Row
 from harness.text.visible import visible_line
 
 BY = "client"
-"""Whose the answer is, as the log has it: what sits behind the client is not known here."""
+"""Source of the answer in the log: the person behind the client is not known here."""
 ASKS = "session/request_permission"
 ALLOW, REFUSE, STOP, GRANT = "allow", "refuse", "stop", "session-"
 WIDTH = 100
 """Columns that a question is made for."""
 MOST_CHARACTERS = 1_000_000
-"""Of a question: a client that gets more might show a part of it."""
+"""Maximum length of a question: a client might show only a part of a longer one."""
 LOOK_SECONDS = 0.1
-"""How often it is looked whether somebody outside has answered."""
+"""Seconds between checks for an answer from outside."""
 TOO_LARGE = "it cannot be shown whole to anybody: make it in smaller steps"
 
 
 class AskedClient(NamedTuple):
-    """What a question is made of, besides the call."""
+    """The parts of a question besides the call."""
 
     text: str
     options: tuple[PermissionOption, ...]
@@ -66,9 +66,9 @@ class ClientApprover:
         outside: AskOutside,
         client: str,
     ) -> None:
-        """`ask` sends a request with these parameters, but for the session. `confinement` says how a call is held, `offer` what
-        may be granted at a question; `mask` masks a call's summary, which goes into a title; `call` names a call of the
-        model's; `outside` asks somebody else as well; `client` is what the client calls itself.
+        """`ask` sends a request with these parameters and the session. `confinement` describes a call's walls,
+        `offer` returns the grants on offer; `mask` masks a call's summary for the title; `call` names a call of the
+        model; `outside` asks another approver as well; `client` is the client's own name.
         """
         self._ask = ask
         self._confinement = confinement
@@ -126,7 +126,7 @@ class ClientApprover:
         return AskedClient(whole(text), tuple(_options(reasons, offer)), offer)
 
     def _question(self, action: Action, verdict: Verdict, reasons: tuple[str, ...]) -> Question:
-        """Return the question, in which nothing counts as usual: whoever reads it may know nothing else of the session."""
+        """Return the question with all facts: its reader may know nothing else of the session."""
         given = child_environment(self._environment)
         own = tuple(sorted(name for name in given if given[name] == self._environment.get(name)))
         return Question(
@@ -173,7 +173,7 @@ def _first(question: OpenQuestion, asked: AskedClient, standing: StandingQuestio
 
 
 def _approval(answer: ClientAnswer, asked: AskedClient) -> Approval:
-    """Return what an answer means. Total: a client may answer anything."""
+    """Return the meaning of an answer. Total: a client may answer anything."""
     if answer.withdrawn:
         return Approval(answer=Answer.STOP, by=BY)
     if answer.problem:

@@ -29,10 +29,10 @@ def answer_of_client(
     call: str,
     mask: Callable[[str], str],
 ) -> UserAnswer:
-    """Return what the person answers. One without choices is not put: nothing can be typed there.
+    """Return the person's answer. A question without choices is not put, since the client has no text field for it.
 
-    `ask` sends a request with these parameters, but for the session; `call` is the client's name of the call that asks; `mask`
-    masks secrets.
+    `ask` sends a request with these parameters and the session; `call` is the client's name of the asking call;
+    `mask` masks secrets.
     """
     if not question.choices:
         return UserAnswer(replied=Replied.ONLY_CHOICES)
@@ -59,7 +59,7 @@ def _options(question: UserQuestion) -> Iterator[PermissionOption]:
 
 
 def _answer(answer: ClientAnswer, question: UserQuestion) -> UserAnswer:
-    """Return what an answer means. Total: a client may answer anything."""
+    """Return the meaning of an answer. Total: a client may answer anything."""
     if answer.withdrawn:
         return UserAnswer(replied=Replied.STOP)
     if answer.problem:

@@ -1,7 +1,6 @@
-"""The wire to the client: whole lines to it, in order; what it is asked, and its answers.
+"""The wire to the client: whole lines to it, in order; its questions and answers.
 
-INVARIANT: an answer counts only while its very question stands. One that nobody asked for, one that comes before its
-question, and a second one are dropped.
+INVARIANT: an answer counts only while its very question is open. Unrequested, early and second answers are dropped.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from harness.safe_files import write_whole
 from harness.text.json_rpc import RpcMessage
 
 MOST_WAITING_BYTES = 8 * 1024 * 1024
-"""Who works waits for a client that does not read, when so much waits for it."""
+"""Number of unsent bytes at which writers wait for a client that does not read."""
 UNKNOWN_METHOD, NO_SUCH_SESSION = -32601, -32002
-"""As JSON-RPC 2.0 and the Agent Client Protocol number them; see also text/json_rpc.py."""
+"""Numbers of JSON-RPC 2.0 and the Agent Client Protocol; see also text/json_rpc.py."""
 
 
 class RefusedRequest(Exception):
@@ -33,7 +32,7 @@ class RefusedRequest(Exception):
 
 
 class ClientAnswer(Record):
-    """What came of a question to the client."""
+    """Result of a question to the client."""
 
     result: JsonValue = None
     problem: str = ""
@@ -53,7 +52,7 @@ class OpenQuestion:
         self._answers.put(answer)
 
     def withdraw(self) -> None:
-        """Let whoever waits go on without an answer."""
+        """Let the waiting thread continue without an answer."""
         self.settle(ClientAnswer(withdrawn=True))
 
     def answer(self, seconds: float | None = None) -> ClientAnswer | None:
@@ -65,19 +64,19 @@ class OpenQuestion:
 
 
 class ClientWire:
-    """Writes to the client on a thread of its own, so that nobody who reads from it ever waits for it."""
+    """Writes to the client on a thread of its own, so that readers never wait for it."""
 
     def __init__(self, descriptor: int, on_gone: Callable[[], None]) -> None:
-        """`on_gone` is called, on that thread, when nobody reads any more."""
+        """`on_gone` is called, on that thread, when the client stops reading."""
         self._descriptor = descriptor
         self._on_gone = on_gone
         self._changed = threading.Condition()
         self._lines: deque[bytes] = deque()
         self._bytes = 0
         self._is_over = False
-        """Whether the end has come: nobody waits any more, for room or for an answer."""
+        """Whether the end has come: threads no longer wait for room or for an answer."""
         self.is_gone = False
-        """Whether nobody reads."""
+        """Whether the client stopped reading."""
         self._is_idle = True
         self._asked = 0
         self._open: dict[str, OpenQuestion] = {}
@@ -123,14 +122,14 @@ class ClientWire:
             self.settle(message.id, ClientAnswer(result=message.fields.get("result")))
 
     def settle(self, identity: str, answer: ClientAnswer) -> None:
-        """Settle the question with that id, if it stands."""
+        """Settle the question with that id, if it is open."""
         with self._changed:
             question = self._open.pop(identity, None)
         if question is not None:
             question.settle(answer)
 
     def close(self) -> None:
-        """Settle all questions, and let nobody wait for the client any more. May be called again."""
+        """Settle all questions, and end all waits for the client. May be called again."""
         with self._changed:
             questions = [*self._open.values()]
             self._open.clear()

@@ -33,7 +33,7 @@ Block: TypeAlias = (
 
 
 class SaidPrompt(Record):
-    """What goes to the model."""
+    """A prompt for the model."""
 
     text: str
     attachments: tuple[Attachment, ...] = ()
@@ -45,11 +45,11 @@ def said_prompt(
     expanded: Callable[[str], SaidPrompt],
     keeper: AttachmentKeeper,
 ) -> SaidPrompt:
-    """Return what the person says: their words and links in their order, and behind them what they attached.
+    """Return the person's message: their words and links in their order, and after them the attachments.
 
-    What is attached is masked by `redact`, as the results of tools are; the person's own words are theirs, and `expanded`
-    turns a command that they call into what it says. Pictures are kept by `keeper`. Raises what `expanded` raises, and
-    RefusedRequest for sound, other bytes, no words, more than the log takes, and a picture that is not taken.
+    Attachments are masked by `redact`, like the results of tools; the person's own words are not. `expanded` turns a
+    command into its text. Pictures are kept by `keeper`. Raises the errors of `expanded`, and RefusedRequest for
+    sound, other bytes, no words, more than the log takes, and a picture that is not accepted.
     """
     said: list[str] = []
     attached: list[str] = []
@@ -85,8 +85,8 @@ def said_prompt(
 def _pictures(blocks: Sequence[Block], keeper: AttachmentKeeper) -> tuple[Attachment, ...]:
     """Return the pictures of a prompt, kept by `keeper` without their metadata, each once.
 
-    By their bytes alone: a link beside them is not followed, nor the type believed that the client names. Raises
-    RefusedRequest where the model takes none, for more than a prompt may have, and for what is no picture or too large.
+    Only their bytes count: a link beside them is not followed, nor the client's type trusted. Raises RefusedRequest
+    if the model takes none, for more than a prompt may have, and for an invalid or too large picture.
     """
     given = [block for block in blocks if isinstance(block, ImageContentBlock)]
     if given and keeper.why_not:

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 UPDATE, RECORD = "session/update", "_harness/record"
 MOST_TOLD = 2_000
 FATAL = (StopReason.LOG_ERROR, StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
-"""How a session ends, too, of which a turn ended so."""
+"""Ends of a turn that also end the session."""
 
 
 class ServedSession:
@@ -96,12 +96,12 @@ class ServedSession:
         self._opened: _Opened | None = None
         self._last: RunResult | None = None
         self._how: RunResult | None = None
-        """How the session is to end, once that is known."""
+        """The end of the session, once it is known."""
         self._notes = NotesToModel()
         self._question: OpenQuestion | None = None
         """The one that was put last."""
         self.log_problem = ""
-        """Why the log has no good end."""
+        """The problem of the log's end."""
         self._thread.start()
 
     # Of any thread
@@ -135,8 +135,8 @@ class ServedSession:
         self._work.put(None)
 
     def nudge(self) -> None:
-        """Withdraw the question that the session waits for, where it shall stop: to be called again and again until it did, for
-        it begins to wait at a moment that no other thread can see.
+        """Withdraw the session's open question at its end. Call this repeatedly until the session ended, since it
+        begins to wait at a moment that no other thread can see.
         """
         if self._is_asked_to_stop and self._thread.is_alive() and (question := self._question) is not None:
             question.withdraw()
@@ -170,8 +170,9 @@ class ServedSession:
     # On its own thread
 
     def open(self, name: str = "") -> dict[str, JsonValue]:
-        """Begin the session, or go on with the one that the client calls `name`, and show what was said in it before; return
-        what the client is told of it. Raises HarnessError.
+        """Begin the session, or continue the one with the client's name `name`, and show its conversation.
+
+        Returns the client's description of it. Raises HarnessError.
         """
         arguments, state = self._arguments, State.of(self._environment)
         carried = carried_session(state, name, arguments.cwd) if name else None
@@ -215,7 +216,7 @@ class ServedSession:
         self._the_opened().set_mode(Mode(name))
 
     def redacted(self, text: str) -> str:
-        """Return text with the secrets that are known taken out."""
+        """Return text with the known secrets masked."""
         return text if self._place is None else self._place.redactor.redact(text)
 
     def show(self, update: Shown) -> None:
@@ -243,7 +244,7 @@ class ServedSession:
 
     @property
     def about(self) -> dict[str, JsonValue]:
-        """What the log's first record says of the client."""
+        """Fields about the client in the log's first record."""
         return {"client": self.client}
 
     def _the_opened(self) -> _Opened:
@@ -252,7 +253,7 @@ class ServedSession:
         return self._opened
 
     def _told(self, opened: _Opened) -> dict[str, JsonValue]:
-        """Return what the client is told of a session that was begun."""
+        """Return the client's description of a session that was begun."""
         modes = SessionModeState(
             current_mode_id=Mode.ASK.value,
             available_modes=[SessionMode(id=one.value, name=one.value, description=SAID[one]) for one in Mode],
@@ -290,7 +291,7 @@ class ServedSession:
 
 
 class _Opened:
-    """What a session has once it was begun; it stands in front of it, for the client."""
+    """A session that was begun; its front is the client."""
 
     def __init__(
         self, served: ServedSession, place: SessionPlace, arguments: Namespace, carried: Carried | None
@@ -314,7 +315,7 @@ class _Opened:
             close_log(place.state, self.running.log)
             raise
         self._below_plan: Policy | None = None
-        """In plan mode, the policy that holds again when it is left."""
+        """In plan mode, the policy to return to."""
 
     def _begin(self, carried: Carried | None) -> None:
         running, place = self.running, self._place
@@ -353,11 +354,11 @@ class _Opened:
         self._place.interrupt.sleep(seconds)
 
     def lend(self) -> None:
-        """Lend nothing: there is no terminal."""
+        """Lend nothing, since there is no terminal."""
 
     @cached_property
     def approver(self) -> ClientApprover:
-        """Asks the client about calls, and whoever is outside."""
+        """The approver that asks the client about calls, and an approver outside."""
         place = self._place
         return ClientApprover(
             self._served.ask,
@@ -396,10 +397,10 @@ class _Opened:
             self._below_plan = self.running.policy
 
     def expanded(self, words: str) -> SaidPrompt:
-        """Return what the person says; of a command its words, in the mode that it wants, with the files that they name.
+        """Return the person's message; for a command its text, in its mode, with the files that it names.
 
-        Raises RefusedRequest for a command that there is not, or that wants another model; PolicyError, and what `Agent.do`
-        raises.
+        Raises RefusedRequest for an unknown command, or one that wants another model; PolicyError, and the errors of
+        `Agent.do`.
         """
         if not words.startswith("/"):
             return SaidPrompt(text=words.strip())
@@ -431,7 +432,7 @@ class _Opened:
         return SaidPrompt(text=files.behind(command_words.words), attachments=files.attachments)
 
     def end_text(self) -> None:
-        """Show what of the model's text was held back."""
+        """Show the rest of the model's text."""
         if rest := self._stream.finish():
             self._served.show(said(rest))
 

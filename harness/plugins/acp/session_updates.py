@@ -1,4 +1,4 @@
-"""What the client is shown of a session: out of the log's records as they are written, or out of an old conversation.
+"""Updates for the client about a session: from the log's records as they are written, or from an old conversation.
 
 Records are masked already. Output and questions are fenced: a client draws text as Markdown.
 """
@@ -68,7 +68,7 @@ Shown: TypeAlias = (
     | CurrentModeUpdate
 )
 MOST_DIFF_BYTES = 500_000
-"""Of each side of a difference that is sent whole; of a larger one the client gets what the model reads."""
+"""Maximum size of each side of a difference that is sent whole; for a larger one the client gets the model's text."""
 MOST_TITLE = 300
 _AS_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _STATES: Mapping[str, PlanEntryStatus] = {PENDING: "pending", DOING: "in_progress", DONE: "completed"}
@@ -88,7 +88,7 @@ def said(text: str) -> AgentMessageChunk:
 
 
 def noted(text: str) -> AgentThoughtChunk:
-    """Return a line of the harness's own, which is no word of the model's."""
+    """Return a line of the harness's own, as opposed to the model's."""
     return update_agent_thought_text(whole(f"harness: {text}\n"))
 
 
@@ -116,17 +116,17 @@ def whole(text: str) -> str:
 
 
 def kind_of(tool: str) -> ToolKind:
-    """Return what a tool does, in the protocol's words."""
+    """Return the kind of a tool in the protocol."""
     return _KINDS[tool_kind(tool).does]
 
 
 def title_of(tool: str, summary: str) -> str:
-    """Return what a call is, in one line of Markdown."""
+    """Return the title of a call, in one line of Markdown."""
     return f"{visible_line(tool, MOST_TITLE)} {in_code(visible_line(summary, MOST_TITLE))}".strip()
 
 
 def text_content(text: str) -> ContentToolCallContent:
-    """Return a text as it is, whatever a client makes of Markdown."""
+    """Return a text unchanged, whatever a client makes of Markdown."""
     return tool_content(text_block(fenced(visible(text))))
 
 
@@ -144,7 +144,7 @@ class RecordUpdates:
         """The call of the conversation that was asked about, and the one that was begun last, by the client's name of it."""
 
     def of(self, record: LogRecord, helper: Helper | None = None) -> Iterator[Shown]:
-        """Yield what is to be shown of a record; of a helper's its calls, its task and its end, by its name."""
+        """Yield the updates for a record; for a helper its calls, its task and its end, with its name."""
         number = f"call-{record.get('call')}"
         call, who = (number, "") if helper is None else (f"{helper.session}-{number}", f"{helper.title}: ")
         match record["kind"]:
@@ -186,7 +186,7 @@ class RecordUpdates:
         return update_tool_call(call, status="completed" if done else "failed", content=[content], raw_output=output)
 
     def _difference(self, record: LogRecord) -> FileEditToolCallContent | None:
-        """Return what a call changed of a file, where both sides are known and are no long ones."""
+        """Return a call's change of a file, if both sides are known and short."""
         path, before, after = (record.get(name) for name in ("changed_path", "before_sha256", "after_sha256"))
         if not isinstance(path, str) or not isinstance(after, str):
             return None

@@ -1,8 +1,8 @@
-"""Sessions of earlier processes, as the client names them.
+"""Sessions of earlier processes, by the client's names.
 
-A client goes on with a session under the name that it had; in our logs each going on is a session of its own. So a name
-stands for a chain: the session, the one that a client went on with it, and so on. What a person goes on with at the prompt
-is a conversation of its own.
+A client continues a session under its name; in our logs each continuation is a session of its own. So a name means a
+chain: the session, its continuation by a client, and so on. A session that a person continues at the prompt is a
+conversation of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.session.state import State
 from harness.text.visible import visible_line
 
 MODE = "serve"
-"""What the first record of a session says of how it was begun."""
+"""The mode in the first record of a session."""
 MOST_LISTED = 200
 MOST_TITLE = 200
 
@@ -37,7 +37,7 @@ def carried_session(state: State, name: str, folder: str) -> Carried:
 
 
 def listed_sessions(state: State, folder: str | None) -> list[SessionInfo]:
-    """Return what there is to go on with, the newest first; None: in every folder. Raises LogError."""
+    """Return the sessions to continue, the newest first; with `None` those of every folder. Raises LogError."""
     known = _outlines(state, folder)
     roots = _roots(known)
     first = {one.found.session: one for one in known}

@@ -1,6 +1,6 @@
-"""What is tried against the walls to see that they hold, and what has to work behind them; data only, it tries nothing.
+"""Attempts against the walls, and work that must succeed behind them; data only.
 
-A small part of what the tests of this package try, chosen so that every wall is touched and all of it takes under a second.
+A small selection from this package's tests that touches every wall and takes under a second.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from harness.record import Record
 
 
 class Ground(Enum):
-    """What an attempt is about, in words."""
+    """The subject of an attempt, in words."""
 
     WRITING = "writing"
     READING = "reading"
@@ -21,18 +21,18 @@ class Ground(Enum):
 
 
 class Behind(Enum):
-    """Which walls an attempt is made behind."""
+    """The walls around an attempt."""
 
     READER = "reader"
-    """Of a command that may write nothing and reach nothing."""
+    """Walls of a command that may write nothing and reach nothing."""
     WRITER = "writer"
-    """Of one that may write its workspace, and has no network."""
+    """Walls of a command that may write its workspace, without network."""
     MASKED = "masked"
-    """Of a writer in whose workspace a single file is hidden."""
+    """Walls of a writer with a hidden file in its workspace."""
 
 
 class Expectation(Enum):
-    """What should become of an attempt."""
+    """The required result of an attempt."""
 
     STOPPED = "stopped"
     ALLOWED = "allowed"
@@ -50,7 +50,7 @@ class WallAttempt(Record):
 
     ground: Ground
     what: str
-    """In plain words, what the command tries."""
+    """The attempted action, in plain words."""
     code: str
     """Python that ends, or raises the OSError that it met; where it has to work, a command line of bash that succeeds."""
     behind: Behind = Behind.WRITER
@@ -60,8 +60,9 @@ class WallAttempt(Record):
 
 
 REQUIRED = frozenset((Ground.WRITING, Ground.READING, Ground.NETWORK, Ground.WORK))
-"""What has to hold where a policy says that commands must be confined; of a file hidden in the workspace only where there is
-bubblewrap, since without it such a policy runs no command."""
+"""Subjects that must hold if a policy requires confinement. A hidden file in the workspace counts only with
+bubblewrap: such a policy runs no command without it.
+"""
 
 _SOCKET = "import os, socket; s = socket.socket(socket.{}, socket.{}); s.settimeout(2); s."
 _TCP = _SOCKET.format("AF_INET", "SOCK_STREAM") + "connect(('127.0.0.1', int(os.environ['TCP'])))"

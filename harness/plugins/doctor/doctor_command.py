@@ -1,4 +1,4 @@
-"""`harness doctor`: what this machine can enforce, found by trying it; needs no model, no key and no network."""
+"""`harness doctor`: tries the walls of this machine; needs no model, key or network."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ WallsOf = Callable[[Scene], Mapping[Behind, Walls]]
 
 
 class MachineFindings(Record):
-    """What is known of the machine and of who runs the program, before anything is tried."""
+    """Facts about the machine and the user, before any trial."""
 
     system: str
     machine: Machine
     bash: str
-    """Where it is; empty where it is not."""
+    """Path of bash. Empty if it is missing."""
     state: str
     state_writable: bool
     root: bool
     no_own_network: str = ""
-    """Why commands can have no network of their own, by which some hosts alone are reached; empty where they can."""
+    """Reason why commands cannot have a network of their own, which network by host needs. Empty if they can."""
     code: tuple[str, ...] = ()
     """The folders of the program, its dependencies, and Python."""
     code_inside: tuple[str, ...] = ()
-    """Those in the current folder, which commands could write if it were the workspace."""
+    """Folders of our code in the current folder, which commands could write if it were the workspace."""
 
 
 class Report(Record):
@@ -77,7 +77,7 @@ class Report(Record):
 
     @property
     def failures(self) -> int:
-        """How many attempts show that it does not."""
+        """Number of attempts that show a failure."""
         return sum(trial.outcome.bad and self.relies_on(trial.attempt) for trial in self.trials)
 
     def relies_on(self, attempt: WallAttempt) -> bool:
@@ -87,11 +87,11 @@ class Report(Record):
 
 
 def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Examine this machine, say what was found, and return the exit code: 2 where commands cannot be confined.
+    """Examine this machine, print the findings, and return the exit code: 2 if commands cannot be confined.
 
-    With --model it is the model that is examined.
+    With --model the model is examined.
 
-    Raises UsageError where there is no room for temporary files, or for processes and threads.
+    Raises UsageError without room for temporary files, or for processes and threads.
     """
     if arguments.model is not None:
         from harness.plugins.doctor.doctor_model import doctor_model
@@ -113,10 +113,10 @@ def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def examine(machine: Machine, environment: Mapping[str, str], walls: WallsOf = Scene.walls) -> Report:
-    """Try on `machine` (from `probe`) what `walls` stop, and return what was found. Takes less than a second.
+    """Try the `walls` on `machine` (from `probe`), and return the findings. Takes less than a second.
 
-    Closes /proc/PID/environ of this process for good, as a session does. Raises OSError where there is no room for
-    temporary files.
+    Closes /proc/PID/environ of this process for good, as a session does. Raises OSError without room for temporary
+    files.
     """
     if machine.bubblewrap is None:
         machine = replace(machine, bubblewrap=bubblewrap.find())
@@ -178,7 +178,7 @@ def _writable(folder: str) -> bool:
 
 
 def _found(report: Report) -> Iterator[tuple[str, str, Tone]]:
-    """Yield what is known of the machine: a label, a text, and how it is meant."""
+    """Yield the facts about the machine: a label, a text, and its tone."""
     found = report.findings
     python = ".".join(str(part) for part in sys.version_info[:3])
     yield "harness", f"{__version__}, Python {python}, {found.system}", Tone.PLAIN
@@ -218,7 +218,7 @@ def _own_code_told(found: MachineFindings) -> str:
 
 
 def _tried(trials: Iterable[Trial], *, has_walls: bool) -> Iterator[tuple[str, str, Tone]]:
-    """Yield how each attempt ended, what it was, and how that is meant."""
+    """Yield the result of each attempt, its description, and the tone."""
     for trial in trials:
         detail = _detail(trial, has_walls=has_walls)
         text = f"{trial.attempt.what}: {detail}" if detail else trial.attempt.what
@@ -226,7 +226,7 @@ def _tried(trials: Iterable[Trial], *, has_walls: bool) -> Iterator[tuple[str, s
 
 
 def _detail(trial: Trial, *, has_walls: bool) -> str:
-    """Return what is to be said beside the outcome, or nothing; why a machine has no walls is said once for all."""
+    """Return a note on the result, or an empty string. The reason for missing walls is given once for all."""
     if trial.behind.startswith(NO_WALLS):
         return trial.behind if has_walls else ""
     match trial.outcome:

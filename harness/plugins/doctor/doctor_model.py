@@ -36,16 +36,16 @@ class WantedCall(Record):
 
     tool: ToolSpec
     arguments: Mapping[str, JsonValue]
-    """Those that are asked for."""
+    """The requested arguments."""
     asked: str
     uncalled: str
-    """What to do where the model calls nothing."""
+    """Advice for a model that calls no tool."""
     refused: str = ""
-    """What to do where the server refuses the request."""
+    """Advice for a server that refuses the request."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What is sent."""
+        """The messages of the request."""
         system = Message(role=Role.SYSTEM, content="You answer by calling tools.")
         return (system, Message(role=Role.USER, content=self.asked))
 
@@ -95,27 +95,27 @@ class ModelFinding(Record):
     tone: Tone
     said: str
     advice: str = ""
-    """What to do, where something is to be done."""
+    """Advice, if something is to be done."""
 
 
 class Asked(Record):
-    """What came of the request."""
+    """Result of the request."""
 
     reply: ModelResponse | None
     error: ModelError | None
     seconds: float
     first_text_seconds: float | None
-    """When the first text came; None where none did."""
+    """Time of the first text; `None` without any."""
     again: tuple[str, ...] = ()
-    """Why it was sent again."""
+    """Reasons of retries."""
     quirks: Quirks | None = None
-    """How the server was asked in the end; None where the adapter does not say."""
+    """The server's peculiarities in the end; `None` if the adapter does not report them."""
     timing: Timing = Timing()
-    """How fast the last try was, as far as the adapter says."""
+    """Times of the last try, if the adapter reports them."""
 
 
 def findings(settings: Settings, asked: Asked) -> Iterator[ModelFinding]:
-    """Yield what was found, in the order in which a request goes its way. Pure."""
+    """Yield the findings, in the order of a request's steps. Pure."""
     wanted = _wanted(settings)
     if asked.error is not None:
         yield from _failed(settings, asked.error, wanted)
@@ -147,7 +147,7 @@ def _wanted(settings: Settings) -> WantedCall:
 
 
 def _failed(settings: Settings, error: ModelError, wanted: WantedCall) -> Iterator[ModelFinding]:
-    """Yield how far the request came, and where it ended."""
+    """Yield the steps that the request completed, and the failed one."""
     said = str(error)
     match error.fault:
         case ModelFault.SETTINGS:
@@ -195,7 +195,7 @@ def _key(settings: Settings) -> ModelFinding:
 
 
 def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[ModelFinding]:
-    """Yield how the server was asked, and what had to be learned for it."""
+    """Yield the form of the request, and the peculiarities learned for it."""
     if quirks is None:
         return
     if quirks.stream:
@@ -289,7 +289,7 @@ class Learning(Protocol):
 
     @property
     def quirks(self) -> Quirks:
-        """What was known at first, and what the server's refusals have taught."""
+        """The peculiarities known at first, and those learned from refusals."""
         ...
 
 
@@ -332,7 +332,7 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def ask(adapter: Model, wanted: WantedCall) -> Asked:
-    """Send the request and return what came of it, the time measured."""
+    """Send the request and return the result with its times."""
     model = TextCalls(adapter) if wanted is BY_TEXT else adapter
     begun = time.monotonic()
     first: list[float] = []
@@ -368,7 +368,7 @@ def _code(asked: Asked, found: tuple[ModelFinding, ...]) -> Exit:
 
 
 def _told(settings: Settings, found: tuple[ModelFinding, ...]) -> Iterator[tuple[str, str, Tone]]:
-    """Yield what was asked, and each finding with what to do about it: a label, a text, and how it is meant."""
+    """Yield the request, and each finding with advice: a label, a text, and its tone."""
     by = "" if settings.api.origin == DEFAULT else f", from {settings.api.origin}"
     form = ", with calls as text" if settings.calls.value == "text" else ""
     yield "asked", f"{settings.model.value} by the {settings.api.value.value} API{by}{form}", Tone.PLAIN
@@ -379,7 +379,7 @@ def _told(settings: Settings, found: tuple[ModelFinding, ...]) -> Iterator[tuple
 
 
 def _fields(settings: Settings, asked: Asked, found: tuple[ModelFinding, ...], code: Exit) -> dict[str, JsonValue]:
-    """Return what was found as one object."""
+    """Return the findings as one object."""
     return {
         "model": settings.model.value,
         "api": settings.api.value.value,

@@ -41,18 +41,18 @@ killed, proves nothing about them."""
 
 
 class TrialOutcome(Enum):
-    """What became of an attempt, as it is shown."""
+    """Result of an attempt, as shown."""
 
     STOPPED = "stopped"
     WORKS = "works"
     ALLOWED = "allowed"
     CLOSED = "closed"
-    """It is refused here without walls too, so nothing is known of them."""
+    """The attempt fails here without walls too, so it shows nothing about them."""
     SKIPPED = "skipped"
-    """What has to work does not work here without walls either."""
+    """The required work fails here without walls too."""
     NOT_STOPPED = "NOT STOPPED"
     FAILS = "FAILS"
-    """What has to work works without walls only."""
+    """The required work succeeds without walls only."""
     UNCLEAR = "UNCLEAR"
     """It came to no end that says anything: the walls could not be entered, or the attempt broke off."""
 
@@ -63,21 +63,23 @@ class TrialOutcome(Enum):
 
 
 class Trial(Record):
-    """An attempt, and what became of it."""
+    """An attempt and its result."""
 
     attempt: WallAttempt
     outcome: TrialOutcome
     without: str
-    """What it said without walls: DONE, REFUSED and the name of an error, or anything else."""
+    """Output without walls: DONE, REFUSED and the name of an error, or anything else."""
     behind: str
-    """What it said behind them; NO_WALLS and why where none could be put up."""
+    """Output behind them; NO_WALLS and the reason if they could not be built."""
 
 
 class Scene:
     """A folder, ports and sockets of its own, to be attacked. Enter it to make them; all is gone when it is left."""
 
     def __init__(self, bash: str, environment: Mapping[str, str]) -> None:
-        """Take where bash is (or the empty text), the PATH of what is tried, and TMPDIR, in which the folder is made."""
+        """Take the path of bash (or an empty string), the PATH of the attempts, and TMPDIR, in which the folder is
+        made.
+        """
         place = environment.get("TMPDIR", "")
         place = os.path.realpath(place if os.path.isabs(place) and os.path.isdir(place) else "/tmp")  # noqa: S108
         self.folder = os.path.join(place, f"harness-doctor-{os.urandom(8).hex()}")
@@ -124,7 +126,7 @@ class Scene:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What an attempt is told; nothing of this process's own."""
+        """Environment of an attempt, without this process's own."""
         places = {name.upper(): os.path.join(self.folder, name) for name in ("outside", "hidden")}
         given = {"PATH": self._path, "HOME": self.workspace, "TMPDIR": self.workspace, "LC_ALL": "C.UTF-8"}
         return {**given, **places, **self._ports, "HARNESS": str(os.getpid())}
@@ -215,10 +217,10 @@ class Scene:
 def make(
     attempts: Sequence[WallAttempt], scene: Scene, machine: Machine, walls: Mapping[Behind, Walls]
 ) -> tuple[Trial, ...]:
-    """Make every attempt in an entered scene, and return what became of them.
+    """Make every attempt in an entered scene, and return the results.
 
-    Where walls cannot be put up on `machine`, whatever works without them has its way. Raises OSError where the scene
-    cannot be put as it was.
+    If walls cannot be built on `machine`, an attempt that works without them succeeds. Raises OSError if the scene
+    cannot be restored.
     """
     trials = []
     for attempt in attempts:
@@ -236,9 +238,9 @@ def make(
 
 
 def outcome_of(expected: Expectation, without: str, behind: str) -> TrialOutcome:
-    """Return what it means that an attempt said `without` walls and `behind` them one thing and the other.
+    """Return the meaning of an attempt's outputs `without` walls and `behind` them.
 
-    Where there are no walls, behind them is as without.
+    If there are no walls, both are the same.
     """
     said = without if behind.startswith(NO_WALLS) else behind
     match expected:

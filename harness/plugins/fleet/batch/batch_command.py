@@ -234,9 +234,9 @@ def tasks_of(arguments: Namespace) -> tuple[Task, ...]:
 
 
 def place_of(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> tuple[str, Uploads | None]:
-    """Return the folder of a batch, as `check_out` does; where its results go to a URL, also what brings and uploads them.
+    """Return the folder of a batch, as `check_out` does; with results at a URL, also the uploads.
 
-    What is done according to the URL lies in the folder then. Raises UsageError.
+    The folder then holds the finished tasks of the URL. Raises UsageError.
     """
     folders = folders_of(arguments, tasks)
     if "://" not in arguments.out:
@@ -253,10 +253,10 @@ def place_of(arguments: Namespace, environment: Mapping[str, str], tasks: Sequen
 
 
 def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Do the tasks of a file that are not done yet. Return the worst of their exit codes.
+    """Run the unfinished tasks of a file. Return the worst of their exit codes.
 
-    Raises UsageError before anything is run: where a line of the file is no task, where a report could not be written, where
-    the folder holds what was done under other settings, and where the URL of the results cannot be used.
+    Raises UsageError before any run: for an invalid line of the file, a report that could not be written, a folder
+    with results of other settings, and an unusable URL of the results.
     """
     fix_modes(State.of(environment), complain)
     checked_queue_flags(arguments)

@@ -1,4 +1,4 @@
-"""What a batch reports: its progress, then a row for each task, one table and one exit code."""
+"""Reports of a batch: its progress, then a row for each task, one table and one exit code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORST_FIRST = (
 
 
 class TaskEnd(Enum):
-    """How a task got its outcome in this batch."""
+    """The way to a task's outcome in this batch."""
 
     RAN = "ran"
     EARLIER = "earlier"
@@ -37,16 +37,16 @@ class TaskEnd(Enum):
     NOT_DONE = "not done"
     """Its process was killed each time."""
     CANNOT_BEGIN = "cannot begin"
-    """What it asks for makes no sense here, or its process cannot be started."""
+    """Its fields make no sense here, or its process cannot be started."""
     UNKNOWN = "unknown effect"
-    """Its workers were lost each time: nobody can say what it did."""
+    """Its workers were lost each time, so its effect is unknown."""
     CANCELLED = "cancelled"
     NOT_RUN = "not run"
     """The batch ended before the task did."""
 
 
 class TaskOutcome(Record):
-    """How one task ended."""
+    """The end of one task."""
 
     id: str
     place: int
@@ -61,21 +61,21 @@ class TaskOutcome(Record):
     """Files in its patch."""
     cost: float | None = None
     seconds: float = 0.0
-    """How long all its processes took together, in this batch."""
+    """Total time of its processes in this batch."""
     tries: int = 0
-    """How many processes were started for it in this batch."""
+    """Number of its processes in this batch."""
     problem: str = ""
     detail: str = ""
-    """Why its run ended as it did, in the run's own words."""
+    """Reason of its run's end, in the run's own words."""
 
     @property
     def ended(self) -> str:
-        """How it ended, in a word or two."""
+        """Its end, in a word or two."""
         return self.how.value if self.code is None else f"exit {int(self.code)}"
 
     @property
     def why(self) -> str:
-        """What went wrong, in words; empty where nothing did."""
+        """The problem, in words. Empty without one."""
         return "; ".join(part for part in (self.detail, self.problem) if part)
 
     @property
@@ -117,7 +117,7 @@ def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Map
 def worst(outcomes: Iterable[TaskOutcome]) -> Exit:
     """Return the exit code of a batch. A task that was given up counts as an internal error.
 
-    One that never ran counts where it has a code: that of what stood in its way.
+    A task that never ran counts with the code of the obstacle, if it has one.
     """
     tried = [one.code for one in outcomes if one.how is not TaskEnd.NOT_RUN or one.code is not None]
     codes = {Exit.INTERNAL if code not in _WORST_FIRST else Exit(code) for code in tried}
@@ -125,7 +125,7 @@ def worst(outcomes: Iterable[TaskOutcome]) -> Exit:
 
 
 def by_exit_code(outcomes: Sequence[TaskOutcome]) -> dict[str, int]:
-    """Return how many tasks ended with each exit code, by its digits; by `none` where a task has no exit code."""
+    """Return the number of tasks by exit code, as digits; `none` for a task without one."""
     found = Counter("none" if one.code is None else str(int(one.code)) for one in outcomes)
     return dict(sorted(found.items()))
 
@@ -196,7 +196,7 @@ class Progress:
         self._work = LongWork(stream, look if self._is_live else Look(), total, self._words)
         self.done = 0
         self.failed = 0
-        """How many of the tasks that are done did not end with exit code 0."""
+        """Number of finished tasks with an exit code other than 0."""
 
     def __enter__(self) -> Self:
         self._work.__enter__()
@@ -213,7 +213,7 @@ class Progress:
             self._quiet = True  # nobody reads; the exit code and the summary say it
 
     def ended(self, name: str, how: str, seconds: float, *, failed: bool, why: str = "") -> None:
-        """Count a task. Where there is no terminal, say how it ended and why."""
+        """Count a finished task. Without a terminal, print its end and the reason."""
         self.done += 1
         self.failed += failed
         self._work.step()
@@ -222,7 +222,7 @@ class Progress:
             self.tell(f"{told}: {why}" if why else told)
 
     def now(self, running: int, elsewhere: int = 0) -> None:
-        """Take how many tasks run here, and how many in other processes."""
+        """Update the number of tasks that run here, and in other processes."""
         self._running, self._elsewhere = running, elsewhere
 
     def _words(self) -> str:

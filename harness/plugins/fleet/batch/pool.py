@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_TRIES = 3
 """A task whose process is killed gets at most so many processes."""
 GRACE_SECONDS = 30.0
-"""How long a process that was asked to end may take. Then it is killed."""
+"""Seconds for a process to end after a request. Then it is killed."""
 EVERY_SECONDS = 0.2
 """The pause between two looks at what ended."""
 ELSEWHERE_SECONDS = 0.5
@@ -46,12 +46,12 @@ class _Queued:
     def __init__(self, task: Task, place: int, folder: TaskFolder) -> None:
         self.task = task
         self.place = place
-        """Its place in the batch, from 0."""
+        """Its index in the batch, from 0."""
         self.folder = folder
         self.tries = 0
-        """How many processes ran it."""
+        """Number of its processes."""
         self.seconds = 0.0
-        """How long they ran."""
+        """Their total time, in seconds."""
 
     def outcome(
         self,
@@ -62,7 +62,7 @@ class _Queued:
         work: Mapping[str, JsonValue] | None = None,
         problem: str = "",
     ) -> TaskOutcome:
-        """Return how the task ended."""
+        """Return the outcome of the task."""
         came_to = TaskOutcome(
             id=self.task.id,
             place=self.place,
@@ -101,7 +101,7 @@ class Pool:
         """Held while a process is started or its end noted, and while all of them are sent a signal."""
         self._processes: set[TaskProcess] = set()
         self._untaken = 0
-        """How many tasks no thread has taken yet."""
+        """Number of tasks that no thread has taken yet."""
         self._given_up = False
         self._ask_at = self._tell_at = self._kill_at = 0.0
 
@@ -184,7 +184,7 @@ class Pool:
         return None
 
     def _done(self, queued: _Queued) -> Finished | None:
-        """Return how a task ended, or None where it is not done, or is left damaged or not cleaned up. Raises UsageError."""
+        """Return the end of a task; `None` if it is unfinished, damaged or not cleaned up. Raises UsageError."""
         flags = of_task(self._arguments, queued.task)
         done = finished_task(queued.folder, queued.task, settings_of(flags, queued.task))
         return done if done is not None and done.is_clean and not (done.damage or done.log_damage) else None
@@ -272,7 +272,7 @@ class Pool:
         return self._stopping.count > 0 or self._given_up
 
     def _end_if_asked(self) -> None:
-        """Where the batch was asked to end, pass it on: first as SIGTERM, then as SIGKILL."""
+        """Pass a request to end the batch on: first as SIGTERM, then as SIGKILL."""
         asked, now = self._stopping.count, time.monotonic()
         if not asked:
             return
@@ -296,7 +296,7 @@ def is_key_refused(result: Mapping[str, JsonValue]) -> bool:
 
 
 def _signal(code: int) -> str:
-    """Return what ended a process, in words."""
+    """Return the signal that ended a process, in words."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -370,7 +370,7 @@ def start_process(
 
 
 def last_words(folder: TaskFolder) -> str:
-    """Return the last thing that the process of a task wrote to stderr, in one line; nothing where it wrote none."""
+    """Return the last line that the process of a task wrote to stderr; empty if it wrote none."""
     try:
         with open(folder.stderr, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_TOLD_BYTES))
@@ -383,7 +383,7 @@ def last_words(folder: TaskFolder) -> str:
 
 
 def _words(folder: TaskFolder, arguments: Namespace) -> list[str]:
-    """Return the command line. A value stands behind `=`, so that it is no flag even if it begins with a dash."""
+    """Return the command line. A value follows `=`, so that it is not taken for a flag if it begins with a dash."""
     words = ["run", f"--task={folder.task}", f"--out={folder.path}"]
     for name in _VALUES:
         value = getattr(arguments, name, None)

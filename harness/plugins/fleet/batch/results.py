@@ -1,6 +1,8 @@
-"""Where the results of a batch go: a folder or a URL, in the layout that a local batch has, so that all else reads it alike.
+"""Place of a batch's results: a folder or a URL, in the layout of a local batch, so that all readers treat them
+alike.
 
-An attempt lies whole under `TASK/attempts/N/`, its log first and its result last. What is published of it lies under `TASK/`.
+An attempt is whole under `TASK/attempts/N/`, its log first and its result last. Its published files are under
+`TASK/`.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _PART = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
 class AttemptTaken(ResultsError):
-    """Under the number of an attempt, or as the result of a task, something else lies already. It was left as it is."""
+    """Raised if other files exist under the number of an attempt, or as the result of a task. They were left
+    unchanged.
+    """
 
 
 class Results:
@@ -50,8 +54,8 @@ class Results:
     def at(cls, out: str, *, pauses: Sequence[float] = PAUSES) -> Self:
         """Return the results at a folder or a URL; nothing is read or written yet.
 
-        `pauses` are the seconds before each further try of what may pass. Raises UsageError for a URL that makes no sense,
-        holds credentials, or needs what is not installed.
+        `pauses` are the seconds before each retry of a temporary failure. Raises UsageError for an invalid URL, one
+        with credentials, or one that needs a missing package.
         """
         return cls(store_at(out, pauses=pauses))
 
@@ -61,33 +65,33 @@ class Results:
         return self._store.where
 
     def tasks(self) -> frozenset[str]:
-        """Return the names in the place: the tasks, and what lies beside them."""
+        """Return the names in the place: the tasks, and other files beside them."""
         return frozenset(self._store.names(""))
 
     def attempts(self, task: str) -> tuple[int, ...]:
-        """Return the numbers of the attempts of which anything lies here."""
+        """Return the numbers of the attempts with any file here."""
         names = self._store.names(f"{task}/{ATTEMPTS}")
         return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 10))
 
     def is_complete(self, task: str, attempt: int) -> bool:
-        """Say whether all of an attempt lies here."""
+        """Return whether all files of an attempt are here."""
         return self._result_of(task, attempt) is not None
 
     def published(self, task: str) -> int | None:
-        """Return which attempt is the task's result; None where none is."""
+        """Return the attempt that is the task's result; `None` if none is."""
         if self._store.size(f"{task}/{RESULT}") is None:
             return None
         return _attempt_in(self.work(task))
 
     def work(self, task: str) -> Mapping[str, JsonValue] | None:
-        """Return what is noted of the work of the published attempt (see `TaskFolder.read_work`); None where none is."""
+        """Return the notes about the work of the published attempt (see `TaskFolder.read_work`); `None` without one."""
         return object_in(self.read_small(f"{task}/{WORK}"))
 
     def put(self, local_folder: str, task: str, attempt: int) -> None:
-        """Upload a finished attempt out of the local folder of a task (see TaskFolder), where it has the same number.
+        """Upload a finished attempt from the local folder of a task (see TaskFolder), where it has the same number.
 
-        To do so once more changes nothing. Raises AttemptTaken where another attempt lies under that number, and ResultsError
-        where the local folder does not hold that attempt as it was written.
+        Repeating it changes nothing. Raises AttemptTaken if another attempt has that number, and ResultsError if the
+        local folder does not hold that attempt as it was written.
         """
         local = TaskFolder(local_folder)
         result, work = _local_result(local), local.read_work() or {}
@@ -111,9 +115,10 @@ class Results:
         self._put(_of(task, attempt, RESULT), lambda: (result,), len(result))
 
     def put_log(self, local_folder: str, task: str, attempt: int) -> None:
-        """Upload the log of an attempt, finished or not, with its head and the task; what lies here may be a beginning of it.
+        """Upload the log of an attempt, finished or not, with its head and the task. A beginning of it may be here
+        already.
 
-        Raises AttemptTaken where another log, or another task, lies here.
+        Raises AttemptTaken if another log, or another task, is here.
         """
         local = TaskFolder(local_folder)
         path = local.log(attempt)
@@ -123,7 +128,7 @@ class Results:
             self.put_head(task, attempt, head.note(path))
 
     def put_head(self, task: str, attempt: int, note: bytes) -> None:
-        """Write the head that the log of an attempt has now (see `LogHead.note`), unless a later one lies here."""
+        """Write the present head of an attempt's log (see `LogHead.note`), unless a later one is here."""
         name = _of(task, attempt, HEAD)
         if _records(self.read_small(name)) < _records(note):
             self._store.replace(name, lambda: (note,))
@@ -203,7 +208,7 @@ class Results:
         return b"".join(self._store.read(path))
 
     def write_small(self, path: str, data: bytes) -> None:
-        """Write a small file, such as a summary, in the place of what is there."""
+        """Write or replace a small file, such as a summary."""
         self._store.replace(_checked(path), lambda: (data,))
 
     def _put_file(self, name: str, path: str) -> None:
@@ -224,7 +229,7 @@ class Results:
             self._store.replace(name, pieces)
 
     def _compare(self, task: str, attempt: int, is_same: bool, files: Mapping[str, str]) -> None:
-        """Raise AttemptTaken where what lies here of a complete attempt is not what the local folder holds."""
+        """Raise AttemptTaken if the files of a complete attempt here differ from the local folder's."""
         for name, path in files.items():
             target = _of(task, attempt, name)
             size = self._store.size(target)
@@ -275,13 +280,13 @@ class Results:
         return published
 
     def _result_of(self, task: str, attempt: int | None) -> bytes | None:
-        """Return the result of an attempt that lies here whole; None where none does, or its upload was cut off."""
+        """Return the result of an attempt that is whole here; `None` if there is none, or its upload was cut off."""
         result = None if attempt is None else self.read_small(_of(task, attempt, RESULT))
         work = None if result is None else object_in(self.read_small(_of(task, attempt or 0, WORK)))
         return result if result is not None and digest_of(result) == (work or {}).get("result_sha256") else None
 
     def _bring(self, name: str, path: str) -> None:
-        """Write a local file with the content of one that lies here; nothing where none does. Raises OSError."""
+        """Download a file, if it exists. Raises OSError."""
         if self._store.size(name) is not None:
             replace_file(path, self._store.read(name))
 

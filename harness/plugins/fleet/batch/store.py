@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     Pieces: TypeAlias = Callable[[], Iterable[bytes]]
-    """Gives the content of a file, piece by piece, as often as it is asked: a write may have to be tried again."""
+    """Yields the content of a file, piece by piece, on each call: a write may have to be repeated."""
 
 PIECE_BYTES = 8 << 20
 READ_BACK_BYTES = 1 << 20
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class ResultsError(HarnessError):
-    """What a place of results cannot do: it is full, it cannot be reached, it may not be written, a file is not as it was."""
+    """Raised if a place of results is full, unreachable or not writable, or a file differs from its expected content."""
 
 
 class Store(Protocol):
@@ -45,7 +45,7 @@ class Store(Protocol):
     """The place, for a message."""
 
     def names(self, folder: str) -> Sequence[str]:
-        """Return the names in a folder; none where there is no such folder. Raises ResultsError."""
+        """Return the names in a folder; empty for a missing folder. Raises ResultsError."""
 
     def size(self, name: str) -> int | None:
         """Return the bytes of a file; None where there is none. Raises ResultsError."""
@@ -57,7 +57,7 @@ class Store(Protocol):
         """Write a file that is not there yet. Return False, and write nothing, where it is there."""
 
     def replace(self, name: str, pieces: Pieces) -> None:
-        """Write a file, in the place of what is there."""
+        """Write or replace a file."""
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -118,7 +118,7 @@ class FolderStore:
         self._link = link
 
     def names(self, folder: str) -> Sequence[str]:
-        """Return the names in a folder; none where there is no such folder. Raises ResultsError."""
+        """Return the names in a folder; empty for a missing folder. Raises ResultsError."""
         try:
             return sorted(os.listdir(self._path(folder)))
         except (FileNotFoundError, NotADirectoryError):
@@ -166,7 +166,7 @@ class FolderStore:
         return True
 
     def replace(self, name: str, pieces: Pieces) -> None:
-        """Write a file, in the place of what is there. Raises ResultsError."""
+        """Write or replace a file. Raises ResultsError."""
         path = self._path(name)
         try:
             _make_folder(os.path.dirname(path))
@@ -212,10 +212,11 @@ def _make_folder(path: str) -> None:
 
 
 class UrlStore:
-    """Files below a URL, by fsspec. Whoever reads a store must be able to list it: nothing is kept of what was listed.
+    """Files below a URL, through fsspec. The reader needs the right to list, since listings are not cached.
 
-    A file is made exclusively where the store can do that (fsspec's mode "xb"). Elsewhere it is looked for before. Some stores
-    show a file before it is whole: there, two writers of one name at the same moment are not told apart.
+    A file is created exclusively if the store can do that (fsspec's mode "xb"); otherwise its existence is checked
+    before. Some stores show a file before it is whole: there, two simultaneous writers of one name are not
+    distinguished.
     """
 
     def __init__(self, url: str, *, pauses: Sequence[float] = PAUSES) -> None:
@@ -242,7 +243,7 @@ class UrlStore:
         self._root: str = kind._strip_protocol(url)  # noqa: SLF001 - fsspec's own word for it, of every store
 
     def names(self, folder: str) -> Sequence[str]:
-        """Return the names in a folder; none where there is no such folder. Raises ResultsError."""
+        """Return the names in a folder; empty for a missing folder. Raises ResultsError."""
 
         def listed() -> Sequence[str]:
             self._files.invalidate_cache()
@@ -286,7 +287,7 @@ class UrlStore:
         return self._tried("written", name, made)
 
     def replace(self, name: str, pieces: Pieces) -> None:
-        """Write a file, in the place of what is there. Raises ResultsError."""
+        """Write or replace a file. Raises ResultsError."""
         self._tried("written", name, lambda: self._write(name, pieces, "wb"))
 
     def remove(self, name: str) -> None:
@@ -372,7 +373,7 @@ def _is_for_good(error: Exception) -> bool:
 
 
 def _words(error: Exception) -> str:
-    """Return what a store said: one line, without what stands behind the '?' of an address, which may be a signature."""
+    """Return a store's message: one line, without the part of an address after '?', which may be a signature."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return _shown(re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", str(said)) or type(error).__name__)
 

@@ -27,7 +27,7 @@ from harness.text.fields import Fields
 from harness.text.strict_json import NotJsonError, read_line, read_one
 
 REPOS = "https://github.com/"
-"""What stands in front of the `repo` of an instance where nothing else is asked for."""
+"""Default prefix of an instance's `repo`."""
 PROMPT = """\
 The current folder holds the repository {repo}. Resolve the issue below: change the code so that it does what the issue asks \
 for. Leave the changes in the files of this folder. Tests that are not there yet will be run on them.
@@ -37,11 +37,11 @@ The issue:
 {statement}
 """
 MAX_NAMED = 20
-"""So many tasks or files are named in one message; the others are counted."""
+"""Maximum number of tasks or files named in one message; the others are counted."""
 
 
 class Prediction(Record):
-    """What a task changed, as the evaluation takes it."""
+    """The changes of a task, in the evaluation's form."""
 
     model: str
     patch: str
@@ -52,9 +52,8 @@ class Prediction(Record):
 def read_instances(path: str, repos: str = REPOS) -> tuple[Task, ...]:
     """Return a task for each SWE-bench instance in a file of JSON lines, or of one JSON array, in their order.
 
-    `repos` stands in front of the instances' `owner/name`: a URL, or a folder on this machine. Raises UsageError, which names
-    file and line (or place in the array), for what is no instance, for an id that stands there twice, and for a file without
-    instances.
+    `repos` is the prefix of the instances' `owner/name`: a URL, or a folder on this machine. Raises UsageError, with
+    file and line (or index in the array), for an invalid instance, a duplicate id, and a file without instances.
     """
     prefix = _prefix(repos)
     tasks: dict[str, Task] = {}
@@ -158,7 +157,7 @@ def _prefix(repos: str) -> str:
 
 
 def _objects(path: str) -> Iterator[tuple[str, JsonValue]]:
-    """Yield each value of the file, and where it stands."""
+    """Yield each value of the file, and its place."""
     try:
         data = read_regular(path)
     except OSError as error:

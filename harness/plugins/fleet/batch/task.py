@@ -39,9 +39,9 @@ class Task(Record):
     cwd: str | None = None
     """The repository or folder to work on; relative to the current folder. With a source, the folder in it."""
     revision: str | None = None
-    """Which commit of the repository; HEAD where it is None."""
+    """Commit of the repository (default: HEAD)."""
     repo: str | None = None
-    """Where a repository is fetched from (see transport.address_problem). This and the next two are sources."""
+    """Address of a repository to fetch (see transport.address_problem). This and the next two are sources."""
     bundle: str | None = None
     """The path of a file that `git bundle` made; relative to the current folder."""
     archive: str | None = None
@@ -51,7 +51,7 @@ class Task(Record):
     file_sha256: str | None = None
     """The digest of the bundle or the archive; `sha256` in the task file."""
     priority: int | None = None
-    """Its place in a queue: lower numbers first. A batch on one machine does not look at it, nor at the next."""
+    """Priority in a queue: lower numbers first. A batch on one machine ignores it and the next field."""
     group: str | None = None
     """The name of the tasks in a queue that share a limit."""
     policy: str | None = None
@@ -70,7 +70,7 @@ class Task(Record):
 
     @property
     def given(self) -> dict[str, JsonValue]:
-        """What the task file said, defaults left out."""
+        """The fields of the task file, without defaults."""
         fields: dict[str, JsonValue] = {_KEYS.get(name, name): getattr(self, name) for name in field_names(Task)}
         return {name: value for name, value in fields.items() if value is not None}
 
@@ -86,7 +86,7 @@ class Task(Record):
 
 
 def read_task(path: str) -> Task:
-    """Return the task in a file. Raises UsageError, which names file and key, for whatever is no task."""
+    """Return the task in a file. Raises UsageError, with file and key, for an invalid task."""
     data = _read(path)
     if not data:
         raise UsageError(f"{path}: it is empty; a task is one JSON object")
@@ -96,8 +96,8 @@ def read_task(path: str) -> Task:
 def read_tasks(path: str) -> tuple[Task, ...]:
     """Return the tasks of a file, one on each line, in order. Empty lines are skipped.
 
-    Raises UsageError, which names file and line, for the first line that is no task, for a name that stands there twice, and
-    for a file without tasks.
+    Raises UsageError, with file and line, for the first invalid line, for a duplicate name, and for a file without
+    tasks.
     """
     tasks: dict[str, Task] = {}
     for number, line in enumerate(_read(path).split(b"\n"), start=1):
@@ -126,7 +126,7 @@ def in_shard(name: str, shard: tuple[int, int] | None) -> bool:
 
 
 def task_of(line: bytes, where: str) -> Task:
-    """Return the task that stands in a piece of JSON. Raises UsageError, which begins with `where`."""
+    """Parse the JSON of a task. Raises UsageError, which begins with `where`."""
     try:
         found: Any = read_line(line)  # each field is looked at below
     except NotJsonError as error:
@@ -174,7 +174,7 @@ _GOES_WITH = {"commit": ("repo", "bundle"), "sha256": ("bundle", "archive")}
 
 
 def _source_problem(found: Mapping[str, Any]) -> str:
-    """Return which fields of a task do not go together, or nothing. Each for itself is right."""
+    """Return the fields of a task that contradict each other, or an empty string. Each by itself is valid."""
     sources = [name for name in SOURCES if name in found]
     if len(sources) > 1:
         return f"{sources[1]}: {sources[0]} stands there too; a task names one thing to work on"

@@ -1,4 +1,4 @@
-"""The folder of one task: the lock of whoever works at it, what was asked, the attempts, the result."""
+"""The folder of one task: the lock of its process, the task, the attempts, the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LOCK, RESULT, WORK, STDERR = "lock", "result.json", "work.json", "stderr.txt"
 LOCK_SECONDS = 0.5
-"""How long a lock is tried for: whoever asks whether it is held takes it for a moment."""
+"""Seconds to wait for a lock: a process that checks whether it is held takes it for a moment."""
 
 
 class HeldElsewhere(UsageError):
@@ -37,10 +37,10 @@ class HeldElsewhere(UsageError):
 
 
 class Lease:
-    """The locks of a task's folder, held as long as the `with` block lasts. The kernel gives them back however it ends.
+    """The locks of a task's folder, held during the `with` block. The kernel releases them in any case.
 
-    INVARIANT: the lock file is never removed, or two processes could each hold a file of that name. Somebody else may
-    remove it: so the folder is locked as well, where its file system can do that (flock(2); NFS cannot).
+    INVARIANT: the lock file is never removed, or two processes could each hold a file of that name. Another program
+    may remove it: so the folder is locked as well, if its file system can do that (flock(2); NFS cannot).
     """
 
     def __init__(self, folder: str, *, seconds: float = LOCK_SECONDS) -> None:
@@ -72,7 +72,7 @@ class Lease:
             raise HeldElsewhere(f"the task in {folder} is being run by process {holder(folder)}")
 
     def holds(self) -> bool:
-        """Say whether the locked folder is still in its place: it may have been moved, removed or replaced."""
+        """Return whether the locked folder is still in its place: it may have been moved, removed or replaced."""
         try:
             return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._file))
         except OSError:
@@ -187,21 +187,22 @@ class TaskFolder:
         return os.path.join(self.attempt(number), LOG)
 
     def write_result(self, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> None:
-        """Write what is known of the work, then the result. Both are whole and on disk when this returns. Raises OSError.
+        """Write the notes about the work, then the result. Both are whole and on disk when this returns. Raises
+        OSError.
 
-        INVARIANT: the result is the last file of an attempt to be written, and the first that the next attempt removes.
-        Its digest is noted before it is written, with what is known of the work.
+        INVARIANT: the result is the last file of an attempt to be written, and the first that the next attempt
+        removes. Its digest is noted before it is written, with the notes about the work.
         """
         data = (json.dumps(result, indent=2) + "\n").encode()
         _write(self.work, (json.dumps({**work, "result_sha256": digest_of(data)}, indent=2) + "\n").encode())
         _write(self.result, data)
 
     def read_result(self) -> dict[str, JsonValue] | None:
-        """Return the result that lies in the folder, of whichever attempt; None where there is none."""
+        """Return the result in the folder, of any attempt; `None` without one."""
         return object_in(_content(self.result))
 
     def read_work(self) -> dict[str, JsonValue] | None:
-        """Return what is noted of the work of the last attempt that came to its end; None where nothing is."""
+        """Return the notes about the work of the last finished attempt; `None` without any."""
         return object_in(_content(self.work))
 
 
@@ -239,7 +240,7 @@ class Finished(Record):
     work: Mapping[str, JsonValue]
     log: str
     damage: str
-    """Which of its files is not what was written, as far as a quick look shows; else empty."""
+    """The file that differs from its written content, according to a quick check. Empty if none does."""
     log_damage: str
     """The same for its log, which may be gone on purpose."""
     is_clean: bool
@@ -247,9 +248,9 @@ class Finished(Record):
 
 
 def finished_task(folder: TaskFolder, task: Task, settings: Mapping[str, JsonValue]) -> Finished | None:
-    """Return how the task ended; None where it is not done. Only the last line of its log is read.
+    """Return the end of the task; `None` if it is unfinished. Only the last line of its log is read.
 
-    Raises UsageError where it was done under other settings: the result is not what is asked for now.
+    Raises UsageError if it was done under other settings, so that the result does not fit the request.
     """
     data, work = _content(folder.result), folder.read_work()
     result = object_in(data)
@@ -293,7 +294,7 @@ def refuse_other_settings(folders: Iterable[tuple[TaskFolder, Task, Mapping[str,
 
 
 def changed_patch(folder: TaskFolder, work: Mapping[str, JsonValue]) -> str:
-    """Return which patch is not what was written, or nothing. Reads the patches whole."""
+    """Return the patch that differs from its written content, or an empty string. Reads the whole patches."""
     import hashlib
 
     for path, patch in _patches(folder, work):
@@ -322,7 +323,9 @@ def _patches(folder: TaskFolder, work: Mapping[str, JsonValue]) -> Iterator[tupl
 
 
 def _log_damage(work: Mapping[str, JsonValue], path: str) -> str:
-    """Return why a log does not end with the head and the exit code that were noted, or nothing. Reads its last line only."""
+    """Return the reason why a log does not end with the noted head and exit code, or an empty string. Reads its last
+    line only.
+    """
     from harness.log.reader import last_line, open_log
 
     try:
@@ -350,7 +353,7 @@ def _end_in(work: Mapping[str, JsonValue]) -> Exit | None:
 
 
 def _differing(work: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> str:
-    """Return in which setting a finished run differs, or nothing."""
+    """Return the setting in which a finished run differs, or an empty string."""
     then = work.get("settings")
     held = then if isinstance(then, dict) else {}
     key = next((key for key in sorted({**held, **now}) if held.get(key) != now.get(key)), "")

@@ -131,7 +131,7 @@ class _Attempt:
         self._environment = environment
         self._run_once = run_once
         self._changes: Changes | None = None
-        """What the run changed; None until it is taken, and where the task's folder is gone."""
+        """Changes of the run; `None` until they are collected, and if the task's folder is gone."""
 
     def run(self) -> int:
         """Make the work folder, run in it, keep the changes, write the result, and remove the folder. Raises HarnessError."""
@@ -163,7 +163,7 @@ class _Attempt:
         return self._keep(work_folder, number, end.code, end.summary)
 
     def _settle(self, work_folder: WorkFolder, attempt: str) -> str:
-        """Take the changes. Return what went wrong: that there is no patch, or no folder to keep one in."""
+        """Collect the changes. Return the problem: a missing patch, or a missing folder for it."""
         self._changes = self._taken(work_folder, attempt) if self._lease.holds() else None
         if self._changes is None or not self._lease.holds():
             self._changes = None
@@ -171,9 +171,9 @@ class _Attempt:
         return self._changes.lost[0] if self._changes.patch is None and self._changes.lost else ""
 
     def forget_all_but_kept(self) -> None:
-        """Remove the work folders of all attempts, also of killed ones, but not those that were kept on purpose.
+        """Remove the work folders of all attempts, also of killed ones, except those kept on purpose.
 
-        Remove nothing where the locked folder is not in its place: another process may be at work in the one that is.
+        Removes nothing if the locked folder is not in its place: another process may be at work in the new one.
         """
         for number in self._folder.attempts():
             attempt = self._folder.attempt(number)
@@ -216,7 +216,7 @@ class _Attempt:
     def _work(
         self, work_folder: WorkFolder, number: int, changes: Changes, code: Exit, summary: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
-        """Return what is noted of the work: what was worked on, and what became of it."""
+        """Return the notes about the work: its source, and its changes."""
         return {
             "v": 1,
             "id": self._task.id,

@@ -31,15 +31,15 @@ HEAD_SECONDS = 30.0
 AFTER_FAILURE_SECONDS = 30.0
 """The pause after a store failed; what could not be uploaded then is uploaded later, at the latest at the end."""
 AT_ONCE = 8
-"""So many tasks are brought at once."""
+"""Number of tasks fetched at once."""
 _IN_A_ROW = 3
 """After so many failures in a row, the end of a batch waits no longer for its store."""
 
 
 def working_folder(out: str, state: State) -> str:
-    """Return the folder of this machine in which a batch works whose results go to the URL `out`.
+    """Return this machine's work folder of a batch with results at the URL `out`.
 
-    It lies beside the state folder, and not in it: nothing that a task does may write there.
+    It is beside the state folder, and not in it, since tasks may not write there.
     """
     return os.path.join(os.path.dirname(state.state), "harness-batches", digest_of(out.rstrip("/").encode())[:16])
 
@@ -183,7 +183,7 @@ class Uploads:
             self._settled[name] = result
 
     def _publish(self, name: str, attempt: int) -> None:
-        """Publish an attempt, also in the place of an earlier one whose task was not done with it. Raises ResultsError."""
+        """Publish an attempt, also in place of an earlier one that did not finish its task. Raises ResultsError."""
         there = self._results.published(name)
         if there is None or there == attempt:
             self._results.publish(name, attempt)
@@ -192,7 +192,7 @@ class Uploads:
             self._results.publish(name, attempt, instead_of=None if is_done else there)
 
     def _fetch(self, name: str) -> None:
-        """Bring what lies there of a task. Raises ResultsError."""
+        """Fetch the files of a task. Raises ResultsError."""
         if self._results.published(name) is None:
             complete = [number for number in self._results.attempts(name) if self._results.is_complete(name, number)]
             if complete:  # another start ended between uploading and publishing it

@@ -47,7 +47,7 @@ POLL_SECONDS = 1.0
 REST_SECONDS = 3600.0
 """The pause between two looks for tasks of DBOS's own. There are none."""
 AT_ONCE = 500
-"""So many tasks are put in one transaction."""
+"""Number of tasks added in one transaction."""
 SLOT_SECONDS = 10.0
 """A worker that took more than it can do at once keeps the task so long, in case it gets free. Then the task goes back.
 
@@ -59,7 +59,7 @@ _AT_THE_SERVER = (
     "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=20 -c tcp_keepalives_interval=10 "
     "-c tcp_keepalives_count=3"
 )
-"""How long the server lets a client that was cut off hold its locks (10 s) and its connections (50 s)."""
+"""Server settings for a client that was cut off: it may hold locks for 10 s and connections for 50 s."""
 _STATES = {
     "ENQUEUED": TaskState.WAITING,
     "DELAYED": TaskState.WAITING,
@@ -68,7 +68,7 @@ _STATES = {
 }
 
 _OPEN = "ENQUEUED", "DELAYED", "PENDING"
-"""What DBOS calls a task that waits or runs."""
+"""DBOS's states of a task that waits or runs."""
 
 
 class _HandedBack(BaseException):
@@ -89,8 +89,9 @@ class DbosQueue:
     ) -> None:
         """Take the address, and the name of the API key whose tasks are meant.
 
-        With `make` the queue is made where there is none. Once `gone` says so, what cannot be reached raises QueueAwayError;
-        until then it is tried again, and `away` is told why. Raises UsageError where the queue cannot be opened.
+        With `make` a missing queue is created. Once `gone` is true, an unreachable database raises QueueAwayError;
+        until then the attempt is repeated, and `away` gets the reason. Raises UsageError if the queue cannot be
+        opened.
         """
         self._url = _checked(url, make)
         self._name = f"{APPLICATION}-{key}" if key else APPLICATION
@@ -326,7 +327,7 @@ class DbosQueue:
         return self.ledger.results(batch, since)
 
     def undone(self, batch: str) -> int:
-        """Return how many tasks of a batch wait or run. The rows are counted, not read."""
+        """Return the number of tasks of a batch that wait or run. The rows are counted, not read."""
         query = sa.select(sa.func.count()).where(
             self._tasks.c.workflow_uuid.startswith(f"{batch}:", autoescape=True),
             self._tasks.c.status.in_(_OPEN),
@@ -334,7 +335,7 @@ class DbosQueue:
         return int(self.ledger.within(lambda connection: connection.execute(query)).scalar() or 0)
 
     def counts(self) -> Mapping[str, Mapping[TaskState, int]]:
-        """Return how many tasks of each batch are where, as DBOS has it."""
+        """Return the number of tasks of each batch by their state in DBOS."""
         batch = sa.func.substr(self._tasks.c.workflow_uuid, 1, NAME_LENGTH)
         query = sa.select(batch, self._tasks.c.status, sa.func.count()).where(self._tasks.c.name == TASK)
         rows = self.ledger.within(
@@ -347,7 +348,7 @@ class DbosQueue:
         return found
 
     def waiting_for(self) -> Mapping[str, int]:
-        """Return how many tasks wait for workers of each version."""
+        """Return the number of tasks that wait for workers of each version."""
         version = self._tasks.c.application_version
         query = sa.select(version, sa.func.count()).where(
             self._tasks.c.name == TASK, self._tasks.c.status.in_(("ENQUEUED", "DELAYED"))
@@ -458,7 +459,7 @@ def _refuse_pickles() -> None:
 
 
 def _state(status: str, result: Mapping[str, JsonValue] | None, *, is_begun: bool) -> TaskState:
-    """Return where a task is: by what DBOS has, its result, and whether an attempt at it is open or gave the result."""
+    """Return the state of a task: by DBOS, its result, and whether an attempt is open or gave the result."""
     if result is not None:
         return TaskState.UNKNOWN if result.get("how") == TaskState.UNKNOWN.value else TaskState.DONE
     state = _STATES.get(status, TaskState.BROKEN)
@@ -466,7 +467,7 @@ def _state(status: str, result: Mapping[str, JsonValue] | None, *, is_begun: boo
 
 
 def _quiet() -> None:
-    """Keep what DBOS logs off stderr: what goes wrong is said by whoever asked for it."""
+    """Keep DBOS's log off stderr: our callers report problems."""
     import logging
 
     logger = logging.getLogger("dbos")

@@ -1,4 +1,4 @@
-"""What the queue's engine has no rows for: batches, workers and attempts, in three tables beside its own."""
+"""Tables beside the engine's own: batches, workers and attempts."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DONE, LATE, LOST, BROKEN, RETRIED = "done", "late", "lost", "broken", "retried"
-"""How an attempt ended: it gave the result; another had; its worker was lost; it could not do it; its result counts no more."""
+"""Ends of an attempt: gave the result; another had given it; worker lost; failed to run; result set aside."""
 AGAIN_SECONDS = 1.0
 """The pause between two tries to reach the database."""
 REAP_SECONDS = 30.0
-"""Who gives back what a lost worker had is given so long for it. Then another does it."""
+"""Seconds for a worker to give back a lost worker's tasks. After that another one does it."""
 
 _TABLES = sa.MetaData()
 _BATCHES = sa.Table(
@@ -96,7 +96,7 @@ _ATTEMPTS = sa.Table(
 
 
 def engine_of(url: str, connections: int = 2) -> Engine:
-    """Return what speaks to the database at `url`: at most so many connections, none that is dead."""
+    """Return an engine for the database at `url` with a maximum number of live connections."""
     parsed = sa.make_url(url)
     is_postgres = parsed.get_backend_name() == "postgresql"
     if is_postgres:
@@ -129,9 +129,9 @@ class FleetLedger:
         gone: Callable[[], bool] = lambda: False,
         away: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the engine. Once `gone` says so, nothing is tried again, and QueueAwayError is raised.
+        """Take the engine. Once `gone` is true, nothing is repeated, and QueueAwayError is raised.
 
-        `away` is told why the database cannot be reached, once for as long as that lasts.
+        `away` gets the reason why the database cannot be reached, once per outage.
         """
         self._engine = engine
         self._gone = gone
@@ -163,9 +163,9 @@ class FleetLedger:
                 return
 
     def within(self, work: Callable[[Connection], T]) -> T:
-        """Do `work` in one transaction, and again while the database is away. Return what it returns.
+        """Do `work` in one transaction, repeated during an outage of the database. Return its result.
 
-        Raises QueueAwayError once nobody waits for it any more, and DBAPIError for what does not pass.
+        Raises QueueAwayError once the caller gives up, and DBAPIError for a permanent failure.
         """
         is_told = False
         while True:
@@ -292,7 +292,7 @@ class FleetLedger:
         self.within(lambda connection: connection.execute(sa.insert(_WORKERS).values(**values)))
 
     def most_jobs(self) -> int | None:
-        """Return the most jobs that one of the workers has; None where there is no worker."""
+        """Return the greatest number of jobs of a worker; `None` without workers."""
         query = sa.select(sa.func.max(_WORKERS.c.jobs)).where(_WORKERS.c.is_lost == sa.false())
         found = self.within(lambda connection: connection.execute(query).scalar())
         return None if found is None else int(found)
@@ -354,7 +354,7 @@ class FleetLedger:
         return frozenset(self.within(lambda connection: connection.execute(sa.select(_WORKERS.c.name)).scalars().all()))
 
     def ends(self, batch: str) -> Mapping[str, int]:
-        """Return how many tasks of a batch ended for each reason (see `reason_of`)."""
+        """Return the number of tasks of a batch by the reason of their end (see `reason_of`)."""
         query = sa.select(_ATTEMPTS.c.reason, sa.func.count()).where(
             _ATTEMPTS.c.batch == batch, _ATTEMPTS.c.how == DONE
         )
@@ -373,7 +373,7 @@ class FleetLedger:
         return int(row[0]), float(row[1]), int(row[2])
 
     def longest(self, batch: str | None, most: int) -> Sequence[RunningRow]:
-        """Return what runs longest, at most so many attempts."""
+        """Return the longest running attempts, at most `most`."""
         query = sa.select(_ATTEMPTS, (self._now - _ATTEMPTS.c.began).label("seconds")).where(
             _ATTEMPTS.c.ended.is_(None)
         )
@@ -422,13 +422,13 @@ class FleetLedger:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what the database said, in one line."""
+    """Return the database's message, in one line."""
     origin = getattr(error, "orig", None) or error
     return next(iter(str(origin).strip().splitlines()), type(origin).__name__)
 
 
 def reason_of(result: Mapping[str, JsonValue]) -> str:
-    """Return why a task ended, in a word or two: `exit 4 limit`, `unknown effect`."""
+    """Return the reason of a task's end, in a word or two: `exit 4 limit`, `unknown effect`."""
     code, end, how = (result.get(key) for key in ("exit_code", "end", "how"))
     return f"exit {code} {end or how}" if code is not None else str(how)
 

@@ -1,4 +1,4 @@
-"""What a queue is to the rest: five functions, and the values that they take and give. `dbos_queue` has them on DBOS."""
+"""The interface of a queue: five functions and their values. `dbos_queue` implements it on DBOS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 NAME_LENGTH = 12
-"""Of a batch, in hexadecimal digits."""
+"""Length of a batch's name, in hexadecimal digits."""
 MAX_BROKEN = 3
 """A task that its worker did not survive, or could not do, so often is not tried again."""
 
@@ -33,9 +33,9 @@ class QueuedTask(Record):
 
     batch: str
     task: Mapping[str, JsonValue]
-    """What the line of the task file says, and where its files lie."""
+    """Fields of the task file's line, and the source of its files."""
     version: str
-    """What a worker must be to take it: version of the harness, digest of the policy, digest of the settings."""
+    """Version that a worker needs: version of the harness, digest of the policy, digest of the settings."""
     priority: int = 0
     """Lower ones come first."""
     group: str = "-"
@@ -48,7 +48,7 @@ class QueuedTask(Record):
 
     @property
     def sha256(self) -> str:
-        """The digest of what is asked. A bundle counts by its commit: git may make another file of it."""
+        """The digest of the task. A bundle counts by its commit, since git may make another file of it."""
         import json
 
         left_out = ("bundle", "sha256") if "bundle" in self.task else ()
@@ -63,22 +63,22 @@ class Batch(Record):
     out: str
     """The folder or URL of the results."""
     budget: float | None = None
-    """In dollars, for all tasks: none is started once so much was spent. None sets no bound."""
+    """Budget in dollars for all tasks: none starts once it is spent. `None` for no bound."""
 
 
 class QueueLimits(Record):
-    """What holds for all tasks of a queue together. None: no limit."""
+    """Limits for all tasks of a queue together. `None` for no limit."""
 
     at_once: int | None = None
     per_group: int | None = None
     starts: int | None = None
-    """So many starts ..."""
+    """Maximum number of starts ..."""
     seconds: float | None = None
     """... in so many seconds."""
 
     @property
     def words(self) -> str:
-        """What holds, for a person."""
+        """The limits, for a person."""
         told = (
             f"{self.at_once} at once" if self.at_once else "",
             f"{self.per_group} of a group" if self.per_group else "",
@@ -95,29 +95,29 @@ class TaskAttempt(Record):
     number: int
     """From 1; no two attempts at a task have the same."""
     out: str
-    """Where the results of its batch go."""
+    """Place of its batch's results."""
     is_won: bool = False
     """Whether it gave the task's result already, and only the publishing may be missing."""
 
 
 class Growth(Record):
-    """How far the log of a running attempt got."""
+    """Progress of a running attempt's log."""
 
     records: int
     head: str
 
 
 class TaskState(Enum):
-    """Where a task is."""
+    """State of a task."""
 
     WAITING = "waiting"
     RUNNING = "running"
     DONE = "done"
     UNKNOWN = "unknown effect"
-    """Its workers were lost each time: what it did is not known."""
+    """Its workers were lost each time, so its effect is unknown."""
     CANCELLED = "cancelled"
     BROKEN = "without result"
-    """It came to an end and left no result: its row cannot be read, or somebody wrote into it."""
+    """It ended without a result: its row is unreadable, or was changed by hand."""
 
 
 class TaskRow(Record):
@@ -128,14 +128,14 @@ class TaskRow(Record):
     state: TaskState
     version: str
     sha256: str
-    """Of what was asked."""
+    """Digest of the task."""
     group: str
     result: Mapping[str, JsonValue]
-    """What the attempt that counts came to; empty where there is none."""
+    """Result of the attempt that counts. Empty without one."""
 
 
 class TaskResult(Record):
-    """What a task came to: the attempt that counts, and what it says of itself."""
+    """Result of a task: the attempt that counts, and its own report."""
 
     task: str
     number: int
@@ -155,7 +155,7 @@ class RunningRow(Record):
     seconds: float
     records: int
     head: str
-    """Of its log, as it was told last; empty before the first time."""
+    """Last reported head of its log. Empty before the first report."""
 
 
 class WorkerRow(Record):
@@ -165,11 +165,11 @@ class WorkerRow(Record):
     version: str
     jobs: int
     silent: float
-    """Seconds since it was heard of."""
+    """Seconds since its last heartbeat."""
 
 
 class Beaten(Record):
-    """What the queue answers a worker that says that it lives."""
+    """The queue's answer to a worker's heartbeat."""
 
     is_alive: bool
     """Whether it is still taken for alive. If not, others do its tasks."""
@@ -178,7 +178,7 @@ class Beaten(Record):
 
 
 class Done(Enum):
-    """What a worker says of a task that it took."""
+    """A worker's report about a task that it took."""
 
     FINISHED = "finished"
     BACK = "back"
@@ -192,7 +192,7 @@ if TYPE_CHECKING:
 
 
 class Queue(Protocol):
-    """What workers and batches need of a queue. All of it waits while the queue cannot be reached, but for `beat`."""
+    """The interface for workers and batches. Every method except `beat` waits while the queue cannot be reached."""
 
     def put(self, batch: Batch, tasks: Sequence[QueuedTask], again: Callable[[TaskRow], bool]) -> int:
         """Put tasks in that are not there, and those done ones again of which `again` says so. Return how many.

@@ -1,4 +1,4 @@
-"""`harness batch --queue`: puts tasks into a queue, waits for them, and checks what came of each."""
+"""`harness batch --queue`: adds tasks to a queue, waits for them, and checks the result of each."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FIRST_SECONDS = 5.0
 TELL_SECONDS = 60.0
 """The pause between two messages that no worker takes the tasks."""
 HEADS = "heads.jsonl"
-"""In the folder of results: the head of each log, as the queue has it. `harness audit verify --heads` takes it."""
+"""File in the folder of results with the head of each log from the queue, for `harness audit verify --heads`."""
 _WHY = {
     TaskState.CANCELLED: "it was cancelled",
     TaskState.BROKEN: "the queue has no result of it; `harness queue retry` does it again",
@@ -70,7 +70,7 @@ def queued(
     progress: Progress,
     stopping: Stopping,
 ) -> list[TaskOutcome] | None:
-    """Put tasks into the queue that the flags name. With --wait return what came of each when all are done, else None.
+    """Add tasks to the queue that the flags name. With --wait return their outcomes when all are done, else `None`.
 
     `local` is the folder that the results are read in. Raises UsageError, PolicyError and OSError.
     """
@@ -143,7 +143,7 @@ class QueuedBatch:
         return self._queue.put(self._batch, tuple(self._queued(tasks)), is_tried_again)
 
     def wait(self, tasks: Sequence[Task], progress: Progress, stopping: Stopping) -> list[TaskOutcome]:
-        """Wait until the tasks are done. Return what came of each, in their order."""
+        """Wait until the tasks are done. Return their outcomes, in their order."""
         places = {task.id: place for place, task in enumerate(tasks)}
         found: dict[str, TaskOutcome] = {}
         since, tell_at = 0.0, time.monotonic() + FIRST_SECONDS
@@ -200,10 +200,10 @@ class QueuedBatch:
         }
 
     def gather(self, outcomes: Sequence[TaskOutcome], local: str) -> list[TaskOutcome]:
-        """Compare each log with the head that the queue has, and write these heads into the folder `local`, HEADS.
+        """Compare each log with its head in the queue, and write these heads into the folder `local`, HEADS.
 
-        `local` is the folder of the results; where they lie at a URL, they are brought there. An outcome whose log is not what
-        the queue was told becomes one of Exit.LOG. Raises OSError.
+        `local` is the folder of the results; those at a URL are fetched into it. An outcome whose log differs from
+        the queue's head becomes one of Exit.LOG. Raises OSError.
         """
         checked: list[TaskOutcome] = []
         lines: list[bytes] = []
@@ -220,7 +220,7 @@ class QueuedBatch:
         return checked
 
     def _compared(self, folder: TaskFolder, told: TaskResult) -> tuple[str, bytes]:
-        """Return what is wrong with a log, or nothing, and the head that the queue has of it."""
+        """Return the problem of a log, or an empty string, and the queue's head of it."""
         path, head = folder.log(told.number), str(told.result.get("head"))
         note: dict[str, JsonValue] = {"file": path, "records": told.result.get("records"), "head": head, "closed": True}
         problem = ""
@@ -263,7 +263,7 @@ class QueuedBatch:
             )
 
     def _source(self, task: Task) -> dict[str, JsonValue]:
-        """Return what a worker makes the work folder of: a repository that it reaches, or a file beside the results."""
+        """Return the source of a worker's work folder: a repository that it reaches, or a file beside the results."""
         if task.bundle is not None:
             return {"bundle": self._uploaded(task.bundle, f"{task.file_sha256}.bundle")}
         if task.archive is not None:

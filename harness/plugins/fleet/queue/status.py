@@ -1,4 +1,4 @@
-"""What a queue holds at one moment, read by counting, and how it is shown: as tables, or as one object."""
+"""Content of a queue at one moment, read by counting, and shown as tables or as one object."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 PACE_SECONDS = 60.0
 """The pace is that of so many last seconds."""
 LONGEST = 8
-"""So many running attempts are shown: those that run longest."""
+"""Number of running attempts that are shown: the longest ones."""
 _STATES = TaskState.WAITING, TaskState.RUNNING, TaskState.DONE, TaskState.CANCELLED
 
 
 class BatchStatus(Record):
-    """How far a batch is."""
+    """Progress of a batch."""
 
     batch: Batch
     states: Mapping[TaskState, int]
@@ -35,7 +35,7 @@ class BatchStatus(Record):
     lost: int
     """Attempts whose worker was lost."""
     ends: Mapping[str, int]
-    """How many tasks ended for each reason."""
+    """Number of tasks by the reason of their end."""
 
     @property
     def as_json(self) -> dict[str, JsonValue]:
@@ -53,13 +53,13 @@ class BatchStatus(Record):
 
 
 class QueueStatus(Record):
-    """What a queue holds."""
+    """Content of a queue."""
 
     batches: tuple[BatchStatus, ...]
     running: tuple[RunningRow, ...]
     workers: tuple[WorkerRow, ...]
     orphaned: Mapping[str, int]
-    """How many tasks wait for a version that no worker is."""
+    """Number of tasks that wait for a version without a worker."""
     limits: QueueLimits
 
     @property
@@ -76,7 +76,7 @@ class QueueStatus(Record):
 
     @property
     def tables(self) -> Iterator[Table]:
-        """What a person looks for, most urgent first."""
+        """The tables for a person, most urgent first."""
         if self.orphaned:
             told = (
                 (f"{counted(count, 'task')} for {version}", Tone.WARNING) for version, count in self.orphaned.items()
@@ -123,7 +123,7 @@ _WORKERS = (
 
 
 def status_of(queue: DbosQueue, batch: str | None = None) -> QueueStatus:
-    """Return what the queue holds, of one batch or of all. Raises UsageError where there is no such batch."""
+    """Return the content of the queue, of one batch or of all. Raises UsageError for an unknown batch."""
     ledger, counts, workers = queue.ledger, queue.counts(), queue.ledger.workers()
     batches = tuple(one for one in ledger.batches() if batch in (None, one.name))
     if batch is not None and not batches:
@@ -152,7 +152,7 @@ def _batch_cells(one: BatchStatus) -> tuple[str, ...]:
 
 
 def _name(one: BatchStatus) -> str:
-    """Return the name of a batch, of that length whatever stands in the row."""
+    """Return the name of a batch, cut to its usual length."""
     return visible_line(one.batch.name, NAME_LENGTH)
 
 

@@ -1,4 +1,4 @@
-"""What a worker must be to take a task. The queue compares this text alone: it chooses work, never permissions."""
+"""Version that a worker needs for a task. The queue compares this text alone: it selects work, never permissions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def policy_digest(arguments: Namespace) -> str:
 
 
 def version_of(arguments: Namespace, policy: str | None = None) -> str:
-    """Return what the flags come to: versions of the harness, of the policy (its digest, if known) and of the settings.
+    """Return the version of the flags: of the harness, of the policy (its digest, if known) and of the settings.
 
     Raises PolicyError, and UsageError for a file that cannot be read.
     """

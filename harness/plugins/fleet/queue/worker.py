@@ -1,4 +1,4 @@
-"""A worker: takes tasks from a queue, does each in a process as `harness batch` does, and hands in what came of it."""
+"""A worker: takes tasks from a queue, runs each in a process like `harness batch`, and reports the result."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 60.0
 """A worker that is silent for so long is lost: others do its tasks."""
 BEATS = 6
-"""So often in a lease a worker says that it lives."""
+"""Number of heartbeats per lease."""
 FENCE = 0.75
 """A worker that could not say so for this share of its lease ends what it runs, before others begin it again."""
 HEAD_SECONDS = 30.0
-"""The head of a growing log is told so often."""
+"""Seconds between reports of a growing log's head."""
 NOTE = "attempt.json"
-"""In the folder of a task: whose attempt it is. Who finds it after the worker's death hands the log in."""
+"""File in a task's folder with its attempt. After the worker's death, the finder of it reports the log."""
 _OF_THE_QUEUE = frozenset(("PGPASSWORD", "PGPASSFILE"))
-"""What opens the queue is nothing for a run."""
+"""Variables that open the queue, and which runs do not get."""
 LOW_BYTES, LOW_FILES = 64 << 20, 1_000
 """With less room than that a disk is taken for full. What failed there says nothing about the task."""
 
@@ -101,7 +101,7 @@ class Worker:
         self._running: dict[Key, Running] = {}
         self._cancelled: frozenset[Key] = frozenset()
         self._kill_at: dict[Key, float] = {}
-        """When a process is killed that was asked to end."""
+        """Times at which processes are killed that were asked to end."""
         self._places: dict[str, Results] = {}
         self._told_at: dict[Key, float] = {}
         self._seen = _now()
@@ -111,13 +111,13 @@ class Worker:
         self.is_lost = False
         """Whether others do, or may do, its tasks."""
         self.code = Exit.DONE
-        """What it exits with."""
+        """The exit code."""
         self.done = 0
-        """How many tasks it brought to an end."""
+        """Number of finished tasks."""
 
     @property
     def running(self) -> int:
-        """How many tasks it is at."""
+        """Number of running tasks."""
         return len(self._running)
 
     def do(self, queued: QueuedTask, attempt: TaskAttempt) -> Done:
@@ -211,7 +211,7 @@ class Worker:
             return process.process.wait()
 
     def _was_ended(self, attempt: TaskAttempt, folder: TaskFolder, code: int, seconds: float) -> Done:
-        """A signal ended the process: it was cancelled, or the worker ends, or somebody killed it."""
+        """Report a process that a signal ended: its task was cancelled, the worker ends, or it was killed by hand."""
         if (attempt.batch, attempt.task) in self._cancelled:
             self._put_log(attempt, folder)
             self._clear(folder)
@@ -250,7 +250,7 @@ class Worker:
         return Done.FINISHED
 
     def _publish(self, attempt: TaskAttempt) -> None:
-        """Make the attempt that counts the task's result, in the place of one that was set aside. Raises ResultsError."""
+        """Make the attempt that counts the task's result, in place of one that was set aside. Raises ResultsError."""
         results = self._results(attempt)
         results.publish(attempt.task, attempt.number, instead_of=results.published(attempt.task))
 
@@ -259,7 +259,7 @@ class Worker:
             self._results(attempt).put_log(folder.path, attempt.task, attempt.number)
 
     def _place_problem(self, out: str) -> str:
-        """Return why results may not go to a place from here, or nothing."""
+        """Return the reason why results may not go to a place from here, or an empty string."""
         allowed: str | None = self._arguments.out
         if allowed is None:
             return (
@@ -337,7 +337,7 @@ class Worker:
                 self._ask_to_end(key)
 
     def _growing(self, now: float) -> dict[Key, Growth]:
-        """Return how far each log got whose head was not told for a while."""
+        """Return the progress of each log whose head was not reported for a while."""
         with self._lock:
             running = dict(self._running)
         self._told_at = {key: at for key, at in self._told_at.items() if key in running}
@@ -356,9 +356,10 @@ class Worker:
 
 
 def bring_in(folder: str, environment: Mapping[str, str]) -> str:
-    """Hand in the logs that a worker left in its folder, and remove the folder. Return what went wrong, or nothing.
+    """Report the logs that a worker left in its folder, and remove the folder. Return the problem, or an empty
+    string.
 
-    A run that still comes to its end there is waited for. What no patch holds stays (see `work_folder.keep`).
+    Waits for a run that is still ending there. Changes without a patch stay (see `work_folder.keep`).
     """
     has_kept = False
     for batch in sorted(os.listdir(folder)):
@@ -375,7 +376,7 @@ def bring_in(folder: str, environment: Mapping[str, str]) -> str:
 
 
 def _handed_in(left: TaskFolder) -> str:
-    """Hand in the log of the attempt in a folder, once its run has ended. Return what went wrong, or nothing."""
+    """Report the log of the attempt in a folder, once its run has ended. Return the problem, or an empty string."""
     if not _is_at_its_end(left):
         return f"{left.path}: a run is still at work there"
     try:
@@ -401,7 +402,7 @@ def _is_at_its_end(left: TaskFolder) -> bool:
 
 
 def _read(queued: QueuedTask) -> Task:
-    """Return the task. Its name and that of its batch become names of folders. Raises UsageError for what is no task."""
+    """Return the task. Its name and that of its batch become names of folders. Raises UsageError for an invalid one."""
     if not re.fullmatch(f"[0-9a-f]{{{NAME_LENGTH}}}", queued.batch):
         raise UsageError(f"{visible_line(queued.batch, 80)} is no name of a batch")
     return task_of(json.dumps(dict(queued.task)).encode(), f"task {visible_line(queued.name, 80)}")

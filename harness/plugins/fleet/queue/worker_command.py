@@ -42,10 +42,10 @@ FOR_EVER = 1e9
 
 
 def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Take tasks and do them. Return the exit code: 0 where it was to end, else what stood in the way.
+    """Take tasks and run them. Return the exit code: 0 for a requested end, else that of the obstacle.
 
-    A first signal lets what runs come to its end, a second gives it back, a third kills it. Raises UsageError and PolicyError
-    before anything is taken.
+    A first signal lets running tasks finish, a second gives them back, a third kills them. Raises UsageError and
+    PolicyError before anything is taken.
     """
     state = State.of(environment)
     fix_modes(state, complain)
