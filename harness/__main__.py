@@ -17,11 +17,12 @@ def program() -> "NoReturn":
 
 
 def own_entries(entries: list[str], python_path: str) -> list[str]:
-    """Return the entries of `sys.path` without those of its surroundings, where a repository may keep a `json.py`.
+    """Return the entries of `sys.path` without folders of the surroundings, in which a repository may keep a
+    `json.py`.
 
-    Dropped are the folder that Python puts first (the current one, or that of the script) and the folders that `python_path`
-    (the variable PYTHONPATH) names. Of the latter, Python's own stay, and the last entries are folders of installed packages,
-    an installation of this program too.
+    Dropped are the folder that Python puts first (the current one, or that of the script) and the folders of
+    `python_path` (the variable PYTHONPATH). Of the latter, Python's own stay, and the last entries are folders of
+    installed packages, such as an installation of this program.
     """
     surroundings = {"", _absolute(""), os.path.dirname(os.path.realpath(sys.argv[0]))}
     if entries and not sys.flags.safe_path and entries[0] in surroundings:

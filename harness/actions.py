@@ -21,7 +21,7 @@ SUMMARY_CHARACTERS = 4_000
 
 
 class Access(Enum):
-    """What is done to a path."""
+    """The kind of access to a path."""
 
     READ = "read"
     WRITE = "write"
@@ -30,7 +30,7 @@ class Access(Enum):
 
 
 class Act(Enum):
-    """What a command does, as far as the model of its program tells; in order, the later the more."""
+    """The kind of a command's act, according to the model of its program. Ordered from least to most."""
 
     LOOKS = "looks"
     """It reads what its operands name, prints, and changes nothing."""
@@ -43,11 +43,11 @@ class Act(Enum):
     RUNS = "runs"
     """It runs code out of files or operands that no policy sees: tests, builds, scripts."""
     UNKNOWN = "unknown"
-    """No model covers this command: neither the program, nor one of its options, nor a value, is known."""
+    """No model covers this command: the program, one of its options, or a value is unknown."""
 
 
 class Place(Enum):
-    """Where a resolved path lies. OUTSIDE and ABOVE, and writing OUTPUT or ADDED, are at least asked about.
+    """Place of a resolved path. OUTSIDE and ABOVE, and writing OUTPUT or ADDED, lead at least to a question.
 
     The few exceptions, /dev/null and public facts about the machine, are in policy/built_in.py.
     """
@@ -58,12 +58,13 @@ class Place(Enum):
     ABOVE = "above"
     """A folder that contains the workspace or the home folder, or is the home folder: `/`, `/home`, `/home/ann`."""
     OUTPUT = "output"
-    """Where the harness keeps the full output of this session's commands; it may be read like the workspace."""
+    """The folder with the full output of this session's commands, which may be read like the workspace."""
     ADDED = "added"
-    """In a folder that the person added to the workspace or that of a skill of theirs, or that folder; it may be read like
-    the workspace."""
+    """A folder that the person added to the workspace or that of a skill of theirs, and everything in it; it may be
+    read like the workspace.
+    """
     TEMPORARY = "temporary"
-    """In the private folder that `$TMPDIR` names to the call."""
+    """The private folder that `$TMPDIR` names for the call."""
     OUTSIDE = "outside"
 
 
@@ -71,36 +72,37 @@ class PathAccess(Record):
     """One path that a call reads or writes, resolved once."""
 
     written: str
-    """As the model wrote it."""
+    """The path as the model wrote it."""
     real: str
     """Absolute, links followed, `..` taken physically. In the private temporary folder: `$TMPDIR/` and a name."""
     names: tuple[str, ...]
-    """What patterns are matched against: relative to the workspace where it lies inside, else absolute;
-    the path as written (normalised) and as resolved, where these differ."""
+    """Names for patterns: relative to the workspace if the path is inside, else absolute; the path as written
+    (normalised) and as resolved, if these differ.
+    """
     access: Access
     place: Place
     closed: bool = False
-    """Whether a folder on the way may not be searched, so that nobody here can tell where it leads."""
+    """Whether a folder on the way may not be searched, so that its target is unknown."""
     entry: bool = False
     """Whether the name itself may be moved, removed or replaced, not only what the file holds."""
     tree: bool = False
-    """Whether everything below the path is meant too, as in `grep -r`, `cp -r` and `rm -r`."""
+    """Whether everything below the path counts too, as in `grep -r`, `cp -r` and `rm -r`."""
     below: TreeNames = NO_NAMES
-    """Of a tree inside the workspace, or of one that was added: the names of the files below it."""
+    """Names of the files below a tree in the workspace or in an added folder."""
     tracked: bool = False
     """Whether these are the files that git shows or adds out of those that it tracks."""
     untracked: bool = False
     """Whether these are files that git shows or adds although it does not track them."""
     whole: bool = True
-    """Whether `below` names every file below; a tree that is too large to look through is asked about."""
+    """Whether `below` names every file below; a tree that is too large to examine leads to a question."""
     shared: bool = False
     """Whether the file has further names (hard links), so that writing it changes files that are not named."""
     new: bool = False
-    """Of a read beside a write: whether there is no file yet, so that it shows nothing."""
+    """Whether the file of a read beside a write does not exist yet, so that it reveals nothing."""
 
     @property
     def text(self) -> str:
-        """What stands for it where facets are shown: as in each other facet, text from elsewhere."""
+        """The text of the facet for display, which is from elsewhere as in every facet."""
         return self.written
 
 
@@ -112,23 +114,23 @@ class Command(Record):
     """One simple command, dequoted: what bash would run, word for word."""
 
     text: str
-    """As it stands in the command line, for showing."""
+    """Its text in the command line, for display."""
     argv: tuple[str, ...]
     variables: tuple[str, ...] = ()
     """Names of variables that are set in front of it."""
     paths: tuple[PathAccess, ...] = ()
-    """What it reads and writes. Where no model covers it, every operand is taken for a path that may be written."""
+    """Paths that it reads and writes. Without a model, every operand counts as a path that may be written."""
     act: Act = Act.UNKNOWN
     network: bool = False
-    """Whether it may reach the network; said only where `act` is known."""
+    """Whether it may reach the network; set only if `act` is known."""
     needs: str = ""
-    """The socket without which it fails, as a person is told of it; empty for a command that needs none."""
+    """The socket that it requires, in words for a person. Empty for a command that needs none."""
     model: str = ""
-    """The model that covers it (`git log`), or nothing."""
+    """The model that covers it (`git log`). Empty without one."""
     gap: str = ""
-    """Why no model covers it, in a few words."""
+    """Reason why no model covers it, in a few words."""
     folder: str = ""
-    """The folder that it runs in, links followed as the shell has it; nothing where that is not known."""
+    """The folder that it runs in, links followed as the shell does. Empty if unknown."""
     run_by: tuple[tuple[str, ...], ...] = ()
     """The commands that run it, by their words: `uv run pytest` runs `pytest`."""
     opens: tuple[str, ...] = ()
@@ -138,26 +140,26 @@ class Command(Record):
 
 
 class Opaque(Record):
-    """Text that was not plainly understood. It is at least asked about, whatever rules say auto."""
+    """Text that was not plainly understood. It leads at least to a question, whatever rules say auto."""
 
     text: str
     reason: str
     column: int
-    """Where reading stopped: 1 is the first character."""
+    """Column at which reading stopped; 1 is the first character."""
     commands: tuple[tuple[str, ...], ...] = ()
     """A loose tokenisation, which always exists: strict rules are tried on it at every position."""
     paths: tuple[PathAccess, ...] = ()
     whole: bool = True
     """Whether `paths` holds every word that may be a path; a text with too many of them is refused."""
     given_to: Command | None = None
-    """The interpreter that is given it to run, where that is known, and is no shell."""
+    """The interpreter that runs the text, if that is known, and is not a shell."""
 
 
 class Unconfined(Record):
     """The wish that the kernel shall not hold a command to its effects. It is at least asked about."""
 
     justification: str
-    """In the model's words: data, shown and logged, never trusted."""
+    """The model's words: data, shown and logged, never trusted."""
 
     @property
     def text(self) -> str:
@@ -166,21 +168,21 @@ class Unconfined(Record):
 
 
 class ToolArgument(Record):
-    """One text among the arguments of a tool that nobody here knows: what the `where` of a rule is held against."""
+    """One text among the arguments of an unknown tool, for the `where` of a rule."""
 
     name: str
-    """Of the argument, with those that it lies in: `edits.path`."""
+    """Name of the argument, with those around it: `edits.path`."""
     text: str
     names: tuple[str, ...] = ()
-    """What path patterns are matched against, as in PathAccess, were it a path; empty where it cannot be one."""
+    """Names for path patterns, as in PathAccess, if the text were a path. Empty if it cannot be one."""
     place: Place = Place.OUTSIDE
-    """Where it lies, were it a path."""
+    """Its place, if it were a path."""
     host: str = ""
     """The host that it names, were it the address of something; empty where it is none."""
 
 
 class ToolBounds(Record):
-    """What a tool from outside may do at the most, as whoever declared it says."""
+    """Greatest effects of a tool from outside, as declared."""
 
     write: tuple[str, ...] = ()
     """Folders and files that it may write, named as in `Effects.granted`."""
@@ -194,30 +196,30 @@ class ToolUse(Record):
 
     tool: str
     unseen: str = ""
-    """Why a person has to look at the tool before it is used, whatever rules say; empty where one has."""
+    """Reason why a person must look at the tool before its use, whatever rules say. Empty once one has."""
     hint: str = ""
-    """How a person does, where nobody is there to ask."""
+    """Advice for an unattended run, on how a person does that."""
     arguments: tuple[ToolArgument, ...] = ()
     says_reads: bool = False
     """Whether the tool's server claims that it only reads: that loosens nothing but by a rule that says so."""
     says_destroys: bool = False
     """Whether its server says that it may destroy."""
     bounds: ToolBounds | None = None
-    """None: nobody knows what it may do."""
+    """Greatest effects. `None` if unknown."""
     host: str = ""
-    """The host that it goes to, as policy/hosts.py writes one; empty where it goes to none that is known."""
+    """The host that it connects to, in the form of policy/hosts.py. Empty if unknown or none."""
     port: int = 0
     stays_here: bool = False
     """Whether it is one of our own tools that touches nothing outside of the conversation: no file, no program, no network."""
 
     @property
     def writes_nothing(self) -> bool:
-        """Whether it can write nothing here, whatever anybody claims."""
+        """Whether it can write nothing here, regardless of claims."""
         return self.bounds is not None and self.bounds.held and not self.bounds.write
 
     @property
     def only_reads(self) -> bool:
-        """Whether it can do nothing but read, whatever anybody claims."""
+        """Whether it can only read, regardless of claims."""
         return self.writes_nothing and self.bounds is not None and not self.bounds.network
 
     @property
@@ -230,15 +232,15 @@ Facet: TypeAlias = Command | PathAccess | Opaque | Unconfined | ToolUse
 
 
 class FileChange(Record):
-    """What a call will make of one file, by digest: what is shown, approved, logged and checked again is this change."""
+    """A call's change of one file, by digest. This same change is shown, approved, logged and checked again."""
 
     path: str
     """Absolute, links followed."""
     before_sha256: str | None
-    """None: there is no file."""
+    """SHA-256 before the change. `None` if the file does not exist."""
     after_sha256: str
     before_mode: int | None
-    """The file's permission bits; None where there is no file."""
+    """The file's permission bits. `None` if it does not exist."""
 
 
 class Action(Record):
@@ -254,9 +256,9 @@ class Action(Record):
     """The parsed arguments."""
     facets: tuple[Facet, ...]
     summary: str
-    """One line, for the trace: of SUMMARY_CHARACTERS at most. Whoever cuts it further masks what is secret first."""
+    """One line of at most SUMMARY_CHARACTERS, for the trace. Mask secrets before cutting it further."""
     preview: str
-    """What a person must see before saying yes: the whole command, or a diff."""
+    """Text that a person must see before a yes: the whole command, or a diff."""
     shown_whole: bool = True
     """Whether `preview` holds everything; what it does not hold cannot be approved at a terminal."""
     request: object
@@ -269,21 +271,23 @@ class Action(Record):
     text: str = ""
     """The raw command, for rules with `text`; empty for tools that have none."""
     change: FileChange | None = None
-    """Of a call that changes one file: from what to what."""
+    """The change, for a call that changes one file."""
     cwd: str = ""
-    """Of a call that starts a program: the folder that it starts in, links followed."""
+    """Working folder of a program that the call starts, links followed."""
     seconds: float | None = None
-    """How long it may take, where that is limited."""
+    """Time limit in seconds, if there is one."""
     asked_by: str = ""
-    """Which helper wants it, in words that are safe to show; empty for the conversation itself. Set for whoever is asked."""
+    """The helper that wants the call, in words that are safe to show. Empty for the conversation itself."""
     held: str = ""
-    """What holds it, in words that are safe to show; empty: what holds the calls of whoever is asked. Set with `asked_by`."""
+    """The helper's confinement, in words that are safe to show. Empty for that of the asked side. Set with
+    `asked_by`.
+    """
     described: ToolKind | None = None
-    """What the tool says that it is; a tool that ships need not say it again."""
+    """The tool's own description; a shipped tool need not repeat it."""
 
     @property
     def kind(self) -> ToolKind:
-        """What the tool is."""
+        """The kind of the tool."""
         return self.described or tool_kind(self.tool)
 
     def all_facets(self) -> Iterator[Facet]:
@@ -318,25 +322,26 @@ class Enforcement(Enum):
 
 
 class Effects(Record):
-    """What a run may do to the world. The kernel holds a command to `named`, `granted`, `network` and `hide`."""
+    """The permitted effects of a run. The kernel confines a command to `named`, `granted`, `network` and `hide`."""
 
     read: tuple[str, ...] | None
     """Paths that its parts read, resolved; None where that is not known. Not enforced."""
     write: tuple[str, ...] | None
     """Paths that its parts write, resolved; None where that is not known wholly."""
     named: tuple[str, ...] = ()
-    """Paths that its parts surely write, resolved: it may write these whatever else is known."""
+    """Resolved paths that its parts surely write, and which it may write in any case."""
     entries: tuple[str, ...] = ()
     """Those of `named` that it may move, remove or replace: their folders are opened."""
     granted: tuple[str, ...] = ()
-    """Folders and files that it may write besides, with everything below, as a policy names them: `.` and relative ones
-    are of the workspace, `~/` is the home folder."""
+    """Further writable folders and files, with everything below, in a policy's form: `.` and relative ones are of the
+    workspace, `~/` is the home folder.
+    """
     network: bool
     """Whether it may reach the network."""
     named_hosts: tuple[str, ...] = ()
-    """Of a tool that goes to a host: the patterns by which rules name hosts, and addresses that are not for everybody."""
+    """For a tool that connects to a host: the rules' patterns of hosts, and non-public addresses."""
     hosts: tuple[str, ...] = ()
-    """Where not: the hosts that it may reach all the same, by the harness's proxy; as a policy names them."""
+    """Hosts that it may reach through the harness's proxy even without the network, in a policy's form."""
     hide: tuple[str, ...] = ()
     """Folders and files that it cannot read, named like `granted`."""
     left_out: tuple[str, ...] = ()
@@ -352,7 +357,7 @@ class Effects(Record):
     needed_socket: bool = False
     """Whether it may do so where it writes nothing: it needs a Unix socket, which the question named."""
     unasked: bool
-    """Whether nobody was asked: then programs are kept from running what a repository's configuration names."""
+    """Whether it ran without a question: then programs of a repository's configuration are kept from running."""
 
     @property
     def reaches(self) -> bool:

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Decision(IntEnum):
-    """What happens to a call. Ordered: the maximum over rules, layers and facets is the answer."""
+    """The decision on a call. Ordered: the maximum over rules, layers and facets is the answer."""
 
     AUTO = 0
     CONFIRM = 1

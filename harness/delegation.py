@@ -1,4 +1,4 @@
-"""What a helper is asked, and what it gave: the words between the tool `delegate` and whoever runs helpers."""
+"""Task and result of a helper, as exchanged between the tool `delegate` and the runner of helpers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from harness.record import Record
 
 
 class HelperPolicy(Enum):
-    """What decides on the calls of a helper."""
+    """The policy for the calls of a helper."""
 
     READ_ONLY = "read-only"
-    """The policy of whoever asks, held to reading."""
+    """The caller's policy, restricted to reading."""
     SAME = "same"
-    """The policy of whoever asks; the helper works in a copy of its own."""
+    """The caller's policy; the helper works in a copy of its own."""
 
 
 class DelegatedTask(Record):
-    """What a helper is asked. Text of a model."""
+    """The task of a helper. Text of a model."""
 
     task: str
     tools: tuple[str, ...] = ()
@@ -28,14 +28,14 @@ class DelegatedTask(Record):
 
 
 class HelperChanges(Record):
-    """What a helper changed in its copy."""
+    """A helper's changes in its copy."""
 
     patch: str = ""
-    """As a patch; or the beginning of it."""
+    """The changes as a patch, or its beginning."""
     patch_file: str = ""
-    """Where the whole patch is kept; empty where nothing was changed."""
+    """Path of the whole patch. Empty without changes."""
     notes: tuple[str, ...] = ()
-    """What else there is to know: what no patch holds."""
+    """Further notes, about changes that a patch cannot hold."""
 
     @property
     def extra(self) -> dict[str, JsonValue]:
@@ -44,10 +44,10 @@ class HelperChanges(Record):
 
 
 class DelegatedResult(Record):
-    """What a helper came to."""
+    """Result of a helper."""
 
     helper: int
-    """Its number in the session of whoever asked, from 1."""
+    """Its number in the caller's session, from 1."""
     ended: RunResult
-    """Its last words, and what it took. Text of a model."""
+    """Its last words, and its usage. Text of a model."""
     changes: HelperChanges = HelperChanges()

@@ -31,7 +31,7 @@ class PolicyError(HarnessError):
 
 
 class ErrorCode(Enum):
-    """What kind of thing went wrong with a file: for tests, logs and statistics; the model reads the text."""
+    """The kind of a file error: for tests, logs and statistics; the model reads the text."""
 
     ARGUMENTS = "E_ARGS"
     RACE = "E_RACE"
@@ -65,7 +65,7 @@ class ToolError(HarnessError):
 
 
 class ModelFault(Enum):
-    """What kind of thing went wrong at the provider: for the loop, logs and statistics; people read the text."""
+    """The kind of a provider error: for the loop, logs and statistics; people read the text."""
 
     SETTINGS = "settings"
     """Nothing was sent: no key, no address, a broken installation."""
@@ -84,7 +84,7 @@ class ModelFault(Enum):
     """Overloaded or broken, after all tries."""
     TIMEOUT = "timeout"
     REPLY = "reply"
-    """What came is no reply that could be used."""
+    """The reply was not usable."""
     TIME = "time"
     """The time that the run had left is over."""
 
@@ -96,11 +96,11 @@ class ModelError(HarnessError):
         super().__init__(text)
         self.fault = fault
         self.usage = usage
-        """What the last try used, as far as the provider said so; None where nothing of a reply had come in."""
+        """Usage of the last try, as reported by the provider. `None` if no part of a reply had arrived."""
 
 
 class CutReply(ModelError):
-    """A reply that ended without saying that it was finished; nothing of it may run."""
+    """Raised for a reply without a regular end. No part of it may run."""
 
 
 class LogError(HarnessError):
@@ -115,7 +115,9 @@ class ChangedCodeError(GateError):
     """A file of the program itself that was changed where calls may write; it was not loaded, and the run stops."""
 
     first: ClassVar[str] = ""
-    """The text of the first one in this process. Whatever it interrupted, the process does not end as if all were well."""
+    """The text of the first one in this process. Whatever it interrupted, the process does not end as if all were
+    well.
+    """
 
 
 class WorkspaceError(HarnessError):

@@ -1,4 +1,4 @@
-"""What a person granted, as questions show it and as logs and files keep it. It holds no rule: see policy/session_grants.py."""
+"""A person's grant, as questions show it and as logs and files keep it. The rule is in policy/session_grants.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_EXPOSED = 5
 
 
 class GrantScope(Enum):
-    """How long a grant holds."""
+    """The duration of a grant."""
 
     SESSION = "session"
     WORKSPACE = "workspace"
@@ -24,7 +24,9 @@ class GrantScope(Enum):
 
 
 class GrantPattern(Record):
-    """What is granted: a command word for word, a program with any words, files, or calls of a tool from outside."""
+    """The subject of a grant: a command word for word, a program with any words, files, or calls of a tool from
+    outside.
+    """
 
     tools: tuple[str, ...]
     argv: tuple[str, ...] = ()
@@ -32,22 +34,24 @@ class GrantPattern(Record):
     """A gitignore pattern that begins with `/`, relative to the workspace; empty for a command."""
     access: tuple[Access, ...] = ()
     write: tuple[str, ...] = ()
-    """Of a command: what it may write, named as in `Effects.granted`."""
+    """Places that a command may write, named as in `Effects.granted`."""
     network: bool = False
     hosts: tuple[str, ...] = ()
-    """Where it may not: the hosts that it may reach all the same."""
+    """Hosts that it may reach even without the network."""
     folder: str = ""
-    """Of a command: the folder that it runs in; of a program, that folder and those below it."""
+    """Folder that a command runs in; for a program, that folder and those below it."""
     program: bool = False
-    """Of a command: `argv` is only how it begins; without it every command is meant that plainly works in the workspace, and
-    what its line writes of `path`. It runs inside walls: it writes `write` and its temporary folder, and reaches no Unix
-    socket."""
+    """Whether `argv` is only the beginning of a command. If it is empty, every command counts that plainly works in
+    the workspace, and `path` are the files that its line writes. It runs inside walls: it writes `write` and its
+    temporary folder, and reaches no Unix socket.
+    """
     variables: tuple[str, ...] = ()
-    """Of a program: the names that may be set in front of it."""
+    """Names of variables that may be set in front of a program."""
     exposes: tuple[str, ...] = ()
-    """Of a program: files of the workspace that a rule speaks of and that its walls cannot hold, as the question told them."""
+    """Files of the workspace that a rule mentions and the program's walls cannot protect, as the question named them.
+    """
     arguments_sha256: str = ""
-    """Of one call of a tool from outside: the digest of what it is called with."""
+    """Digest of the arguments, for one call of a tool from outside."""
 
     @property
     def text(self) -> str:
@@ -56,12 +60,12 @@ class GrantPattern(Record):
 
     @property
     def of_tool(self) -> bool:
-        """Whether it is for calls of a tool from outside, in whatever they name no command and no file."""
+        """Whether it is for calls of a tool from outside, without commands and files."""
         return not (self.argv or self.path or self.program)
 
     @property
     def name(self) -> str:
-        """What is granted in a few words; not yet safe to show."""
+        """The grant in a few words; not yet safe to show."""
         if self.of_tool:
             which = "with exactly these arguments" if self.arguments_sha256 else "with any arguments"
             return f"{', '.join(self.tools)} {which}"
@@ -78,9 +82,10 @@ class GrantPattern(Record):
         return f"{does} in {path.removesuffix('**')}" if path.endswith("/**") else f"{does} of {path}"
 
     def may(self, here: str = "", caches: Sequence[str] | None = None) -> str:
-        """Return what a command may do, and in which folder if that is not `here`; nothing of files. Not yet safe to show.
+        """Return the effects of a command, and its folder if that is not `here`; empty for files. Not yet safe to
+        show.
 
-        Places are named, and `caches` by that word where it may write all of them; without, many are told by their number.
+        Places are named, and `caches` by that word if it may write all of them; otherwise many are counted.
         """
         if not self.argv and not self.program:
             return ""

@@ -1,7 +1,7 @@
 """The conversation, and the one place that adds to it.
 
-INVARIANT: every call has exactly one result, with its id, in call order, and no two messages of the person, nor two
-replies, stand next to each other: servers that check refuse anything else.
+INVARIANT: every call has exactly one result, with its id, in call order, and two messages of the person, or two
+replies, are never adjacent: strict servers refuse anything else.
 """
 
 from __future__ import annotations
@@ -50,11 +50,10 @@ class History:
     def splice(
         self, start: int, stop: int, messages: Sequence[Message] = (), *, before: Callable[[], object] | None = None
     ) -> None:
-        """Put `messages` in the place of those from `start` up to `stop`.
+        """Replace the messages from `start` up to `stop` with `messages`.
 
-        `before` is called once it is certain that this can be done; what it raises passes through.
-        Raises ValueError for a range that is none, or if a call and its result would be parted. Whatever is raised, nothing
-        is changed.
+        `before` is called once this is certain to succeed; its exceptions pass through. Raises ValueError for an
+        invalid range, or if a call and its result would be separated. After an exception, nothing is changed.
         """
         changed = self._spliced(start, stop, messages)
         if before is not None:
@@ -95,7 +94,7 @@ def _is_final(reply: Message) -> bool:
 
 
 def pairing_problem(messages: Sequence[Message]) -> str:
-    """Return where a call lacks its result, or a result its call; an empty text where all is well.
+    """Return the first call without its result, or result without its call. Empty if all are paired.
 
     `messages` are those after the system message.
     """

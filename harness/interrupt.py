@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import Self
 
 LOOK_SECONDS = 0.05
-"""How often `sleep` looks whether it is to stop."""
+"""Seconds between checks of `sleep` for a request to stop."""
 
 
 class Interrupted(Exception):
-    """The person asked to stop, at a moment when nothing was being done: whoever works for them stops in good order."""
+    """Raised when the user stops an idle run, so that callers can shut down cleanly."""
 
 
 def _never() -> int:
@@ -42,20 +42,19 @@ class Interrupt:
 
     @property
     def count(self) -> int:
-        """How often it was asked to stop; never less than before."""
+        """Number of requests to stop; it never falls."""
         return self._count + self._also()
 
     @property
     def stops(self) -> int:
-        """How often it was asked to stop since the last window was opened: for what runs in it on a thread in which nothing
-        raises."""
+        """Number of requests to stop since the last window was opened, for a thread in which nothing raises."""
         return self.count - self._since
 
     def tell_by(self, tell: Callable[[], None] | None) -> None:
-        """Let a request in the window that is open be told by `tell`, in place of the KeyboardInterrupt.
+        """Report a request in the open window by `tell`, instead of KeyboardInterrupt.
 
-        For a window in which an event loop runs: what is raised from a signal's function may end in a callback that
-        swallows every exception (weakref, `__del__`).
+        For a window with an event loop: an exception from a signal's function may end in a callback that swallows
+        every exception (weakref, `__del__`).
         """
         self._tell = tell
 
@@ -134,7 +133,9 @@ class _Held:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Open the window again. Raises KeyboardInterrupt if a request came meanwhile, unless an error is on its way."""
+        """Open the window again. Raises KeyboardInterrupt if a request came in between, unless an exception is on its
+        way.
+        """
         if error is None and self._was_open:
             self._interrupt._reopen()  # noqa: SLF001
         else:

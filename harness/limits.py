@@ -8,33 +8,34 @@ from harness.record import Record, field_names
 
 
 class Limits(Record):
-    """Bounds on a run; None is a bound that nobody stated."""
+    """Bounds on a run; `None` is a bound that was not stated."""
 
     max_turns: int | None = None
     """Requests to the model; one that is tried again counts once more with every try."""
     max_seconds: float | None = None
-    """Of wall time for a run, or for a turn at the prompt."""
+    """Wall time for a run, or for a turn at the prompt."""
     max_tokens: int | None = None
     """Input and output tokens together, as the provider reports them; a reply for which it reports none ends the run."""
     max_cost: float | None = None
-    """In dollars, by the prices of the person's own configuration; what a reply cost must be known."""
+    """Dollars, by the prices of the person's own configuration; the cost of a reply must be known."""
     max_refusals: int | None = None
     max_bad_calls: int | None = None
     """Calls in a row that could not even be prepared."""
     command_seconds: float | None = None
-    """How long a command may run that asks for no limit of its own, and the most that one may ask for; at most
-    MAX_COMMAND_SECONDS."""
+    """Time limit of a command without one of its own, and the greatest that it may request; at most
+    MAX_COMMAND_SECONDS.
+    """
     result_characters: int | None = None
-    """What a tool result may hold; the middle of a longer one is cut."""
+    """Maximum length of a tool result; the middle of a longer one is cut."""
 
     def filled(self) -> Limits:
-        """Return these limits with the standard ones where nobody stated any."""
+        """Return these limits with defaults for those that were not stated."""
         return Limits(**{name: value if (value := getattr(self, name)) is not None else getattr(STANDARD, name)
                          for name in field_names(Limits)})  # fmt: skip
 
 
 STANDARD = Limits(max_turns=50, max_refusals=20, max_bad_calls=5, command_seconds=600.0, result_characters=30_000)
-"""What holds where nobody states anything; seconds, tokens and cost have no bound."""
+"""Defaults; seconds, tokens and cost have no bound."""
 
 MAX_COMMAND_SECONDS = 1_000_000
 """Eleven days. What waits for a command counts milliseconds in an `int` (poll(2)), which ends after 24."""

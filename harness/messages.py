@@ -1,4 +1,4 @@
-"""What passes between the model, the loop and the tools: messages, tool calls, tool results."""
+"""Messages, tool calls and tool results, exchanged between the model, the loop and the tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Role(Enum):
-    """Who speaks in a message; the values are those of the chat completions wire format."""
+    """The speaker of a message; the values are those of the chat completions wire format."""
 
     SYSTEM = "system"
     USER = "user"
@@ -22,14 +22,16 @@ class Role(Enum):
 
 
 class ToolCall(Record):
-    """A call that the model asks for, exactly as it was sent; nothing in it has been checked."""
+    """A tool call of the model, exactly as received; nothing in it has been checked."""
 
     id: str
     name: str
     arguments: str
-    """The raw argument text. It is kept unchanged, even where it is no JSON; an adapter sends back what servers take."""
+    """The raw argument text. It is kept unchanged, even if it is invalid JSON; an adapter sends back what servers
+    take.
+    """
     problem: str = ""
-    """Why no call could be read out of what the model wrote; it is the result then, and nothing is judged or run."""
+    """Reason why no call could be parsed. It becomes the result, and nothing is judged or run."""
 
 
 PIXELS_A_TOKEN = 750
@@ -47,10 +49,10 @@ class Attachment(Record):
     media_type: str
     """The format of the bytes: image/png, image/jpeg, image/webp or image/gif."""
     width: int
-    """In pixels."""
+    """Width in pixels."""
     height: int
     size: int
-    """In bytes."""
+    """Size in bytes."""
 
     @property
     def tokens(self) -> int:
@@ -80,7 +82,7 @@ class Message(Record):
 
 
 class ResultStatus(Enum):
-    """How a tool call ended. Only OK and FAILED mean that the tool's body ran to its end."""
+    """The end of a tool call. Only OK and FAILED mean that the tool's body ran to its end."""
 
     OK = "ok"
     FAILED = "failed"
@@ -98,7 +100,7 @@ class ResultStatus(Enum):
 
 
 class ToolResult(Record):
-    """What a call came to; `content` alone is enough for the model, the rest is for the log and the person."""
+    """Result of a call; `content` alone suffices for the model, the rest is for the log and the person."""
 
     call_id: str
     status: ResultStatus
@@ -106,19 +108,19 @@ class ToolResult(Record):
     exit_code: int | None = None
     duration_ms: int = 0
     output_bytes: int = 0
-    """How much the tool really produced, before anything was cut from `content`."""
+    """Size of the tool's whole output, before `content` was cut."""
     truncated: bool = False
     printed: str | None = None
-    """What a command printed, as far as `content` holds it, and without the words that the tool itself adds there."""
+    """A command's own output, as far as `content` holds it, without the tool's additions."""
     terminal: bool = False
     """Whether a command had the person's terminal: then nothing that it showed is in `content`."""
     changed_path: str | None = None
     """The absolute path of the file that the call wrote, if it wrote one."""
     before_sha256: str | None = None
-    """Of the file before the call; None where there was none."""
+    """Digest of the file before the call. `None` if it did not exist."""
     after_sha256: str | None = None
     error_code: str = ""
-    """What kind of thing went wrong with a file, where a tool says so; see errors.ErrorCode."""
+    """The kind of a file error, if the tool reports it; see errors.ErrorCode."""
     extra: Mapping[str, JsonValue] = {}
     """Further facts that only the tool's feature knows. The outcome in the log holds them, and the feature draws them."""
     attachments: tuple[Attachment, ...] = ()
@@ -131,9 +133,9 @@ class Usage(Record):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Of the input tokens, those that the provider had in a cache."""
+    """Input tokens that the provider read from a cache."""
     cache_write_tokens: int = 0
-    """Of the input tokens, those that it put into a cache, where it counts them apart."""
+    """Input tokens that it wrote to a cache, if it counts them separately."""
     unreported: int = 0
     """Replies for which the provider reported nothing: what they took is unknown, not zero."""
 
@@ -149,7 +151,7 @@ class Usage(Record):
 
 
 class FinishReason(Enum):
-    """Why the model stopped, as far as the loop cares."""
+    """Reason for which the model stopped, as far as the loop cares."""
 
     DONE = "done"
     """`stop`, `tool_calls` and every other regular end: whether there are calls decides what happens next."""
@@ -160,7 +162,7 @@ class FinishReason(Enum):
     NO_CALLS = "no_calls"
     """Neither text nor a call, though the finish reason speaks of calls."""
     FUNCTION_CALL = "function_call"
-    """A call in the old form, which was never offered, whatever text stands beside it."""
+    """A call in the old form, which was never offered, regardless of its text."""
 
 
 class ModelResponse(Record):
@@ -176,7 +178,7 @@ class ModelResponse(Record):
 
 
 class StopReason(Enum):
-    """Why a run ended; the exit codes of the command line follow from it."""
+    """Reason for the end of a run; the exit codes of the command line follow from it."""
 
     COMPLETED = "completed"
     BLOCKED = "blocked"
@@ -184,33 +186,33 @@ class StopReason(Enum):
     LENGTH = "length"
     CONTENT_FILTER = "content_filter"
     CUT = "cut"
-    """The reply ended without saying that it was finished; nothing of it ran."""
+    """The reply ended without a regular end; no part of it ran."""
     NO_ANSWER = "no_answer"
     """The reply held neither text nor a call, also when the model was asked once more."""
     UNFIT = "unfit"
-    """The answer is not what was asked for, also after the model was told what is wrong with it."""
+    """The answer does not fit the request, even after the model was told so."""
     MODEL_ERROR = "model_error"
     LOG_ERROR = "log_error"
     GATE_ERROR = "gate_error"
     WORKSPACE_LOST = "workspace_lost"
     """The folder under work disappeared."""
     INTERNAL_ERROR = "internal_error"
-    """A bug: an exception that nobody expected passed through the run."""
+    """A bug: an unexpected exception passed through the run."""
     INTERRUPTED = "interrupted"
     TERMINAL_CLOSED = "terminal_closed"
     """The window in which a person worked was closed."""
 
 
 class RunResult(Record):
-    """How a run ended."""
+    """The end of a run."""
 
     stop: StopReason
     text: str
     """The model's last words; the answer, when the run was completed."""
     detail: str = ""
-    """What ended it, for a person: the limit and the last action, the error, the block."""
+    """Cause of the end, for a person: the limit and the last action, the error, the block."""
     turns: int = 0
     refusals: int = 0
     usage: Usage = Usage()
     cost: float | None = None
-    """In dollars, by the configured prices; None where it is not known."""
+    """Cost in dollars, by the configured prices. `None` if unknown."""

@@ -1,4 +1,4 @@
-"""What the loop asks of a provider's model. models/ holds those that do it."""
+"""The loop's interface to a provider's model; models/ implements it."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from harness.messages import Message, ModelResponse, Usage
 from harness.record import Record, field_names
 
 MAX_REPLY_CHARACTERS = 5_505_024
-"""Of a reply's text and of what goes whole into the log beside it: more would fit no record there, where a character may
-take twelve bytes."""
+"""Maximum length of a reply's text and its logged additions: a longer one would not fit a record, in which a
+character may take twelve bytes.
+"""
 
 
 class ToolSpec(Record):
-    """What the model is told of a tool."""
+    """Description of a tool for the model."""
 
     name: str
     description: str
     parameters: Mapping[str, JsonValue]
     """JSON Schema of the arguments, an object with `additionalProperties` false; the registry checks calls against it."""
     is_checked: bool = True
-    """Whether the registry does so; of a tool that somebody else runs they do, by whatever schema they gave."""
+    """Whether the registry checks the arguments; the runner of a foreign tool does so itself, by its own schema."""
 
 
 class ModelSettings(Record):
-    """What a person says of how a model answers. What is None or empty is not sent: the server decides."""
+    """A person's settings for the model's answers. `None` and empty ones are not sent: the server decides."""
 
     max_output_tokens: int | None = None
-    """How many tokens a reply may have."""
+    """Maximum number of tokens of a reply."""
     effort: str = ""
-    """How much it thinks: a word of the provider's, such as low, medium or high."""
+    """Amount of thinking: a word of the provider's, such as low, medium or high."""
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
@@ -45,7 +46,7 @@ class ModelSettings(Record):
     """Further headers of a request. INVARIANT: none of them carries a key."""
 
     def said(self) -> dict[str, JsonValue]:
-        """Return what is set, for the log; of headers their names alone."""
+        """Return the stated settings, for the log; only the names of headers."""
         named = {name: getattr(self, name) for name in field_names(ModelSettings) if name != "extra_headers"}
         told = {name: value for name, value in named.items() if value is not None and value not in ("", (), {})}
         if self.stop:
@@ -57,17 +58,17 @@ class Retry(Record):
     """A request that failed and is sent again: for a passing reason, or in the way that the server wants it."""
 
     attempt: int
-    """Which try failed: 1 is the first."""
+    """Number of the failed try, from 1."""
     attempts: int
-    """How many tries there are at most."""
+    """Maximum number of tries."""
     wait_seconds: float
     reason: str
     usage: Usage = Usage()
-    """What the try used that failed: a reply that broke off is paid for as well."""
+    """Usage of the failed try: a reply that broke off is paid for too."""
 
 
 class Model(Protocol):
-    """A provider's model, by whatever wire."""
+    """A provider's model, over any wire."""
 
     @property
     def name(self) -> str:
@@ -117,7 +118,7 @@ class Prices(Record):
     """For input tokens that it put into a cache; None: the same as for the others."""
 
     def cost(self, usage: Usage) -> float | None:
-        """Return what `usage` cost in dollars, or None if for some reply the provider did not report what it took."""
+        """Return the cost of `usage` in dollars, or `None` if the provider did not report the usage of some reply."""
         if usage.unreported:
             return None
         cached = min(usage.cached_tokens, usage.input_tokens)

@@ -1,4 +1,4 @@
-"""Paths as text: whether one lies within another, how names are folded, and many names at once."""
+"""Paths as text: containment, case folding, and many names at once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 XARGS_SPLITS = " \"'\\"
-"""What xargs splits words at, or takes for more than itself, of what can be shown."""
+"""Visible characters at which xargs splits words, or which it interprets."""
 SHELL_SPLITS = XARGS_SPLITS + "*?["
-"""What a shell may not find in words that are not quoted, for them to stay as they are."""
+"""Characters that change an unquoted word in a shell."""
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Say whether `path` is `folder` or lies beneath it: /repo-evil is not within /repo. Both absolute and normalised."""
+    """Return whether `path` is `folder` or below it: /repo-evil is not within /repo. Both absolute and normalised."""
     return path == folder or path.startswith(folder if folder.endswith("/") else folder + "/")
 
 

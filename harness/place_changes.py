@@ -1,4 +1,4 @@
-"""What became of a protected place: a file that other programs run or obey later, as it stood before a command and after."""
+"""Changes to protected places. A protected place is a file that other programs run or read later."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.record import Record
 
 
 class PlaceKind(Enum):
-    """What stands at a place."""
+    """The kind of a place."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -20,14 +20,14 @@ class PlaceKind(Enum):
 
 
 class PlaceState(Record):
-    """What stood at a place at one moment."""
+    """State of a place at one moment."""
 
     kind: PlaceKind
     mode: int
     """Permission bits, set-id bits included."""
     size: int
     sha256: str | None
-    """Of the content, or of what a link says; None where that was not read: too large, not readable, or a folder."""
+    """Digest of the content, or of a link's target. `None` if it was not read: too large, unreadable, or a folder."""
 
 
 class PlaceChange(Record):
@@ -36,16 +36,16 @@ class PlaceChange(Record):
     path: str
     """Seen from the workspace; `.` is that itself."""
     before: PlaceState | None
-    """None: there was nothing."""
+    """State before. `None` if it did not exist."""
     after: PlaceState | None
     is_kept: bool
-    """Whether there is a copy of what stood there, or nothing stood there: then it can be put back."""
+    """Whether it can be restored: a copy of the earlier content exists, or the place did not exist."""
     diff: tuple[str, ...] = ()
-    """Lines, safe to show; empty where there is no text to compare."""
+    """Lines, safe to show. Empty without texts to compare."""
 
     @property
     def how(self) -> str:
-        """What happened to it, in a few words."""
+        """The change in a few words."""
         before, after = self.before, self.after
         if before is None:
             return "created" if after is None or after.kind is not PlaceKind.LINK else "created, a link"
@@ -61,27 +61,29 @@ class PlaceChange(Record):
 
     @property
     def sizes(self) -> str:
-        """How large it was and is, for what has no text that could be shown."""
+        """The sizes before and after, for content that cannot be shown as text."""
         before, after = ("nothing" if one is None else f"{one.size:,} bytes" for one in (self.before, self.after))
         return f"{before} before, {after} now"
 
 
 class PlacesFound(Record):
-    """What a look at the protected places came to, after a command."""
+    """Result of a check of the protected places, after a command."""
 
     changes: tuple[PlaceChange, ...]
     entry_points: tuple[PlaceChange, ...] = ()
-    """What builds and tests obey: a granted program may change it, and other commands are asked about until that is seen."""
+    """Changed entry points of builds and tests. A granted program may change them; other commands then ask until a
+    person has seen the change.
+    """
     gaps: tuple[str, ...]
-    """What was not looked at, in words; empty where all of it was."""
+    """Parts that were not examined, in words. Empty if all were."""
 
 
 class PlaceReturn(Record):
-    """What became of a place that was to be put back."""
+    """Result of restoring a place."""
 
     change: PlaceChange
     problem: str
-    """Why it stays as it is; empty where it is what it was."""
+    """Reason for a failure. Empty if it was restored."""
 
 
 def change_fields(change: PlaceChange) -> dict[str, JsonValue]:

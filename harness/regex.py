@@ -20,5 +20,5 @@ class _Regex:
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what `re.compile` returns, as far as its methods go; a faulty expression is an error at its first use."""
+    """Compile an expression on first use, with the methods of `re.compile`'s result; an error in it is raised then."""
     return cast("re.Pattern[AnyStr]", _Regex(text, flags))

@@ -1,4 +1,4 @@
-"""Remove a folder with all that lies in it: however deep it is, whatever its modes, and with no link followed."""
+"""Removal of a folder with everything in it: at any depth, with any modes, and without following links."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_folder(root: str) -> OSError | None:
-    """Remove what can be removed; return the first thing that stood in the way, or nothing.
+    """Remove as much as possible; return the first error, or `None`.
 
-    Each folder in it is first moved to its top, so that no path is too long and no call is too deep (shutil.rmtree calls
-    itself for each level, and stops at a read-only folder).
+    Each folder in it is first moved to its top, so that no path is too long and no call is too deep (shutil.rmtree
+    calls itself for each level, and stops at a read-only folder).
 
-    INVARIANT: all is done by the descriptors of `root` and of a folder straight in it, so that a link that is put in the
-    place of a folder meanwhile leads nowhere.
+    INVARIANT: everything goes through descriptors of `root` and of a folder directly in it, so that a link that
+    replaces a folder meanwhile has no effect.
     """
     problems: list[OSError] = []
     try:

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterable
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags of open(2) for a file that nobody else has made."""
+"""Flags of open(2) for a file that did not exist."""
 _MOST_OF_NAME = 200
-"""Bytes: what stands behind it makes no name too long (255, NAME_MAX)."""
+"""Maximum number of bytes kept of a name, so that additions do not make it too long (255, NAME_MAX)."""
 
 
 def write_new(path: str, data: bytes) -> None:
@@ -76,12 +76,12 @@ def check_size(descriptor: int, size: int, path: str) -> None:
 
 
 def replace_file(path: str, pieces: Iterable[bytes], folder: int | None = None) -> None:
-    """Put a file of mode 0600 in the place of what stands at `path`: whole, or not at all.
+    """Write or replace the file at `path` with mode 0600: whole, or not at all.
 
-    With `folder`, the descriptor of one, `path` is a name in it. The bytes are on disk when this returns; the name is not
-    (see `sync_path`). A link at `path` is replaced, not followed.
+    With `folder`, the descriptor of one, `path` is a name in it. The bytes are on disk when this returns; the name is
+    not (see `sync_path`). A link at `path` is replaced, not followed.
 
-    Raises OSError, and what `pieces` raises; then what stood there stands there still, and nothing is left beside it.
+    Raises OSError, and the errors of `pieces`; then the old file is unchanged, and no temporary file is left.
     """
     made = name_beside(path)
     descriptor = os.open(made, NEW_FILE, 0o600, dir_fd=folder)
@@ -98,7 +98,7 @@ def replace_file(path: str, pieces: Iterable[bytes], folder: int | None = None) 
 
 
 def name_beside(path: str) -> str:
-    """Return a new name beside `path`, `NAME.<hex>.tmp`, for what is to take its place; a long name is cut."""
+    """Return a new name beside `path`, `NAME.<hex>.tmp`, for its replacement; a long name is cut."""
     head, name = os.path.split(path)
     return os.path.join(head, f"{os.fsdecode(os.fsencode(name)[:_MOST_OF_NAME])}.{os.urandom(6).hex()}.tmp")
 
@@ -130,7 +130,7 @@ def sync_names(folder: str | int) -> None:
 
 
 def remove_if_there(path: str, folder: int | None = None) -> None:
-    """Remove a file that nobody relies on, with `folder` one in the folder of this descriptor; what cannot be removed stays."""
+    """Remove a file that nothing relies on, with `folder` one in the folder of this descriptor. Errors are ignored."""
     try:
         os.unlink(path, dir_fd=folder)
     except OSError:
@@ -138,15 +138,15 @@ def remove_if_there(path: str, folder: int | None = None) -> None:
 
 
 MAY_WRITE, MAY_USE = 0o022, 0o077
-"""What others than the owner must not be able to do with a file, in bits of its mode (chmod(2))."""
+"""Rights that only the owner of a file may have, in bits of its mode (chmod(2))."""
 _NO_FILE = "is not a file"
 
 
 def open_private(path: str, flags: int, *, closed: int = MAY_WRITE) -> int:
-    """Return a descriptor of the regular file at `path`, which is this user's own; O_CREAT among `flags` makes it, mode 0600.
+    """Open the regular file at `path`, which must be this user's own; O_CREAT among `flags` creates it, mode 0600.
 
-    Raises OSError, whose `strerror` says of the file, in words, what is wrong: for a link, for what is no regular file, for
-    a file of somebody else, and for one with a bit of `closed` in its mode. FileNotFoundError where there is none.
+    Raises OSError, whose `strerror` has the problem in words: for a link, for anything but a regular file, for a file
+    of another user, and for one with a bit of `closed` in its mode. FileNotFoundError if it does not exist.
     """
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -164,7 +164,9 @@ def open_private(path: str, flags: int, *, closed: int = MAY_WRITE) -> int:
 
 
 def why_not_private(status: os.stat_result, *, owners: tuple[int, ...], closed: int = MAY_WRITE) -> str:
-    """Return what is wrong with a file that `owners` alone should be able to write (or use: see `closed`), or nothing."""
+    """Return the problem of a file that only `owners` should be able to write (or use: see `closed`), or an empty
+    string.
+    """
     if not stat.S_ISREG(status.st_mode):
         return _NO_FILE
     if status.st_uid not in owners:
@@ -184,9 +186,9 @@ def read_small(path: str, most: int) -> bytes | None:
 
 
 def read_regular(path: str, most: int = -1) -> bytes:
-    """Return the content of the regular file at `path`, or its first `most` bytes; a pipe is not waited for.
+    """Return the content of the regular file at `path`, or its first `most` bytes, without waiting for a pipe.
 
-    Raises OSError, whose `strerror` says in words what is wrong, also for what is no regular file.
+    Raises OSError, whose `strerror` has the problem in words, also for anything but a regular file.
     """
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:

@@ -15,7 +15,7 @@ from harness.record import Record
 
 
 class Does(Enum):
-    """What a call of a tool does."""
+    """The effect of a tool's call."""
 
     READS = "reads"
     """It reads one file or one folder, and changes nothing."""
@@ -24,24 +24,24 @@ class Does(Enum):
     RUNS = "runs"
     """It runs a command line, which may do anything that its verdict allows."""
     OTHER = "other"
-    """Something else, or nobody knows what."""
+    """Another or unknown effect."""
 
 
 class ToolKind(Record):
-    """What one tool is."""
+    """Description of one tool."""
 
     name: str
     does: Does = Does.OTHER
     subject: str = ""
     """The argument that says what a call is about: the command line, or a path. Read it with `subject_of`."""
     unsaid: str = ""
-    """What a call is about that leaves `subject` out: the folder `.`, say. Empty where the argument must be given."""
+    """Subject of a call without `subject`: the folder `.`, say. Empty if the argument is required."""
     creates: bool = False
     """Whether it may make a file that is not there yet."""
     edited: str = ""
     """The argument whose text a person may change at the question."""
     edited_each: str = ""
-    """A list of objects that may stand in the place of `edited`: each of them holds such a text."""
+    """A list of objects that may replace `edited`: each of them holds such a text."""
     holds: str = ""
     """Words in the result of a call whose arguments hold until the next such call: they outlast a summary of the
     conversation. Empty where a call is over with its result."""
@@ -62,7 +62,7 @@ class ToolKind(Record):
         return self.does in (Does.READS, Does.WRITES)
 
     def subject_of(self, arguments: object) -> str | None:
-        """Return what a call with these arguments is about; None where they do not say it, or are no object."""
+        """Return the subject of a call with these arguments; `None` if they lack it, or are not an object."""
         if not self.subject or not isinstance(arguments, Mapping):
             return None
         said = arguments.get(self.subject, self.unsaid or None)
@@ -92,7 +92,7 @@ OPTIONAL_NAMES = (*OPTIONAL_TOOLS, *shipped.TOOLS)
 
 
 def tool_kind(name: str) -> ToolKind:
-    """Return what the tool of that name is; of one that does not ship, nothing is known."""
+    """Return the kind of the tool of that name, with unknown effects unless it ships."""
     offered = () if name not in shipped.TOOLS else shipped.tool_offers((name,))
     return SHIPPED_TOOLS.get(name) or OPTIONAL_TOOLS.get(name) or next((o.kind for o in offered), ToolKind(name=name))
 

@@ -1,17 +1,17 @@
-"""The tools that ship, each in a module of its name, and `builtin_tools`, which puts them together for one workspace.
+"""The shipped tools, each in a module of its name, and `builtin_tools`, which assembles them for one workspace.
 
-Read first read_file.py for a tool that reads, write_file.py for one that writes. Each tool says what it is with `kind`
-(harness/tool_kinds.py), prepares a call into an action without touching anything, and does what the action says.
-edit_file.py finds the text that is meant in edits.py and explains a miss in near_miss.py; bash.py runs a command behind
-the walls of command_walls.py, by command_runner.py. script_tool.py does the same with a program that a person declared
-(script_declaration.py). file_reader.py is what reads files for read_file that are not text.
+Read first read_file.py for a tool that reads, write_file.py for one that writes. Each tool describes itself with
+`kind` (harness/tool_kinds.py), prepares a call into an action without side effects, and does what the action says.
+edit_file.py finds a text with edits.py and explains a miss with near_miss.py; bash.py runs a command behind the walls
+of command_walls.py, through command_runner.py. script_tool.py does the same with a program that a person declared
+(script_declaration.py). file_reader.py is the interface for readers of files that are not text.
 
-One more that ships is a module here, a line in `builtin_tools`, a row in harness/tool_kinds.py, and a line under `[tools]`
-of each shipped policy; tests/test_docs.py then says which documents show what was, and tests/support/demo_cassette.py
-records the session of examples/demo anew. A tool of your own program is a class anywhere: tests/tools/test_fifth_tool.py
-shows a whole one.
+A further shipped tool is a module here, a line in `builtin_tools`, a row in harness/tool_kinds.py, and a line under
+`[tools]` of each shipped policy; tests/test_docs.py then names the documents to change, and
+tests/support/demo_cassette.py records the session of examples/demo anew. A tool of your own program is a class
+anywhere: tests/tools/test_fifth_tool.py shows a whole one.
 
-Not here: whether a call may run (gate/), how files are replaced (files/), how a command is ended (process/).
+Not here: whether a call may run (gate/), the replacement of files (files/), the end of a command (process/).
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def builtin_tools(  # noqa: PLR0913 - what the tools are given, each named where
     scripts: Sequence[ScriptDeclaration] = (),
     readers: Sequence[FileReader] = (),
 ) -> tuple[Tool, ...]:
-    """Return the tools that ship, for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS, and behind them `scripts`.
+    """Return the shipped tools for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS, and then `scripts`.
 
-    `limits` bounds the seconds of a command and the characters of a result. `environment` is where commands get their few
-    variables from (PATH, HOME, locale; never keys): this process's where it is None. `images` keeps what files held
-    before they were changed, so that it can be put back. `hide` are absolute paths that no command can read, besides what
-    the policy hides. `on_output` is told what a command prints while it runs; `lend` lends the person's terminal to a
-    command of theirs; `stops` counts how often a person asked to stop since the call began: the second time kills at once.
-    The full output of long commands is kept in the workspace's `outputs` folder, where it has one. `readers` read files
-    that are not text for `read_file`; without one such a file is binary.
+    `limits` bounds the seconds of a command and the characters of a result. `environment` is the source of a
+    command's few variables (PATH, HOME, locale; never keys; default: this process's). `images` keeps the content of
+    files before changes, for undo. `hide` are absolute paths that commands cannot read, besides those that the policy
+    hides. `on_output` receives the output of a running command; `lend` lends the person's terminal to a command of
+    theirs; `stops` counts the person's interrupts since the call began: the second one kills at once. The full output
+    of long commands is kept in the workspace's `outputs` folder, if it has one. `readers` read files that are not
+    text for `read_file`; without one such a file is binary.
     """
     from harness.files.baselines import Baselines
     from harness.process.capture import OutputFolder
@@ -104,10 +104,10 @@ def optional_tools(
     ask: Callable[[UserQuestion], UserAnswer | None] | None = None,
     helpers: Callable[[], Helpers | None] = lambda: None,
 ) -> tuple[Tool, ...]:
-    """Return those of tool_kinds.OPTIONAL_TOOLS that are named here, and that need nothing of the loop.
+    """Return the tools of tool_kinds.OPTIONAL_TOOLS that are named here, and that need nothing of the loop.
 
-    `ask` puts a question to the person, and returns None where
-    nobody is there; `helpers` tells who runs helpers, None where none can be had.
+    `ask` puts a question to the person, and returns `None` if no person is there; `helpers` returns the runner of
+    helpers, `None` if helpers are not available.
     """
     tools: list[Tool] = []
     if "delegate" in names:

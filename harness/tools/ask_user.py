@@ -16,7 +16,7 @@ from harness.text.visible import visible, visible_line
 from harness.tool_kinds import OPTIONAL_TOOLS
 
 MOST_CHOICES = 8
-"""As many as there are keys for."""
+"""Maximum number of choices; each needs a key."""
 MOST_QUESTION_CHARACTERS = 4_000
 MOST_CHOICE_CHARACTERS = 200
 NOBODY_THERE = (
@@ -31,30 +31,30 @@ NO_ANSWER = "The person gave no answer. Do not ask the same again: go on without
 
 
 class UserQuestion(Record):
-    """What the model asks. Text of a model: to be made safe before it is shown."""
+    """A question of the model. Its text must be made safe before it is shown."""
 
     question: str
     choices: tuple[str, ...] = ()
 
 
 class Replied(Enum):
-    """What became of a question."""
+    """Result of a question."""
 
     ANSWERED = "answered"
     NO_ANSWER = "no answer"
     ONLY_CHOICES = "only choices"
-    """They chose none, or had none, and where they are there is no way to answer in words."""
+    """No choice was taken, or there was none, and the client accepts no words."""
     NOBODY = "nobody there"
     STOP = "stop"
     """The person wants the turn to end."""
 
 
 class UserAnswer(Record):
-    """What the person said."""
+    """The person's answer."""
 
     replied: Replied
     text: str = ""
-    """Of ANSWERED: a choice, or their words."""
+    """For ANSWERED: a choice, or their words."""
 
 
 class AskUserTool:
@@ -63,7 +63,7 @@ class AskUserTool:
     kind = OPTIONAL_TOOLS["ask_user"]
 
     def __init__(self, ask: Callable[[UserQuestion], UserAnswer | None] | None = None) -> None:
-        """Take what puts a question to the person, and returns None where nobody is there; None: nobody ever is."""
+        """`ask` puts a question to the person, and returns `None` if no person is there. `None`: a person never is."""
         self._ask = ask
         self.spec = ToolSpec(
             name=self.kind.name,

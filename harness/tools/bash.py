@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MAX_COMMAND_BYTES = 1_000_000
 MAX_ARGUMENT_BYTES = 120_000
-"""What is given to bash as an argument; one holds 131,071 bytes on Linux (execve(2), MAX_ARG_STRLEN)."""
+"""Maximum size of a command as an argument of bash; Linux allows 131,071 bytes (execve(2), MAX_ARG_STRLEN)."""
 LEAST_SECONDS = 0.1
 MAX_JUSTIFICATION_CHARACTERS = 500
 MAX_NEW_NAMES = 8
@@ -58,7 +58,7 @@ _DESCRIPTION = (
 
 
 class BashRequest(Record):
-    """What is run."""
+    """A command to run."""
 
     command: str
     cwd: PathAccess
@@ -67,7 +67,7 @@ class BashRequest(Record):
     unconfined: Unconfined | None = None
     """The wish to run without confinement."""
     judged_on: Witness
-    """What the disk said as it was judged."""
+    """The state of the disk as it was judged."""
 
 
 class BashTool:
@@ -151,12 +151,12 @@ class BashTool:
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:
-        """Run the command and return what it printed and how it ended.
+        """Run the command and return its output and its end.
 
-        Where nobody was asked, git is kept from running what the repository's configuration names; its hooks run behind the
-        walls of a granted program, where that has no network.
+        A run without a question keeps git from running programs of the repository's configuration; its hooks run
+        behind the walls of a granted program, if that has no network.
 
-        Raises ToolError if what it names lies elsewhere than when it was judged, and if bash cannot be started.
+        Raises ToolError if a path leads elsewhere than when it was judged, and if bash cannot be started.
         """
         return self.run_for(action, effects, None)
 
@@ -212,7 +212,9 @@ def _unconfined(arguments: Arguments) -> Unconfined:
 
 
 def _preview(request: BashRequest, facets: Sequence[Facet]) -> str:
-    """Return what a person sees. INVARIANT: the lines behind the command are the harness's own, whatever it contains."""
+    """Return the text for a person. INVARIANT: the lines after the command are the harness's own, whatever it
+    contains.
+    """
     lines = [visible(request.command), *_new_to_git(facets)]
     if request.unconfined is not None:
         lines.append(f"UNCONFINED, because (the model says): {visible_line(request.unconfined.justification, 1000)}")

@@ -32,7 +32,7 @@ class CommandNetwork:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What tells programs of the proxy; they go past it only to what runs in their own network."""
+        """Variables that name the proxy; programs bypass it only for addresses in their own network."""
         ours = any(is_listed([pattern], host, pattern.port or 80) for pattern in self._patterns for host in LOOPBACK)
         around = "" if ours else ",".join(("localhost", *LOOPBACK))
         told = dict.fromkeys(_VARIABLES, PROXY)
@@ -54,12 +54,12 @@ class CommandNetwork:
 
     @property
     def connections(self) -> tuple[HostConnection, ...]:
-        """What came of the connections so far."""
+        """Results of the connections so far."""
         return () if self._proxy is None else self._proxy.connections
 
     @property
     def total(self) -> int:
-        """How many connections were asked for."""
+        """Number of requested connections."""
         return 0 if self._proxy is None else self._proxy.total
 
     @property
@@ -70,7 +70,7 @@ class CommandNetwork:
         return {"connections": [each.fields() for each in self.connections], "connection_count": self.total}
 
     def notes(self, *, failed: bool) -> list[str]:
-        """Return what to tell of a command that is over: what was refused, and where it had a way that it did not take."""
+        """Return notes about a finished command: refused connections, and an unused way to the network."""
         refused = [each for each in self.connections if each.why_not]
         told = [f"[network: refused: {visible_line(each.why_not, 200)}]" for each in refused[:MAX_TOLD]]
         if failed and not any(not each.why_not for each in self.connections):
@@ -84,7 +84,7 @@ class CommandNetwork:
 
 
 def reach_words(hosts: Sequence[str]) -> str:
-    """Return what a command may reach that may reach some hosts only, as this machine can hold it to that."""
+    """Return the network of a command that may reach some hosts only, as far as this machine can enforce it."""
     why = why_none()
     return f"reach nothing: it would reach hosts by name, and {why}" if why else f"reach only {in_words(hosts)}"
 

@@ -1,4 +1,4 @@
-"""Commands started behind their walls, followed to their end, and what is said of it: for every tool that starts one."""
+"""Commands behind their walls, followed to their end and described: for every tool that starts one."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ if TYPE_CHECKING:
 
 NOT_KEPT = "[it had the person's terminal: what it showed there was not kept]"
 MAX_NAMES = 10
-"""Of processes that are named in a note."""
+"""Maximum number of processes named in a note."""
 
 
 class CommandStart(Record):
-    """What is started."""
+    """A program to start."""
 
     noun: str
-    """What texts about it call it where it cannot be started."""
+    """Its name in errors."""
     argv: tuple[str, ...]
-    """Of a bash; see process.start.becoming for another program."""
+    """The words of a bash; see process.start.becoming for another program."""
     cwd: str
     seconds: float
-    """How long it may take."""
+    """Its time limit."""
     cut_by: str = ""
-    """Why it has less time than it asked for, where it has."""
+    """Reason for a shorter limit than requested. Empty without one."""
     variables: Mapping[str, str] = MappingProxyType({})
-    """What it gets besides the usual ones."""
+    """Its additional variables."""
     descriptors: tuple[int, ...] = ()
-    """What it inherits besides its standard streams."""
+    """Descriptors that it inherits besides its standard streams."""
 
 
 class CommandRunner:
@@ -78,23 +78,23 @@ class CommandRunner:
         stops: Callable[[], int] | None = None,
         pace: Pace | None = None,
     ) -> None:
-        """Take what commands are given, and who is told.
+        """Take the surroundings of commands, and the callbacks.
 
-        Their few variables are taken from `environment`, that of this process where it is None. `walls` puts up the walls
-        around them; None: those of this machine. `temporary` is where TMPDIR points for commands that may write; None: a
-        folder of their own, which goes with this object. `images` keeps what stood at protected places; None: it is not
-        kept. What is cut from a result stays whole in `outputs`. `on_output` is told what is printed, ten times a second;
-        `stops` counts a person's wishes to stop since the call began: the second one kills at once. `pace` is how long each
-        step of a command's end may take.
+        Their few variables come from `environment` (default: that of this process). `walls` builds the walls around
+        them (default: those of this machine). `temporary` is the TMPDIR of commands that may write (default: a folder
+        of their own, removed with this object). `images` keeps the content of protected places; `None` keeps none.
+        `outputs` gets the whole of a shortened output. `on_output` receives output, ten times a second; `stops`
+        counts a person's interrupts since the call began: the second one kills at once. `pace` limits the steps of a
+        command's end.
         """
         self.workspace = workspace
         self.limits = limits
         self.seconds = limits.filled().command_seconds or DEFAULT_COMMAND_SECONDS
-        """How long a command may take at the most."""
+        """Maximum seconds of a command."""
         self.given = os.environ if environment is None else environment
-        """Where variables are taken from."""
+        """Source of variables."""
         self.environment = child_environment(self.given)
-        """What every command gets."""
+        """Variables of every command."""
         self.walls = walls or CommandWalls(workspace)
         self._temporary = temporary or TemporaryFolder()
         self._images = images
@@ -223,7 +223,7 @@ class CommandRunner:
                 confinement.close()
 
     def _live(self, neighbour: Neighbour | None) -> Live | None:
-        """Return what tells what a command prints: at once, or in its turn."""
+        """Return the receiver of a command's output: immediate, or in its turn."""
         from harness.process.capture import Live
 
         if self._on_output is None:
@@ -256,7 +256,7 @@ def _network_of(effects: Effects, confinement: Confinement | None) -> CommandNet
 
 
 def _with_network(output: ToolOutput, effects: Effects, network: CommandNetwork | None) -> ToolOutput:
-    """Return a result that says what became of the connections of a command that may reach some hosts only."""
+    """Return a result with the connections of a command that may reach some hosts only."""
     if not effects.hosts or effects.network or effects.enforcement is Enforcement.OFF:
         return output
     from harness.sandbox.own_network import why_none
@@ -302,7 +302,7 @@ def _output(
 
 
 def _notes(ended: Ended) -> list[str]:
-    """Say what became of processes that the command left, where it left any."""
+    """Return notes about the remaining processes of the command."""
     from harness.process.command import CommandEnding
 
     notes = []
@@ -324,9 +324,9 @@ def _names(names: tuple[str, ...]) -> str:
 
 
 def _end_of(start: CommandStart, ended: Ended) -> tuple[ResultStatus, int | None, str]:
-    """Return how a command ended: as a status, as an exit code, and as the last line of its result.
+    """Return a command's end: as a status, as an exit code, and as the last line of its result.
 
-    The exit code of a killed shell is 128 and the signal's number, as a shell would say it of its own child.
+    The exit code of a killed shell is 128 and the signal's number, as a shell would report it of its own child.
     """
     from harness.process.command import CommandEnding
 

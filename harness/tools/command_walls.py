@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 UNBOUND = "none"
-"""How the level of confinement begins where the kernel holds commands to nothing."""
+"""Beginning of the level of confinement on a machine without walls."""
 WORKSPACE = "the workspace"
 OPENED = "open as a whole, to make or remove names there"
-"""Of folders: Landlock knows no single names."""
+"""Note on folders, since Landlock knows no single names."""
 MAX_TOLD = 5
 """Paths of one kind that are named in a line."""
 UNCONFINED = f"{UNBOUND}: it asked to run unconfined"
@@ -54,7 +54,7 @@ _OBEYED_BY_GIT = ("config", "config.worktree", "hooks")
 _LEADS_TO_OTHERS = ("commondir", "gitdir")
 """Files in the folder of a worktree that say which repository it belongs to."""
 _NO_PLACES = ("/dev", "/proc", "/sys")
-"""Where a policy may hide nothing, as in `/` itself (effects.place_problem): what leads there is a link made since."""
+"""Places that a policy may not hide, like `/` itself (effects.place_problem): a path into them is a link made since."""
 CONTAINER_HINT = (
     "in a container, run it with a seccomp profile that allows the landlock_* calls (Docker 23 and newer do), on Linux 6.2 "
     "or newer, or install bubblewrap and allow user namespaces"
@@ -65,8 +65,7 @@ class CommandWalls:
     """The walls around the commands of one workspace."""
 
     def __init__(self, workspace: Workspace, *, hide: Sequence[str] = (), machine: Machine | None = None) -> None:
-        """Take what is hidden besides what a policy hides (absolute paths), and what this machine can enforce: it is
-        measured when first needed where `machine` is None."""
+        """`hide` are absolute paths to hide besides the policy's. `machine` is measured on first use if it is `None`."""
         self._workspace = workspace
         self._hide = tuple(hide)
         self._given = machine
@@ -93,17 +92,17 @@ class CommandWalls:
 
     @cached_property
     def level(self) -> str:
-        """What this machine can hold commands to, in one short line: `Landlock 7, seccomp`, or `none` and why."""
+        """This machine's level of confinement, in one short line: `Landlock 7, seccomp`, or `none` and the reason."""
         from harness.sandbox import describe
 
         machine = self._machine
         return describe(machine) if self.confines else f"{UNBOUND}: {'; '.join(machine.reasons) or describe(machine)}"
 
     def in_words(self, effects: Effects) -> str:
-        """Return what will hold a command to `effects`, in the words of `level`, and where that is not to the letter.
+        """Return the confinement of a command to `effects`, in the words of `level`, with its inexact parts.
 
-        Landlock knows folders with all that is below: to make or remove a name, its whole folder is opened. What else is
-        asked for and cannot be had stands in the result of the call (`Confinement.gaps`).
+        Landlock knows folders with everything below: to create or remove a name, its whole folder is opened. Other
+        parts that cannot be enforced are listed in the result of the call (`Confinement.gaps`).
         """
         if effects.enforcement is Enforcement.OFF:
             return UNCONFINED
@@ -132,7 +131,7 @@ class CommandWalls:
         return "; ".join((self.level, *told))
 
     def here(self, policy: Policy, tool: str) -> WallsHere:
-        """Return what can hold a program that a person grants, as the workspace is now."""
+        """Return the possible walls of a granted program, in the present workspace."""
         from harness.files.tree_listing import NOTHING_LISTED
         from harness.sandbox import hides_where_it_may_write
 
@@ -176,7 +175,9 @@ class CommandWalls:
         )
 
     def _forbidden(self, rules: tuple[Rule, ...], tree: ListedTree) -> tuple[ForbiddenFiles, ForbiddenFiles]:
-        """Return what the rules forbid to read and to write; known again where neither they nor the names have changed."""
+        """Return the files that the rules forbid to read and to write, reused if neither rules nor names have
+        changed.
+        """
         if self._found is None or self._found[0] != (rules, tree):
             names = with_any_name(tree.files, tree.folders)
             found = forbidden_files(rules, Access.READ, names), forbidden_files(rules, Access.WRITE, names)
@@ -184,7 +185,9 @@ class CommandWalls:
         return self._found[1]
 
     def _not_hidden(self) -> str:
-        """Return what of the workspace a policy hides and Landlock cannot, in words; or nothing."""
+        """Return the parts of the workspace that a policy hides and Landlock cannot, in words. Empty if there are
+        none.
+        """
         hidden = walls_for(_OF_A_GRANT, self._workspace, hide=self._hide).hide
         inside = next((path for path in hidden if is_within(path, self._workspace.root)), "")
         words = "cannot be hidden in a folder that may be written, without bubblewrap"
@@ -287,14 +290,14 @@ def only_looks(effects: Effects) -> bool:
 def walls_for(
     effects: Effects, workspace: Workspace, *, temporary: Callable[[], str] | None = None, hide: Sequence[str] = ()
 ) -> Walls:
-    """Return the walls that hold a command to `effects`, as the disk is now.
+    """Return the walls that confine a command to `effects`, by the present disk.
 
-    `temporary` names the folder for the temporary files of a command that may write at all; `hide` is hidden besides what
-    the policy hides.
+    `temporary` names the folder for the temporary files of a command that may write at all; `hide` is hidden besides
+    the policy's places.
 
-    INVARIANT: nothing else is writable but what a policy or a part of the command names, and what lies below. A folder of
-    the workspace that is granted must lie in the workspace when links are followed; one outside it must not hold what no
-    call may write (policies, trust, logs).
+    INVARIANT: only places that a policy or a part of the command names are writable, with everything below. A granted
+    folder of the workspace must be in the workspace when links are followed; one outside it must not hold a path that
+    no call may write (policies, trust, logs).
     """
     hold = _without_named(effects.hold, effects)
     trees = [
@@ -366,7 +369,7 @@ def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:
 
 
 def _holds_any(tree: str, kept: Sequence[str], workspace: Workspace) -> bool:
-    """Say whether a place outside the workspace holds what no call may write, or lies in it."""
+    """Return whether a place outside the workspace holds a path that no call may write, or is inside one."""
     if is_within(tree, workspace.root):
         return False
     return any(is_within(path, tree) or is_within(tree, path) for path in kept)
@@ -381,9 +384,9 @@ def _placed(entry: str, root: str, home: str) -> str:
 
 
 def _granted(entry: str, workspace: Workspace) -> str | None:
-    """Return where a granted place lies; None for one of the workspace to which a link leads.
+    """Return the path of a granted place; `None` for one of the workspace that a link leads to.
 
-    INVARIANT: a link in the workspace is whatever the repository, or the model, made of it: it grants nothing.
+    INVARIANT: a link in the workspace may be of the repository's or the model's making: it grants nothing.
     """
     placed = _placed(entry, workspace.root, workspace.home)
     if placed == workspace.root:
@@ -395,10 +398,11 @@ def _granted(entry: str, workspace: Workspace) -> str | None:
 
 
 def _named(path: str, workspace: Workspace, *, entry: bool) -> Iterator[str]:
-    """Yield what must be writable so that a command can write `path`: itself, and the folder that holds its name.
+    """Yield the places that must be writable so that a command can write `path`: itself, and the folder with its
+    name.
 
-    What exists outside the workspace and is no folder can be written in its place, so its folder is left out unless the
-    `entry` is moved, removed or replaced. Of a link only that can happen.
+    An existing file outside the workspace can be written in place, so its folder is left out unless the `entry` is
+    moved, removed or replaced. A link can only be that.
     """
     if not path.startswith("/"):
         return  # a word that no file can be named by
@@ -427,7 +431,7 @@ def _is_too_much(folder: str, workspace: Workspace) -> bool:
 
 
 def _is_in_any(path: str, folders: Sequence[str]) -> bool:
-    """Say whether an absolute path is one of the folders or lies below one."""
+    """Return whether an absolute path is one of the folders or below one."""
     return any(is_within(path, folder) for folder in folders)
 
 
@@ -463,15 +467,15 @@ _COMPLAINT = regex(
     r"^[\w./+-]+: .*(?:: Permission denied|: Operation not permitted|cannot create temp file for here-document.*)$",
     re.MULTILINE,
 )
-"""As programs write it: a whole line, its own name in front."""
+"""A program's message about a refused path: a whole line that begins with its name."""
 
 
 class HeldTo(Record):
-    """What a command was held to."""
+    """The enforced confinement of a command."""
 
     walls: Walls
     gaps: tuple[str, ...]
-    """What was asked for and is not enforced, a sentence each."""
+    """Parts that were requested and are not enforced, a sentence each."""
 
 
 def wall_notes(output: str, held: HeldTo, *, failed: bool) -> list[str]:

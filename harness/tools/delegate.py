@@ -1,7 +1,7 @@
-"""The tool `delegate`: a helper does a task in a conversation of its own, and what it answers comes back.
+"""The tool `delegate`: a helper does a task in a conversation of its own, and returns its answer.
 
-A helper has no more than whoever asks: its calls go through the same gate, by the same policy or a stricter one. So a
-helper that only reads needs no question of its own; one that writes is judged like any tool that nobody knows.
+A helper has no more rights than its caller: its calls go through the same gate, by the same policy or a stricter one.
+So a helper that only reads needs no question; one that writes is judged like any unknown tool.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.tool_kinds import OPTIONAL_TOOLS
 MOST_TASK_CHARACTERS = 20_000
 MOST_TOOLS = 50
 MOST_RESULT_CHARACTERS = 20_000
-"""Of the last words of a helper; the middle of longer ones is cut."""
+"""Maximum length of a helper's last words; the middle of longer ones is cut."""
 MOST_PATCH_CHARACTERS = 20_000
 NO_HELPERS = "Helpers cannot be had here: do the task yourself."
 
@@ -50,7 +50,7 @@ class DelegateTool:
     kind = OPTIONAL_TOOLS["delegate"]
 
     def __init__(self, helpers: Callable[[], Helpers | None]) -> None:
-        """Take what tells who runs helpers; None: none can be had."""
+        """`helpers` returns the runner of helpers; `None` if helpers are not available."""
         self._helpers = helpers
         self.spec = ToolSpec(
             name=self.kind.name,
@@ -110,7 +110,7 @@ class DelegateTool:
         return helpers is not None and helpers.at_once
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - as every tool has it
-        """Have it done, and return what came of it. Raises ToolError where no helper can be had."""
+        """Run the task, and return its result. Raises ToolError if helpers are not available."""
         return self._done(action, None)
 
     def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:  # noqa: ARG002
@@ -136,7 +136,7 @@ class DelegateTool:
 
 
 def _told(result: DelegatedResult) -> tuple[str, bool]:
-    """Return what the model reads of a helper, and whether something of it was cut."""
+    """Return the model's text about a helper, and whether a part of it was cut."""
     ended, changes = result.ended, result.changes
     tokens = ended.usage.input_tokens + ended.usage.output_tokens
     cost = "" if ended.cost is None else f", {ended.cost:.4f} dollars"

@@ -1,4 +1,4 @@
-"""The tool `edit_file`: texts of a file replaced by others. It never guesses which text was meant."""
+"""The tool `edit_file`: replaces texts of a file. It never guesses a text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.tools.edits import Edit, Occurrences, Unmatched, splice_all
 
 MAX_EDITS = 50
 MAX_RESULT_LINES = 60
-"""Of the diff in the result."""
+"""Maximum number of lines of the diff in the result."""
 MAX_RESULT_CHARACTERS = 8_000
 
 _DESCRIPTION = (
@@ -35,7 +35,7 @@ _DESCRIPTION = (
 
 
 class EditFileRequest(Record):
-    """What is replaced."""
+    """The replacements."""
 
     path: PathAccess
     change: Replacement | Unable
@@ -50,7 +50,9 @@ class EditFileTool:
     def __init__(
         self, workspace: Workspace, *, baselines: Baselines | None = None, images: BeforeImages | None = None
     ) -> None:
-        """Take what the model has read (shared by the tools of a session), and where old contents are kept for undo."""
+        """`baselines` are the files that the model has read (shared by the tools of a session), `images` keeps
+        content for undo.
+        """
         self._workspace = workspace
         self.root = workspace.root
         self.check_place = workspace.check
@@ -61,8 +63,8 @@ class EditFileTool:
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action, with the difference as its preview.
 
-        An edit that does not apply makes an action too: why it does not is told by `run`, once the call was judged,
-        since that says what the file holds. It asks for no more than a read, unless a rule about the write has a say.
+        An edit that does not apply makes an action too: `run` gives the reason, once the call was judged, since the
+        reason reveals content. It asks for no more than a read, unless a rule about the write matches.
 
         Raises ToolError for a path that cannot name a file, and for texts that are missing, identical or empty.
         """
@@ -85,10 +87,10 @@ class EditFileTool:
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
-        """Write the bytes that were judged, and return the difference.
+        """Write the judged bytes, and return the difference.
 
-        Raises ToolError if the edit does not apply, if it cannot be written, or if path or file are no longer what was
-        judged.
+        Raises ToolError if the edit does not apply, if it cannot be written, or if path or file are no longer what
+        was judged.
         """
         request = action.request
         if not isinstance(request, EditFileRequest):

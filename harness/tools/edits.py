@@ -20,13 +20,13 @@ MAX_COMPARED_BYTES = 20_000_000
 MAX_SPANS = 200_000
 """Occurrences that are replaced one by one, all edits of a call together: those whose line ends differ from each other."""
 MAX_SEARCHED_BYTES = 150_000_000
-"""Of all edits of a call together: each looks through the whole file, one with mixed line ends three times."""
+"""Maximum bytes searched by all edits of a call: each searches the whole file, one with mixed line ends three times."""
 
 Span: TypeAlias = "tuple[int, int]"
 
 
 class Occurrences(Enum):
-    """How often the text may occur."""
+    """The allowed number of occurrences of a text."""
 
     ONE = "one"
     ALL = "all"
@@ -48,25 +48,25 @@ class Spliced(Record):
 
 
 class Unmatched(Record):
-    """Why nothing was replaced, for the model; `{path}` stands for the file's name."""
+    """Reason why no text was replaced, for the model; `{path}` is replaced with the file's name."""
 
     reason: str
     code: ErrorCode
 
 
 class _Search(Record):
-    """What is looked for and what comes in its place, in the bytes that are looked through."""
+    """A text to find and its replacement, in the form of the searched bytes."""
 
     text: bytes
     """The data, or the data with every CR LF as LF."""
     needle: bytes
     new: bytes
     with_crlf: bytes | None = None
-    """What comes in its place where lines end in CR LF; None: `new`, everywhere."""
+    """Replacement at lines that end in CR LF; if `None`: `new`, everywhere."""
 
 
 class _Work:
-    """What the edits of one call may still cost together. INVARIANT: judging a call takes no more than about a second."""
+    """Remaining work for the edits of one call. INVARIANT: judging a call takes no more than about a second."""
 
     def __init__(self, data: bytes) -> None:
         self._bytes = MAX_SEARCHED_BYTES
@@ -137,7 +137,7 @@ def splice(data: bytes, edit: Edit, *, most_bytes: int, work: _Work | None = Non
 
 
 def _search(data: bytes, old: bytes, new: bytes) -> _Search:
-    """Return what to look for, so that plain bytes are looked for wherever that will do: it is a hundred times quicker."""
+    """Return the search, for plain bytes if possible: that is a hundred times quicker."""
     has_crlf = b"\r\n" in data
     # A line end that is named without CR is the whole of one: CR LF is not cut in two by a text that begins with LF.
     whole_ends = has_crlf and old.startswith(b"\n") and b"\r" not in old
@@ -206,7 +206,7 @@ def _too_much() -> Unmatched:
 
 
 def _spans(data: bytes, search: _Search) -> Iterator[Span]:
-    """Yield where the occurrences are in the data, from left to right, none overlapping."""
+    """Yield the spans of the occurrences, from left to right, none overlapping."""
     text, needle = search.text, search.needle
     places = None if text is data else _Places(data)
     start = text.find(needle)
@@ -260,7 +260,7 @@ class _Ends:
 
 
 def _several(search: _Search) -> str:
-    """Say how often a text occurs and in which lines; a text without CR has the same lines."""
+    """Return the number of occurrences and their lines; a text without CR has the same lines."""
     text, needle = search.text, search.needle
     lines: list[str] = []
     count, line, counted = 0, 1, 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AttachmentKeeper(Protocol):
-    """Stores the attachments of a session: what the model sees besides text."""
+    """Stores the attachments of a session, which the model receives besides text."""
 
     @property
     def why_not(self) -> str:

@@ -1,4 +1,4 @@
-"""Where a command's connection may lead: the name judged by the list, looked up once, and each address judged again."""
+"""Routes of a command's connections: the name judged by the list, looked up once, and each address judged again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.process.host_proxy import Route
 from harness.text.visible import visible_line
 
 MOST_ADDRESSES = 8
-"""Of one name, that are tried."""
+"""Maximum number of addresses tried for one name."""
 
 Looks = Callable[[str, int], Iterable[str]]
 """Takes a name and a port, and returns the addresses of the name. Raises OSError."""
@@ -33,9 +33,9 @@ def look_up(name: str, port: int) -> Iterable[str]:
 
 
 def route_to(target: str, patterns: Sequence[HostPattern], look: Looks = look_up) -> Route:
-    """Return where `host:port` may lead by a list of hosts. Never raises: a route without an address says why.
+    """Return the route to `host:port` by a list of hosts. Never raises: a route without an address has a reason.
 
-    INVARIANT: it leads to addresses that were judged; nobody looks the name up again, who could be answered otherwise.
+    INVARIANT: it leads to judged addresses; the name is not looked up again, since the answer could differ.
     """
     try:
         host, port = split_port(target)

@@ -1,7 +1,7 @@
-"""Say why a text was not found in a file, so that the next try can succeed: the nearest explanation, not a match; pure.
+"""Explanation of a text that was not found in a file, so that the next try can succeed: never a match; pure.
 
-Every step is bounded by what it looks at, so that the worst file takes less than half a second; a test counts its steps.
-No step's time may grow with more than the length of its bounded input, but for the comparison of a few words.
+Every step is bounded by its input, so that the worst file takes less than half a second; a test counts its steps. The
+time of a step grows at most with the length of its bounded input, except for the comparison of a few words.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from harness.text.visible import visible
 MIN_APPLIED_CHARACTERS = 4
 """A shorter new text is in most files: it counts only as a word of its own, and after other explanations."""
 MAX_SEARCHED_CHARACTERS = 1_500_000
-"""Of the file, for everything but what is there already; and of the old text."""
+"""Maximum length of the file and of the old text for everything but the check for existing text."""
 MAX_NORMALIZED_CHARACTERS = 1_000_000
 MAX_MARKS = 30
 """Combining characters in a row, as in the stream-safe text format of UAX #15: normalising takes time by the square of
 their number, and no text has as many."""
 MAX_COMPARED_WORDS = 80
 MAX_COMPARED_CHARACTERS = 2_000
-"""Of one line."""
+"""Maximum number of characters compared per line."""
 MAX_LINES_LOOKED_FOR = 200
-"""Of the old text; and as many places of each are counted."""
+"""Maximum number of lines of the old text that are searched, and of places counted for each."""
 MAX_LINES_COMPARED = 50_000
-"""Of the file, where none of its lines is one of the old text."""
+"""Maximum number of compared lines of a file without any line of the old text."""
 CANDIDATES = 12
 LEAST_LIKENESS = 0.5
-"""Of a text that is worth showing, by difflib's ratio."""
+"""Minimum likeness of a text that is worth showing, by difflib's ratio."""
 MAX_SHOWN_LINES = 10
 MAX_SHOWN_CHARACTERS = 200
 
@@ -118,7 +118,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _whitespace(text: str, old: str) -> str:
-    """Return how the text differs if it does so in blanks only, else nothing."""
+    """Return the difference if the texts differ in blanks only, else an empty string."""
     wanted = old.strip("\n")
     squeezed = wanted.encode().translate(None, _BLANKS)
     present = text.encode().translate(None, _BLANKS)
@@ -136,7 +136,7 @@ def _whitespace(text: str, old: str) -> str:
 
 
 def _blank_difference(found: str, wanted: str) -> str:
-    """Return what differs between two lines that hold the same words, or nothing."""
+    """Return the difference between two lines with the same words, or an empty string."""
     if found == wanted:
         return ""
     theirs, ours = _indent(found), _indent(wanted)
@@ -180,13 +180,13 @@ def _seen(text: str) -> str:
 
 
 def _meaning(text: str) -> str:
-    """Return the same of the text that escapes and HTML entities stand for."""
+    """Return the text with escapes and HTML entities decoded."""
     return _seen(_CODED.sub(lambda match: _decoded(match.group()), text))
 
 
 @lru_cache(maxsize=4_096)
 def _decoded(code: str) -> str:
-    """Return the character that an escape or an entity stands for."""
+    """Return the character of an escape or an entity."""
     from html import unescape
 
     if code[0] == "&":
@@ -285,7 +285,7 @@ def _named(unit: str) -> str:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Return the lines that are most like the wanted ones; nothing where nothing is much like them."""
+    """Return the lines that are most like the old text; empty if none is much like it."""
     from difflib import SequenceMatcher
 
     lines, wanted = text.split("\n"), old.strip("\n").split("\n")
@@ -304,7 +304,7 @@ def _nearest(text: str, old: str) -> str:
 
 
 def _starts(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
-    """Yield where the wanted text would start, once for each line that is one of its lines but for blanks around."""
+    """Yield possible starts of the old text, one for each line that equals one of its lines except for outer blanks."""
     places: dict[str, list[int]] = {}
     for index, line in enumerate(wanted[:MAX_LINES_LOOKED_FOR]):
         if stripped := line.strip():

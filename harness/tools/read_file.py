@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 MAX_LINE_CHARACTERS = 2_000
 MAX_READ_BYTES = 2 * 1024 * 1024 * 1024
-"""Of a file: lines behind that are not looked for, since a file with a hole may be larger than any disk."""
+"""Maximum bytes searched for lines, since a file with a hole may be larger than any disk."""
 MAX_COUNTED_BYTES = 32 * 1024 * 1024
-"""How far behind the page lines are still counted."""
+"""Maximum bytes after the page whose lines are counted."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _BLOCK_BYTES = 1024 * 1024
@@ -55,28 +55,28 @@ class Page(Record):
     rows: tuple[str, ...]
     """Each line with its number in front, control and hidden characters escaped; empty behind the end of the file."""
     lines: int
-    """How many the file has, as far as it was counted."""
+    """Number of lines in the file, as far as it was counted."""
     counted: bool
     """Whether it was counted to its end."""
     size: int
-    """In bytes."""
+    """Size in bytes."""
     crlf: int
-    """How many line ends are CR LF, as far as it was counted."""
+    """Number of CR LF line ends, as far as it was counted."""
     newlines: int
     invalid: int
-    """How many bytes of the page are no UTF-8; they are shown as `\\xNN`."""
+    r"""Number of invalid UTF-8 bytes on the page; they are shown as `\xNN`."""
     escaped: bool
     """Whether a character is shown as an escape."""
     cut: bool
     """Whether a line is shown in part."""
     ambiguous: tuple[int, ...]
-    """Lines that hold, besides such characters, words that look like escapes and are none."""
+    """Lines with such characters that also hold words which look like escapes."""
     given_up: bool
     """Whether reading ended at `MAX_READ_BYTES`."""
 
 
 class _Tally:
-    """What has gone by of a file: bytes and line ends."""
+    """Bytes and line ends of a file that were read."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -86,7 +86,7 @@ class _Tally:
 
     @property
     def left(self) -> int:
-        """How many bytes may still be read."""
+        """Number of bytes that may still be read."""
         return max(MAX_READ_BYTES - self.size, 0)
 
     def add(self, data: bytes) -> None:
@@ -115,7 +115,7 @@ class _Rows:
         self.widest = min(MAX_LINE_CHARACTERS, room // 2)
 
     def add(self, number: int, start: bytes) -> bool:
-        """Add the line that starts with `start`; return False if there is no room for it."""
+        """Add the line that starts with `start`; return False if it does not fit."""
         ended = start.endswith(b"\n")
         line = start[: -2 if start.endswith(b"\r\n") else -1] if ended else start
         decoded = line.decode("utf-8", "surrogateescape")
@@ -142,10 +142,11 @@ class _Rows:
 
 
 def take_page(file: BinaryIO, *, offset: int, limit: int, room: int) -> Page:
-    """Return at most `limit` lines from line `offset` (from 1) on, in at most `room` bytes of text; at least one line.
+    """Return at most `limit` lines from line `offset` (from 1) on, in at most `room` bytes of text; at least one
+    line.
 
-    Only LF ends a line. `file` stands at its start. No more than `MAX_READ_BYTES` are read, and what is counted behind
-    the page. Raises OSError.
+    Only LF ends a line. `file` is at its start. At most `MAX_READ_BYTES` are read, including the count after the
+    page. Raises OSError.
     """
     tally, rows = _Tally(), _Rows(room)
     if _skip(file, offset - 1, tally):
@@ -221,7 +222,7 @@ def _count_rest(file: BinaryIO, tally: _Tally) -> bool:
 
 
 MAX_LINES = 2_000
-"""Of one page, where the call names no limit."""
+"""Default number of lines of a page."""
 MAX_ASKED_LINES = 10_000
 MAX_PAGE_BYTES = 50 * 1024
 MAX_LISTED_NAMES = 50
@@ -237,7 +238,7 @@ _JUDGED = "The call is judged before it runs."
 
 
 class ReadFileRequest(Record):
-    """What is read."""
+    """A page to read."""
 
     path: PathAccess
     offset: int
@@ -300,7 +301,7 @@ class ReadFileTool:
     def run(self, action: Action, effects: Effects) -> ToolOutput:
         """Return the page.
 
-        Raises ToolError for whatever is not a readable text file, for an offset behind its end, and if the path leads
+        Raises ToolError for anything but a readable text file, for an offset after its end, and if the path leads
         elsewhere than when it was judged.
         """
         return self.run_beside(action, effects, None, None)

@@ -1,7 +1,7 @@
-"""A script as a tool, as a person declares it: a table `[[tool]]` of a configuration file, checked.
+"""A script as a tool, declared by a person in a table `[[tool]]` of a configuration file.
 
-A placeholder `{name}` in a word stands for the value of the argument of that name. `{name...}` is a word by itself and
-becomes a word for each text of a list. A word that holds an argument which was left out is left out too.
+A placeholder `{name}` in a word is replaced with the argument of that name. `{name...}` is a word by itself and
+becomes a word for each text of a list. A word with a missing argument is left out.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from harness.tool_kinds import SCRIPT_NAME
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}")
 MAX_WORDS = 200
-"""Of a command line, placeholders not yet filled."""
+"""Maximum number of words of a command line, placeholders not yet filled."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STEERS_THE_START = ("BASH_", "BASHOPTS", "SHELLOPTS", "ENV", "PS4", "LD_")
-"""Beginnings of names of variables that would say what runs in the place of the program."""
+"""Beginnings of variables that would replace the program that runs."""
 _FIELDS = Fields(
     {
         "name": "line",
@@ -66,7 +66,7 @@ _FITS = {
     "boolean": (),
     "array": ("items", "minItems", "maxItems"),
 }
-"""Which of the words that bound a value go with which type."""
+"""Bounds of a value that are allowed for each type."""
 
 
 class ScriptDeclaration(Record):
@@ -83,15 +83,15 @@ class ScriptDeclaration(Record):
     """The same: files, and folders, which end in a slash or exist. The kernel holds it to them."""
     network: bool = False
     seconds: float | None = None
-    """None: as long as a command has."""
+    """Time limit. `None` for that of a command."""
     env: tuple[str, ...] = ()
-    """Names of variables that it gets besides the usual ones."""
+    """Names of its additional variables."""
     schema: Mapping[str, JsonValue]
     """The JSON Schema of its arguments."""
 
 
 def declared(table: Mapping[str, object]) -> ScriptDeclaration:
-    """Return what a table `[[tool]]` declares. Raises ValueError that says what is wrong, the key first."""
+    """Parse a table `[[tool]]`. Raises ValueError with the problem, the key first."""
     if problem := _FIELDS.problem(dict(table)):
         raise ValueError(problem)
     said: Mapping[str, Any] = table
@@ -113,7 +113,7 @@ def declared(table: Mapping[str, object]) -> ScriptDeclaration:
 
 
 def _schema(arguments: Mapping[str, Mapping[str, Any]]) -> dict[str, JsonValue]:
-    """Return the schema that the model is told, and that its arguments are held to."""
+    """Return the schema of the arguments, for the model and for the check."""
     properties: dict[str, JsonValue] = {
         name: {key: value for key, value in argument.items() if key != "required"}
         | ({"items": argument.get("items", {"type": "string"})} if argument["type"] == "array" else {})
@@ -124,7 +124,7 @@ def _schema(arguments: Mapping[str, Mapping[str, Any]]) -> dict[str, JsonValue]:
 
 
 def _problems(said: ScriptDeclaration, arguments: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what is wrong with the fields taken together, the key first."""
+    """Yield the problems of the fields taken together, the key first."""
     if not re.fullmatch(SCRIPT_NAME, said.name):
         yield "name: must begin with a letter and hold letters, digits and _, 52 at most"
     if not said.argv or not said.argv[0]:

@@ -36,14 +36,14 @@ from harness.tools.script_words import command_words, filled
 
 
 class ScriptRequest(Record):
-    """What is started."""
+    """A script to start."""
 
     words: tuple[str, ...]
-    """The whole command line; the first says where the program lies."""
+    """The whole command line; the first word is the program's path."""
     found: bool
-    """Whether it lies there."""
+    """Whether the program exists."""
     paths: tuple[PathAccess, ...]
-    """What it is declared to read and to write."""
+    """Its declared reads and writes."""
     seconds: float
     files: dict[str, SeenFile]
     """The files of the workspace that it runs, as they were when it was judged."""
@@ -53,8 +53,7 @@ class ScriptTool:
     """Runs one script."""
 
     def __init__(self, declared: ScriptDeclaration, commands: CommandRunner, seen: SeenFiles | None = None) -> None:
-        """Look at the files of the workspace that the script runs: a change of theirs is asked about from now on. `seen`
-        has done that already."""
+        """Note the script's files in the workspace: a later change leads to a question. `seen` has done that already."""
         self._declared = declared
         self._commands = commands
         self._workspace = commands.workspace
@@ -152,8 +151,9 @@ class ScriptTool:
             raise ToolError(f"Cannot make the file that is to be written: {error.strerror or error}.") from None
 
     def _program(self, word: str) -> str:
-        """Return where the program lies, or nothing: one without a slash in its name is looked for on PATH, and none of the
-        workspace is found there."""
+        """Return the path of the program, or an empty string: a name without a slash is searched on PATH, outside the
+        workspace.
+        """
         if "/" not in word:
             return program_outside(self._workspace.root, word, self._commands.environment) or ""
         # Links are not followed: some programs look for their own files beside the name that they were called by.
@@ -185,7 +185,7 @@ class ScriptTool:
         return path
 
     def _whole(self, path: PathAccess) -> PathAccess:
-        """Return a folder with all that lies below it; what is no folder as it is."""
+        """Return a folder with everything below it; any other path unchanged."""
         if not _is_folder(path):
             return path
         return self._workspace.look_below(path, follows=path.access is Access.READ)
@@ -193,7 +193,7 @@ class ScriptTool:
     def _preview(
         self, request: ScriptRequest, reads: Sequence[PathAccess], writes: Sequence[PathAccess]
     ) -> Iterator[str]:
-        """Yield what a person sees. INVARIANT: no word of the model begins a line but that of the command."""
+        """Yield the lines for a person. INVARIANT: only the command's own line begins with a word of the model."""
         yield visible(join(request.words)).replace("\n", "\\n")
         if not request.found:
             yield f"it cannot start: {self._why_not_found()}"

@@ -14,14 +14,14 @@ from harness.tools.script_declaration import PLACEHOLDER, placeholders
 MAX_WORD_BYTES = 120_000
 """One argument of a program holds 131,071 bytes on Linux (execve(2), MAX_ARG_STRLEN)."""
 MAX_BYTES = 1_000_000
-"""Of all of them."""
+"""Maximum size of all words."""
 
 
 def command_words(argv: Sequence[str], arguments: Arguments) -> tuple[str, ...]:
     """Return the command line.
 
-    Raises ToolError where a value would be read as an option: a word begins with `-` that was not written so, and does not
-    stand behind `--` with values alone in between; where a word holds NUL; and where the line is too long.
+    Raises ToolError if a value would be read as an option: a filled word begins with `-` but was not written so, and
+    does not follow `--` with only values in between; if a word holds NUL; and if the line is too long.
     """
     found: list[str] = []
     only_operands = False
@@ -47,7 +47,7 @@ def command_words(argv: Sequence[str], arguments: Arguments) -> tuple[str, ...]:
 
 
 def filled(word: str, arguments: Arguments) -> Iterator[str]:
-    """Yield what a word becomes: nothing where an argument that it holds was left out, many words for a list."""
+    """Yield the filled words: none if an argument is missing, many for a list."""
     names = placeholders(word)
     if any(name not in arguments for name in names):
         return

@@ -16,11 +16,11 @@ from harness.tool_kinds import OPTIONAL_TOOLS
 
 MOST_ITEMS = 50
 MOST_CHARACTERS = 300
-"""Of one item."""
+"""Maximum length of one item."""
 PENDING, DOING, DONE = "pending", "doing", "done"
 STATES = (PENDING, DOING, DONE)
 MARKS: Mapping[str, str] = {PENDING: "[ ]", DOING: "[>]", DONE: "[x]"}
-"""How a state is shown: in letters that every terminal has."""
+"""Marks of the states, in letters that every terminal has."""
 
 
 class TodoItem(Record):
@@ -82,7 +82,7 @@ class TodoTool:
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - as every tool has it
-        """Return how far the list is."""
+        """Return the progress of the list."""
         items = items_of(action.arguments)
         return ToolOutput(content=f"{self.kind.holds}{in_words(items)}.")
 
@@ -99,7 +99,7 @@ def items_of(arguments: Mapping[str, JsonValue]) -> tuple[TodoItem, ...]:
 
 
 def items_in(text: str) -> tuple[TodoItem, ...] | None:
-    """Return the list in the raw arguments of a call; None where they are no JSON object with one."""
+    """Return the list in the raw arguments of a call; `None` unless they are a JSON object with one."""
     try:
         arguments = json.loads(text)
     except (ValueError, RecursionError):
@@ -109,7 +109,7 @@ def items_in(text: str) -> tuple[TodoItem, ...] | None:
 
 
 def in_words(items: Sequence[TodoItem]) -> str:
-    """Return how far a list is, and what is being done; not yet safe to show."""
+    """Return the progress of a list, and its current item; not yet safe to show."""
     if not items:
         return "nothing to do"
     done = sum(item.status == DONE for item in items)

@@ -36,12 +36,12 @@ _DESCRIPTION = (
 
 
 class WriteFileRequest(Record):
-    """What is written."""
+    """A file to write."""
 
     path: PathAccess
     change: Replacement | Unable
     kept: tuple[str, ...] = ()
-    """What of the old file's form the written bytes keep though the call's content does not have it."""
+    """Features of the old file's form that are kept although the call's content lacks them."""
 
 
 class WriteFileTool:
@@ -52,7 +52,9 @@ class WriteFileTool:
     def __init__(
         self, workspace: Workspace, *, baselines: Baselines | None = None, images: BeforeImages | None = None
     ) -> None:
-        """Take what the model has read (shared by the tools of a session), and where old contents are kept for undo."""
+        """`baselines` are the files that the model has read (shared by the tools of a session), `images` keeps
+        content for undo.
+        """
         self._workspace = workspace
         self.root = workspace.root
         self.check_place = workspace.check
@@ -61,11 +63,11 @@ class WriteFileTool:
         self.spec = _spec()
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action, with the difference to what is there now as its preview.
+        """Return the action, with the difference to the present content as its preview.
 
-        A file that cannot be written makes an action too: why not is told by `run`, once the call was judged, since that
-        may say what the file holds. It asks for no more than a read, unless a rule about the write has a say; and so does
-        a write that changes nothing: whether it does says what the file holds.
+        A file that cannot be written makes an action too: `run` gives the reason, once the call was judged, since the
+        reason may reveal content. It asks for no more than a read, unless a rule about the write matches. So does a
+        write without a change, since that reveals content too.
 
         Raises ToolError for a path that cannot name a file, and for content that is too long.
         """
@@ -118,7 +120,7 @@ class WriteFileTool:
         return WriteFileRequest(path=path, change=change, kept=form.kept)
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
-        """Write the content that was judged, and say what changed.
+        """Write the judged content, and return the change.
 
         Raises ToolError if it cannot be written, or if path or file are no longer what was judged.
         """
@@ -156,7 +158,7 @@ class WriteFileTool:
 
 
 def _unread(path: PathAccess, old: Present) -> Unable:
-    """Return why a file that the model has not read is not overwritten."""
+    """Return the reason not to overwrite a file that the model has not read."""
     told = f"Read the file before overwriting it: {shown(path)}. It exists; nothing was written."
     if read_text(old.data) is None:
         told = f"{shown(path)} exists and is a binary file, which cannot be read; nothing was written. Write to another path."
