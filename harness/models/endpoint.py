@@ -103,7 +103,7 @@ class Endpoint(Record):
     certificate_paths: Mapping[str, str] = {}
     """Values of the environment's variables for authorities, by variable, for texts that say what to set."""
     attachments: AttachmentSource | None = None
-    """Where the bytes of attachments come from; None: the model gets texts alone."""
+    """Source of the bytes of attachments; `None` for a model that reads text alone."""
 
 
 ANTHROPIC_VERSION = "2023-06-01"

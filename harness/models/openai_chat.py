@@ -75,15 +75,15 @@ class ChatDialect(Dialect):
             case Role.SYSTEM | Role.USER:
                 yield {"role": message.role.value, "content": self._content(message, content)}
             case Role.TOOL:
-                parts = content if self._marks is CacheMarks.RESULTS else self._parts(content)
-                yield {"role": "tool", "tool_call_id": self._ids.of(message.tool_call_id or ""), "content": parts}
+                said = content if self._marks is CacheMarks.RESULTS else self._parts(content)
+                yield {"role": "tool", "tool_call_id": self._ids.of(message.tool_call_id or ""), "content": said}
             case Role.ASSISTANT:
                 yield self._reply_json(message, content, with_reasoning)
 
     def _reply_json(self, message: Message, text: str, with_reasoning: bool) -> JsonValue:
         fields, extras = given_back(message.echo, self.quirks.echo if with_reasoning else ())
-        if echo_names := self.quirks.wanted_echo:
-            fields.setdefault(echo_names, " ")  # DeepSeek refuses an empty one: NousResearch/hermes-agent#17341
+        if wanted := self.quirks.wanted_echo:
+            fields.setdefault(wanted, " ")  # DeepSeek refuses an empty one: NousResearch/hermes-agent#17341
         value: dict[str, JsonValue] = {"role": "assistant", "content": text}
         if message.tool_calls:
             # Servers that turn "" away and servers that want the field to be there both take null.
@@ -102,14 +102,12 @@ class ChatDialect(Dialect):
             for attachment, address in zip(message.attachments, addresses, strict=True)
             if not address
         ]
-        text = "\n\n".join(part for part in (text, *notes) if part)
-        image_parts: list[JsonValue] = [{"type": "image_url", "image_url": {"url": url}} for url in addresses if url]
-        if not image_parts:
+        text = "\n\n".join(part for part in (text, *gone) if part)
+        shown: list[JsonValue] = [{"type": "image_url", "image_url": {"url": one}} for one in addresses if one]
+        if not shown:
             return self._parts(text)
-        text_part: JsonValue = {"type": "text", "text": text}
-        return (
-            [*image_parts, text_part] if self._marks in _IN_CHAT else [text_part, *image_parts]
-        )  # only a text may be marked
+        said: JsonValue = {"type": "text", "text": text}
+        return [*shown, said] if self._marks in _IN_CHAT else [said, *shown]  # only a text may be marked
 
     def _parts(self, text: str) -> JsonValue:
         """Return the content of a message: in one part where that may have to be marked."""
@@ -129,13 +127,13 @@ class ChatDialect(Dialect):
 
 
 def beside_results(messages: Sequence[Message], sight: Sight) -> list[Message]:
-    """Return the messages with the attachments of tool results moved behind the last result of their reply, into one message of
-    the user's role: the API takes attachments in no other, and nothing may stand between the results.
+    """Return the messages with the attachments of tool results in a message of the user's role after the last result.
 
-    Of an attachment that is not sent the result itself says so.
+    The API takes attachments in no other role, and no message may separate the results. The result itself mentions an
+    attachment that is not sent.
     """
     moved: list[Message] = []
-    results: list[Message] = []
+    held: list[Message] = []
     for message in messages:
         if message.role is not Role.TOOL and held:
             moved.append(_shown(held))
@@ -147,8 +145,8 @@ def beside_results(messages: Sequence[Message], sight: Sight) -> list[Message]:
                 message = replace(message, content="\n".join((message.content, *gone)), attachments=sent)  # noqa: PLW2901
             held += [message] if sent else []
         moved.append(message)
-    if results:
-        moved.append(_shown(results))
+    if held:
+        moved.append(_shown(held))
     return moved
 
 

@@ -155,11 +155,11 @@ class EncodedMessages:
         user_messages = [message for message in run if message.role is Role.USER]
         self._messages.extend(run)
         self._encoded.extend(b"" for _ in run)
-        if said:
-            attachments = tuple(attachment for message in said for attachment in message.attachments)
-            content = "\n\n".join(message.content for message in said)
-            whole = replace(said[0], content=content, attachments=attachments)
-            self._encoded[-1] = self._pieces(whole, len(self._messages) - 1)
+        if user_messages:
+            attachments = tuple(attachment for message in user_messages for attachment in message.attachments)
+            content = "\n\n".join(message.content for message in user_messages)
+            merged = replace(user_messages[0], content=content, attachments=attachments)
+            self._encoded[-1] = self._pieces(merged, len(self._messages) - 1)
 
     def _pieces(self, message: Message, place: int) -> bytes:
         items = self._items(message, place >= self._reasoning_from)

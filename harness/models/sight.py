@@ -16,19 +16,19 @@ AttachmentSource: TypeAlias = Callable[[str], bytes | None]
 _SEEING_PRESETS = frozenset(("openai", "azure", "anthropic", "anthropic-messages", "gemini", "openrouter"))
 """Their pages offer attachments in messages of the same API. Of a model there that takes none the provider says so itself."""
 _BLIND_MODELS = regex(r"(^|/)(o1-mini|o1-preview|o3-mini|gpt-3\.5|gpt-4-0|gpt-4$|deepseek|codex-mini)", re.IGNORECASE)
-"""Models without pictures according to their makers (platform.openai.com/docs/models)."""
+"""Models without images according to their makers (platform.openai.com/docs/models)."""
 
 
 def takes_images(preset: str, model: str) -> bool:
-    """Say whether a model behind the preset of this name (empty: an address that nobody knows) is known to take attachments."""
+    """Return whether a model behind the preset of this name is known to take images. Empty name: an unknown address."""
     return preset in _SEEING_PRESETS and not _BLIND_MODELS.search(model)
 
 
 class Sight:
-    """Which attachments of a conversation one server is sent, and what the model reads in the place of the others."""
+    """Attachments of a conversation that one server is sent, and the texts that replace the others."""
 
     def __init__(self, source: AttachmentSource | None) -> None:
-        """Take where the bytes come from; None: the model gets texts alone."""
+        """`source` provides the bytes; `None` for a model that reads text alone."""
         self._source = source
         self._refused: frozenset[str] = frozenset()
         """Digests of what goes as text since the server refused a request that held it."""
@@ -38,7 +38,7 @@ class Sight:
         return self._source is not None and attachment.sha256 not in self._refused
 
     def encoded(self, attachment: Attachment) -> str:
-        """Return the bytes of an attachment as Base64 text, or nothing where it is not sent."""
+        """Return the bytes of an attachment as Base64 text; empty if it is not sent."""
         data = self._source(attachment.sha256) if self._source is not None and self.sends(attachment) else None
         if data is None:
             return ""
@@ -47,12 +47,12 @@ class Sight:
         return base64.b64encode(data).decode()
 
     def address(self, attachment: Attachment) -> str:
-        """Return the same as a `data:` address, or nothing."""
+        """Return the same as a `data:` address, or an empty string."""
         text = self.encoded(attachment)
         return f"data:{attachment.media_type};base64,{text}" if text else ""
 
     def in_place_of(self, attachment: Attachment) -> str:
-        """Return what the model reads in the place of an attachment that is not sent."""
+        """Return the text that replaces an attachment that is not sent."""
         why = "its file beside the log is gone"
         if self._source is None:
             why = "this model is not sent pictures"
@@ -61,10 +61,10 @@ class Sight:
         return f"[a picture stood here: {attachment.words}; {why}]"
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
-        """Take what was said instead of a reply to `messages`; say whether fewer attachments are sent from now on.
+        """Adapt to a refusal of `messages`; return whether fewer attachments are sent from now on.
 
-        If attachments are too large or too many, those of the newest message are tried alone, then none. Later ones are sent
-        again.
+        If attachments are too large or too many, only those of the newest message are tried, then none; later ones
+        are sent again.
         """
         sent = [
             digests
