@@ -19,6 +19,8 @@ from harness.record import Record
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+    from harness.actions import Action, JsonValue
+    from harness.files.workspace import Workspace
     from harness.gate.tool import Tool
     from harness.loop.offered_tools import OutsideTools
     from harness.tool_kinds import ToolKind
@@ -92,19 +94,60 @@ class ReportForm(Record):
     """A form of report on unattended runs: `--report FORM:FILE`."""
 
     name: str
-    """The FORM: `junit`."""
+    """The FORM."""
     write: Callable[..., Iterator[str]]
     """Yields the text of the report. Called with the runs (harness.app.run.reported.ReportedRun) and `with_answer`, which
     says whether the model's answers belong into it. Raises LogError."""
+
+
+class EntryFile(Record):
+    """A file of a project, in a format of its own, whose entries are like those of a settings section."""
+
+    name: str
+    """Path of the file within the project."""
+    entries: Callable[[bytes], Mapping[str, Mapping[str, Any]]]
+    """Returns the fields of each entry of the file, by name. Raises ValueError."""
+    line_of: Callable[[str, bytes], int]
+    """Returns the line on which an entry begins."""
+    read: Callable[[str, Mapping[str, Any], Environment], Any]
+    """Makes the same record as `SettingsSection.read`. Raises ValueError with the problem."""
+    words: Callable[[str, Mapping[str, Any]], str]
+    """Returns what an entry would start and reach, as one line of the question about trust."""
+
+
+class DeclaredCall(Protocol):
+    """Tells how a call of a tool would be judged, without starting anything."""
+
+    def __call__(
+        self,
+        tool: str,
+        arguments: Mapping[str, JsonValue],
+        workspace: Workspace,
+        environment: Environment,
+        entries: Callable[[], Mapping[str, Any]],
+    ) -> tuple[Action | None, str] | None:
+        """Return the action of the call and a note on what is unknown of the tool. None for a tool of somebody else.
+
+        The action is None where only rules can decide. `entries` reads the entries of the section. Raises ToolError for a
+        call that a session would refuse, and UsageError.
+        """
+        ...
 
 
 class SettingsSection(Record):
     """A table of the configuration file that belongs to a plugin."""
 
     key: str
-    """The header of the table without the name of the entry: `mcp.servers` for `[mcp.servers.NAME]`."""
+    """The header of the table without the name of the entry: `group.kind` for `[group.kind.NAME]`."""
+    noun: str
+    """The word for an entry in messages: `server`."""
     read: Callable[[str, Mapping[str, object]], Any]
     """Makes a record from the name and the fields of one entry. Raises ValueError with the problem."""
+    words: Callable[[str, Mapping[str, Any]], str]
+    """Returns what an entry would start and reach, as one line of the question about trust."""
+    project_file: EntryFile | None = None
+    judged_call: DeclaredCall | None = None
+    """For `policy explain` of the tools that the entries bring."""
 
 
 class ActivePart(Protocol):
@@ -131,7 +174,7 @@ class SessionPart(Record):
     secrets: Callable[[Sequence[Any], Environment], Sequence[str]]
     """Returns the secrets in the entries, which are masked in everything that the session writes."""
     make: Callable[..., ActivePart]
-    """Makes the part of one session from the session's parts and its approver. Starts nothing."""
+    """Makes the part of one session from its SessionTools, its log and its approver. Starts nothing."""
 
 
 class Plugin(Record):

@@ -6,18 +6,29 @@ every room may read it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.plugin import Plugin, ToolOffer
+    from harness.plugin import Plugin, SessionPart, SettingsSection, ToolOffer
     from harness.tools.file_reader import AttachmentKeeper, FileReader
 
 TOOLS: Mapping[str, str] = {"web_fetch": "harness.plugins.media.plugin"}
 """The module of each tool that a plugin offers, by the name of the tool."""
 READERS = ("harness.plugins.media.plugin",)
 """The modules of the plugins that read files which are not text."""
+SECTIONS = {"mcp.servers": "harness.plugins.mcp.section"}
+"""The module of each table of the configuration that a plugin reads, by the key of the table."""
+PROJECT_FILES = {".mcp.json": "mcp.servers"}
+"""Files of a project whose entries belong to such a table."""
+RUN_OTHERWISE: Mapping[str, tuple[str, str]] = dict.fromkeys(
+    ("task", "out"), ("harness.plugins.fleet.batch.task_run", "run_task")
+)
+"""Module and function that do `harness run` in another way, by the flag that asks for it."""
+STATE_FOLDERS = ("mcp",)
+"""Folders that plugins have in the state folder (harness.session.state), by name."""
+_PERMISSION_PROMPT = ("harness.plugins.agents.permission_prompt", "opened_prompt")
 
 
 def plugin_in(module: str) -> Plugin:
@@ -41,3 +52,26 @@ def file_readers(keeper: AttachmentKeeper | None = None) -> tuple[FileReader, ..
 def shown_endings() -> str:
     """Return a regular expression for the endings of files that the model can be shown, without the dot."""
     return "|".join(ending for module in READERS for ending in plugin_in(module).shown_endings)
+
+
+def function_in(module: str, name: str) -> Callable[..., Any]:
+    """Import a module and return a function of it."""
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
+
+
+def permission_prompt(*given: Any) -> Any:
+    """Return the tool by which a served client asks whether calls that it carries out itself may run."""
+    return function_in(*_PERMISSION_PROMPT)(*given)
+
+
+def section_of(key: str) -> SettingsSection:
+    """Import the plugin that a table of the configuration belongs to, and return its section."""
+    section: SettingsSection = import_module(SECTIONS[key]).SECTION
+    return section
+
+
+def part_of(key: str) -> SessionPart:
+    """Return the part that a session gets for the entries of a table."""
+    part: SessionPart = import_module(SECTIONS[key]).PART
+    return part

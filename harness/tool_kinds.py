@@ -98,29 +98,32 @@ def tool_kind(name: str) -> ToolKind:
 
 
 SERVER_NAME = "(?!_)(?:[A-Za-z0-9-]|_(?!_)){1,32}(?<!_)"
-"""Of an MCP server: with two underscores in it, or one at an end, names of its tools could be read in two ways."""
+"""Of a server: with two underscores in it, or one at an end, names of its tools could be read in two ways."""
 SERVER_TOOL = "[A-Za-z0-9_./-]{1,128}"
-"""Of a tool as its server calls it (MCP, 2025-11-25, tools: names)."""
+"""Of a tool as its server calls it."""
 SCRIPT_NAME = "[A-Za-z][A-Za-z0-9_]{0,51}"
 """Of a script that is declared as a tool; with what stands in front, models take no more than 64 characters."""
+SERVER_TOOLS, SCRIPT_TOOLS = "mcp__", "script__"
+"""How the names of tools of servers, and of scripts, begin in policies, logs and requests."""
 _FROM_OUTSIDE = (
-    f"mcp__(?:{SERVER_NAME}__(?:{SERVER_TOOL})?\\*|{SERVER_NAME}__{SERVER_TOOL}|\\*)|script__(?:{SCRIPT_NAME}\\*?|\\*)"
+    f"{SERVER_TOOLS}(?:{SERVER_NAME}__(?:{SERVER_TOOL})?\\*|{SERVER_NAME}__{SERVER_TOOL}|\\*)"
+    f"|{SCRIPT_TOOLS}(?:{SCRIPT_NAME}\\*?|\\*)"
 )
 
 
 def server_tool(server: str, tool: str) -> str:
-    """Return the name by which policies and logs know a tool of an MCP server."""
-    return f"mcp__{server}__{tool}"
+    """Return the name by which policies and logs know a tool of a server."""
+    return f"{SERVER_TOOLS}{server}__{tool}"
 
 
 def script_tool(name: str) -> str:
     """Return the name by which models, policies and logs know a script that is declared as a tool."""
-    return f"script__{name}"
+    return f"{SCRIPT_TOOLS}{name}"
 
 
 def is_of_server(name: str) -> bool:
-    """Say whether a tool, by its name in a policy, is one of an MCP server."""
-    return name.startswith("mcp__")
+    """Say whether a tool, by its name in a policy, is one of a server."""
+    return name.startswith(SERVER_TOOLS)
 
 
 def is_from_outside(name: str) -> bool:
@@ -129,7 +132,7 @@ def is_from_outside(name: str) -> bool:
     """
     import re  # and 4 ms to compile it, for a policy that speaks of them
 
-    return name.startswith(("mcp__", "script__")) and bool(re.fullmatch(_FROM_OUTSIDE, name))
+    return name.startswith((SERVER_TOOLS, SCRIPT_TOOLS)) and bool(re.fullmatch(_FROM_OUTSIDE, name))
 
 
 def is_named(tool: str, names: Iterable[str]) -> bool:

@@ -16,7 +16,7 @@ from harness.programs.runners import INTERPRETERS, is_one_of
 from harness.record import Record
 from harness.regex import regex
 from harness.text.fields import Fields
-from harness.tool_kinds import SHIPPED_TOOLS, is_from_outside, is_named
+from harness.tool_kinds import SCRIPT_TOOLS, SERVER_TOOLS, SHIPPED_TOOLS, is_from_outside, is_named
 
 MOST_SECONDS = 600
 STANDARD_SECONDS = 10.0
@@ -69,7 +69,7 @@ def declared(table: Mapping[str, object]) -> HookDeclaration:
     tools = _texts(table.get("tool", ()))
     wrong = next((tool for tool in tools if not _is_known(tool)), None)
     if wrong is not None:
-        known = (*SHIPPED_TOOLS, "script__", "mcp__")
+        known = (*SHIPPED_TOOLS, SCRIPT_TOOLS, SERVER_TOOLS)
         raise ValueError(f"tool: there is no tool {wrong[:50]!r}{nearest(wrong[:50].lower(), known)}")
     matchers = tuple(read_matchers(RuleKeys(table, auto=False, tools=tools, fail=_fail)))
     form = HookForm(table.get("form", HookForm.HARNESS.value))

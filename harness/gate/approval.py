@@ -20,8 +20,8 @@ class Approval(Record):
 
     answer: Answer
     by: str
-    """`person`, `client` (an editor, or one of `mcp serve`: who sits there is not known), `approver` (one outside), `script` or
-    `nobody`; a refusal never claims a person where there was none."""
+    """`person`, `client` (a program that is served; the person in front of it is unknown), `approver` (one outside), `script`
+    or `nobody`; a refusal never claims a person where there was none."""
     who: str = ""
     """Of a client or an approver, the name that it gave."""
     words: str = ""

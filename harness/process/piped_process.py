@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 GRACE_SECONDS = 2.0
-"""Between the end of its input and SIGTERM, and between that and SIGKILL (MCP, lifecycle: shutdown)."""
+"""Between the end of its input and SIGTERM, and between that and SIGKILL."""
 SETTLE_SECONDS = 0.2
 """Seconds for its own processes to end by themselves after its end."""
 STDERR = 2

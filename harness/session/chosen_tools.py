@@ -12,7 +12,7 @@ from harness.record import Record, replace
 from harness.session.config.config_file import Setting
 from harness.session.config.settings import DEFAULT
 from harness.text.visible import visible_line
-from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, is_from_outside, is_named, script_tool
+from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, is_from_outside, is_named, script_tool, server_tool
 from harness.tools import named_in
 
 
@@ -73,5 +73,7 @@ def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str]) -> C
         is_later = is_from_outside(name) and (name.endswith("*") or not name.startswith(script_tool("")))
         if name not in known and not is_later:
             said = f"{setting.origin}: there is no tool {visible_line(repr(name), 100)}{nearest(name, known)}"
-            raise UsageError(f"{said}; those from outside are mcp__SERVER__TOOL and script__NAME")
+            raise UsageError(
+                f"{said}; those from outside are {server_tool('SERVER', 'TOOL')} and {script_tool('NAME')}"
+            )
     return ChosenTools(names=() if adds else names, added=names if adds else (), origin=setting.origin)

@@ -38,9 +38,9 @@ def _own(state: State) -> Iterator[tuple[str, int]]:
         yield path, MAY_WRITE
     for path in (state.redaction_key, state.history):
         yield path, MAY_USE
-    for folder in (state.before_images, state.outputs, state.sessions, state.grants, state.mcp):
+    for folder in (state.before_images, state.outputs, state.sessions, state.grants, *state.of_plugins):
         yield folder, MAY_WRITE
-    for folder in (state.sessions, state.grants, state.mcp):
+    for folder in (state.sessions, state.grants, *state.of_plugins):
         for path in _in(folder):
             yield path, MAY_WRITE
 

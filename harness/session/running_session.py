@@ -27,6 +27,7 @@ from harness.model import Model, OwnModel
 from harness.policy.policy import Policy
 from harness.process.environment import child_environment
 from harness.record import replace
+from harness.session.active_parts import ActiveParts
 from harness.session.config.provider import about_model, not_for, withhold
 from harness.session.config.settings import Settings
 from harness.session.front import Front
@@ -38,10 +39,10 @@ from harness.session.session_tools import SessionTools
 from harness.session.system_prompt import SystemPrompt, system_prompt
 from harness.session.templates import Templates, session_values
 from harness.session.words.word_files import OwnWords
+from harness.shipped import part_of
 
 if TYPE_CHECKING:
     from harness.log.heads_file import KnownHead
-    from harness.plugins.mcp.session_servers import SessionServers
 
 WAITING, MOST_AT_ONCE = 4, 32
 """Calls that only read and run at once: so many more than there are processors, and at the most."""
@@ -58,7 +59,7 @@ class RunningSession:
         system: SystemPrompt,
         templates: Templates,
         about: Mapping[str, JsonValue],
-        servers: SessionServers | None,
+        parts: ActiveParts,
     ) -> None:
         """See `begin_session`."""
         self.tools: SessionTools = models.tools
@@ -76,7 +77,7 @@ class RunningSession:
         """The settings of the model that answers now."""
         self.policy: Policy = self.rules.policy
         """The policy of the files. In plan mode the gate judges by a stricter one."""
-        self._servers = servers
+        self._parts = parts
 
     def change_policy(self, session: Session, policy: Policy, why: str, *, judged_by: Policy) -> None:
         """Hold to `policy` from now on, and have the gate judge by `judged_by`, which is stricter in plan mode.
@@ -105,14 +106,12 @@ class RunningSession:
 
     def warm_up(self) -> None:
         """Load and start everything that the first request needs. May be called in any thread."""
-        if self._servers is not None:
-            self._servers.begin()
+        self._parts.begin()
         self.models.warm_up()
 
     def close(self) -> None:
         """End everything that was started for the session."""
-        if self._servers is not None:
-            self._servers.close()
+        self._parts.close()
 
 
 def begin_session(
@@ -152,7 +151,7 @@ def begin_session(
     log = opened_log(place.state, place.redactor, path=place.log, workspace=root, tell=front.tell)
     try:
         tools.attachments.begin(log.path)
-        servers, more_tools = _servers_of(tools, log, approver)
+        parts, more_tools = _parts_of(tools, log, approver)
         first = {**_about_of(tools, mode, answers.name, lost), **system.about, **(about or {})}
         agent = Agent(
             model=answers,
@@ -182,9 +181,7 @@ def begin_session(
     except BaseException:
         close_log(place.state, log)
         raise
-    session = RunningSession(
-        models=models, agent=agent, system=system, templates=templates, about=first, servers=servers
-    )
+    session = RunningSession(models=models, agent=agent, system=system, templates=templates, about=first, parts=parts)
     if any(tool.spec.name == "delegate" for tool in tools.tools):
         from harness.session.delegated_work import helpers_of  # with the first that may be had
 
@@ -193,17 +190,16 @@ def begin_session(
     return session
 
 
-def _servers_of(
+def _parts_of(
     tools: SessionTools, log: ActionLog, approver: Approver
-) -> tuple[SessionServers | None, Callable[[], OutsideTools | None]]:
-    """Return the MCP servers of the configuration, which start with `warm_up` or the first request, and what tells of their
-    tools. Raises UsageError."""
-    if not tools.place.extensions.servers:
-        return None, no_more_tools
-    from harness.plugins.mcp.session_servers import SessionServers
-
-    servers = SessionServers(tools, log, approver)
-    return servers, tools.chosen.outside(servers.news)
+) -> tuple[ActiveParts, Callable[[], OutsideTools | None]]:
+    """Return the parts that plugins add, which start with `warm_up` or the first request, and the function that tells of
+    their tools. Raises UsageError."""
+    found = [part_of(key) for key in tools.place.extensions.sections]
+    if not found:
+        return ActiveParts(), no_more_tools
+    parts = ActiveParts([part.make(tools, log, approver) for part in found])
+    return parts, tools.chosen.outside(parts.news)
 
 
 def _about_of(tools: SessionTools, mode: str, model: str, lost: KnownHead | None) -> dict[str, JsonValue]:

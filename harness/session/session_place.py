@@ -16,8 +16,9 @@ from harness.session.config.settings import Settings, settings_from
 from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.extensions.extensions import Extensions
 from harness.session.own_folders import keep_own_folders, named_log, refuse_own_folders
-from harness.session.state import PROJECT_CONFIG, PROJECT_SERVERS, State, current_folder, here, word_folders
+from harness.session.state import PROJECT_CONFIG, State, current_folder, here, word_folders
 from harness.session.words.word_files import OwnWords
+from harness.shipped import PROJECT_FILES, part_of
 
 
 class SessionPlace(Record):
@@ -78,8 +79,8 @@ def _secrets_of(settings: Settings, extensions: Extensions, environment: Mapping
     secrets = secrets_of(environment, settings.key_variable.value, settings.base_url.value)
     for profile in settings.file.profiles.values():
         secrets += secrets_of(environment, profile.value_of("key_variable"), profile.value_of("base_url"))
-    for server in extensions.servers.values():
-        secrets += server.secrets(environment)
+    for key, entries in extensions.sections.items():
+        secrets += tuple(part_of(key).secrets(tuple(entries.values()), environment))
     return secrets
 
 
@@ -89,7 +90,7 @@ def extensions_of(
     """Return what a session has besides the tools that ship, and what a person is told of what is left out; see
     session/extensions/. Raises UsageError.
     """
-    files = (os.path.join(workspace, name) for name in (PROJECT_CONFIG, PROJECT_SERVERS))
+    files = (os.path.join(workspace, name) for name in (PROJECT_CONFIG, *PROJECT_FILES))
     if not settings.file.extensions and not any(map(os.path.lexists, files)):
         return Extensions(), ()
     from harness.session.extensions.extensions_here import extensions_here

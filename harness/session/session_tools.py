@@ -89,7 +89,7 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
     level = check_confinement(policy, shipped)
     tools = chosen.of((*shipped, *optional, *offered))
     names = [tool.spec.name for tool in tools]
-    if not place.extensions.servers and all(denies_altogether(policy, name) for name in names):
+    if not place.extensions.sections and all(denies_altogether(policy, name) for name in names):
         raise UsageError(f"no tool is left to offer: the policy refuses every call of {', '.join(names)}")
     return SessionTools(
         rules=rules, front=front, tools=tools, chosen=chosen, level=level, attachments=attachments, seat=seat

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import LogError, PolicyError, UsageError
 from harness.safe_files import append_line, is_locked_within, open_private
+from harness.shipped import STATE_FOLDERS
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ _LOCK_SECONDS = 5.0
 """How long another program that writes the trust file is waited for."""
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 PROJECT_CONFIG = os.path.join(".harness", "config.toml")
-PROJECT_SERVERS = ".mcp.json"
 PROJECT_WORDS = (".harness/commands", ".harness/skills", ".claude/commands", ".claude/skills", ".agents/skills")
 """Folders of a team's own words, ours first; see session/words/."""
 
@@ -101,8 +101,8 @@ class State:
         """The folder of the sessions of other agents, a folder each."""
         self.waiting = os.path.join(state, "approve")
         """The folder of questions that hooks ask and `harness approve` answers."""
-        self.mcp = os.path.join(state, "mcp")
-        """The folder of what persons have seen of the tools of MCP servers, one file each."""
+        self.of_plugins = tuple(os.path.join(state, name) for name in STATE_FOLDERS)
+        """The folders in which plugins keep files."""
         self.trust = os.path.join(state, "trusted_policies")
         """The file of the digests of what projects bring that the user trusts, and of what they declined."""
         self.redaction_key = os.path.join(state, "redaction_key")

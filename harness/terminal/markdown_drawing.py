@@ -44,8 +44,8 @@ _DELIMITERS = re.compile(r"\|?\s*+:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+")
 _PIPE = re.compile(r"(?<!\\)\|")
 
 
-class OpenCode:
-    """A block of code that is open, and how its language is coloured."""
+class CodeInFence:
+    """A block of code in a fence, and the colours of its language."""
 
     def __init__(self, info: str, fence: str = "", indent: int = 0) -> None:
         """Take the text after its fence, the fence, and its indentation."""
@@ -73,16 +73,16 @@ class Drawing:
         except Exception:  # noqa: BLE001 - no text of a model may end the program by how it is drawn
             return [row for line in lines for row in wrapped(line, room)]
 
-    def code(self, code: OpenCode, line: str, room: int) -> list[str]:
+    def code(self, code: CodeInFence, line: str, room: int) -> list[str]:
         """Return a line of code as it is; only what no line can hold is broken, with a mark in the margin."""
         return [drawn(row, self._palette, margin=0) for row in self._code_rows(code, line, room)]
 
-    def _code_rows(self, code: OpenCode, line: str, room: int) -> Iterator[Row]:
+    def _code_rows(self, code: CodeInFence, line: str, room: int) -> Iterator[Row]:
         tints = code.highlighter.line(line) if self._colour and not code.is_patch else ()
         fill, tints = patch_look(line) if code.is_patch else (Fill.CODE, tints)
         yield from line_rows(line, room, gutter="  ", later=self._signs.broken, tints=tints, fill=fill)
 
-    def _inner_code(self, code: OpenCode, line: str, room: int) -> list[Text]:
+    def _inner_code(self, code: CodeInFence, line: str, room: int) -> list[Text]:
         """Return a line of code within a quote or an item, whose background ends with it."""
         rows = self._code_rows(code, line, room)
         return [Text.from_ansi(drawn(row, self._palette, to_the_end=False)) for row in rows]
@@ -119,7 +119,7 @@ class _Block(RichMarkdown):
         text: str,
         signs: Signs,
         palette: Palette | None,
-        code: Callable[[OpenCode, str, int], list[Text]],
+        code: Callable[[CodeInFence, str, int], list[Text]],
     ) -> None:
         # Not through its own beginning, which makes a parser of its own for each block.
         self.markup, self.style, self.justify, self.hyperlinks = text, "none", None, False
@@ -278,7 +278,7 @@ class _CodeBlock(CodeBlock):
     @classmethod
     def create(cls, markdown: RichMarkdown, token: Token) -> _CodeBlock:
         made = cls("text", "default")
-        code = OpenCode(token.info or "")
+        code = CodeInFence(token.info or "")
         made.draw = partial(markdown.draw_code, code) if isinstance(markdown, _Block) else lambda line, _: [Text(line)]
         return made
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from harness.terminal.markdown_drawing import Drawing, OpenCode, begins_table
+from harness.terminal.markdown_drawing import CodeInFence, Drawing, begins_table
 from harness.terminal.row_text import narrowed, wrapped
 from harness.terminal.settled_prose import settled
 from harness.terminal.styles import Palette, signs
@@ -68,7 +68,7 @@ class Markdown:
         """Column of the text in the open list item; 0 without one."""
         self._inner = ""
         """The fence of a block of code within the block that waits."""
-        self._code: OpenCode | None = None
+        self._code: CodeInFence | None = None
         """The block of code that is open."""
         self._blank = self._began = self._endless = False
         self._given = 0
@@ -166,7 +166,7 @@ class Markdown:
         else:
             self._put(wrapped(line, self._room()))
 
-    def _in_code(self, line: str, code: OpenCode) -> None:
+    def _in_code(self, line: str, code: CodeInFence) -> None:
         if _closes(line.strip(), code.fence):
             self._code = None
             return
@@ -191,7 +191,7 @@ class Markdown:
         if found := _FENCE.fullmatch(trimmed):
             self._end_block()
             self._leave_item(indent)
-            self._code = OpenCode(found["info"], found["fence"], indent)
+            self._code = CodeInFence(found["info"], found["fence"], indent)
         elif self._is_alone(trimmed, indent):
             self._end_block()
             self._leave_item(indent)

@@ -165,7 +165,7 @@ def _server_asked(record: LogRecord) -> Line | None:
     fields = record.get("fields")
     told = [one for one in fields if isinstance(one, dict) and "value" in one] if isinstance(fields, list) else []
     sent = "; ".join(f"{word(one.get('name'))}: {word(one['value'])}" for one in told)
-    asked = f"the MCP server {word(record.get('server'))} asked: {word(record.get('message'))}"
+    asked = f"the server {word(record.get('server'))} asked: {word(record.get('message'))}"
     return _warning(f"{asked}  [{word(record.get('answer'))} by {answerer(record)}]{f'  {sent}' if sent else ''}")
 
 

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as MCP writes it, one message a line: the kinds of lines, and the reasons for refusals.
+"""JSON-RPC 2.0, one message a line: the kinds of lines, and the reasons for refusals.
 
 Only a line that every reader reads alike is passed on. Refused are: a batch, a double key, two keys that differ in
 case only (readers in Go take them for the same), a member unknown to JSON-RPC, bytes that are not UTF-8, CR within a
@@ -107,7 +107,7 @@ def read_message(line: bytes) -> RpcMessage | RefusedLine:
 
 
 def id_text(value: JsonValue) -> str:
-    """Return an id as JSON text; empty for what is none: MCP takes texts and whole numbers."""
+    """Return an id as JSON text; empty for anything but a text or a whole number."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     try:

@@ -30,7 +30,7 @@ from harness.gate.registry import ToolRegistry
 from harness.log.action_log import ActionLog
 from harness.messages import ToolCall
 from harness.models.scripted import Reply, call, replies
-from harness.plugins.mcp.pins import PinFile
+from harness.plugins.mcp.pins import PinFile, pins_folder
 from harness.plugins.mcp.tool_description import ToolDescription, described
 from harness.policy.loader import load_policy, parse_policy
 from harness.policy.policy import Policy
@@ -1155,7 +1155,7 @@ def test_explain_knows_of_a_server_tool_what_a_run_knows(
     if configured is not None:
         os.makedirs(os.path.dirname(state.config_file), exist_ok=True)
         Path(state.config_file).write_text(CONFIGURED.replace("PINNED", configured))
-    pins = PinFile(state.mcp, "files")
+    pins = PinFile(pins_folder(state), "files")
     if seen is not None:
         pins.pin(seen)
     if listed is not None:
@@ -1163,4 +1163,4 @@ def test_explain_knows_of_a_server_tool_what_a_run_knows(
     before = pins.read()
     done = program.run("policy", "explain", "--policy", "servers.toml", "--tool", "mcp__files__change", call)
     assert (done.code, out in done.out, err in done.err, bool(done.err)) == (code, True, True, bool(err)), done
-    assert PinFile(state.mcp, "files").read() == before
+    assert PinFile(pins_folder(state), "files").read() == before

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, JsonValue
-from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.messages import ToolCall
-from harness.tool_kinds import is_of_server, script_tool
+from harness.shipped import SECTIONS, section_of
+from harness.tool_kinds import script_tool
 
 if TYPE_CHECKING:
     from harness.gate.registry import ToolRegistry
-    from harness.plugins.mcp.pins import ToolPin
-    from harness.plugins.mcp.server_declaration import ServerDeclaration
-    from harness.plugins.mcp.tool_description import ToolDescription
     from harness.session.extensions.extensions import Extensions
 
 
@@ -52,76 +49,24 @@ class DeclaredScripts:
         return ToolRegistry([ScriptTool(script, commands) for script in declared.values()])
 
 
-def server_call(
+def outside_call(
     tool: str, arguments: Mapping[str, JsonValue], workspace: Workspace, environment: Mapping[str, str]
 ) -> tuple[Action | None, str]:
-    """Return the action of a call of an MCP server's tool, and a sentence about what is not known of the tool.
+    """Return the action of a call of a tool that a plugin's section declares, and a note on what is unknown of the tool.
 
-    The action comes from the configuration and from what the server listed last (pins). It is `None` for other tools, and
-    if neither knows the tool. Raises ToolError for a tool that a run would not use, and UsageError for a configuration or
-    pins that are not understood.
+    The action is `None` for other tools, and where only rules can decide. Raises ToolError for a tool that a run would not
+    use, and UsageError for a configuration that is not understood.
     """
-    if not is_of_server(tool):
-        return None, ""
-    from harness.plugins.mcp.pins import PinFile
-    from harness.plugins.mcp.tool_action import JudgedTool
-    from harness.policy.tool_arguments import tool_arguments
-    from harness.session.state import State
-    from harness.tools.command_walls import CommandWalls
+    for key in SECTIONS:
+        judged = section_of(key).judged_call
 
-    server, _, name = tool.removeprefix("mcp__").partition("__")
-    declaration = _extensions_in(workspace, environment).servers.get(server)
-    pin = PinFile(State.of(environment).mcp, server).read().get(name)
-    if declaration is None and pin is None:
-        return None, f"the server {server} is not configured here, and no run has listed its tools: only rules decide"
-    description, is_seen = _listed(server, name, pin, declaration)
-    judged = JudgedTool(
-        server=server,
-        description=description,
-        is_first=not is_seen,
-        way_to_pin=f"a person looks at it with `harness mcp pin {server} {name}`, at a terminal",
-    )
-    bounds = declaration.bounds if declaration is not None and CommandWalls(workspace).confines else None
-    call = ToolCall(id="explain", name=tool, arguments="")
-    action = judged.action(call, arguments, None, texts=tool_arguments(arguments, workspace), bounds=bounds)
-    note = f"no run has listed {tool} yet: what its server says of it is not known" if pin is None else ""
-    return action, note
+        def entries(key: str = key) -> Mapping[str, object]:
+            return _extensions_in(workspace, environment).in_section(key)
 
-
-def _listed(
-    server: str, name: str, pin: ToolPin | None, declaration: ServerDeclaration | None
-) -> tuple[ToolDescription, bool]:
-    """Return a tool as its server listed it last, and whether a person has seen that. Raises ToolError if it has changed.
-
-    The digest `pinned` of a declaration counts as seen: only a run can compare it with what the server lists.
-    """
-    from harness.plugins.mcp.tool_description import ToolDescription
-
-    last = None if pin is None else pin.listed or pin.pinned
-    is_declared = declaration is not None and bool(declaration.pinned)
-    if pin is None or last is None:
-        return ToolDescription(name=name, definition={}, command="", sha256=""), is_declared
-    if is_declared:
-        return last, True
-    if pin.pinned is None:
-        return last, False
-    words = None if declaration is None else declaration.words
-    if words is not None and _digest(pin.pinned, words) != pin.pinned.sha256:
-        return last, False  # seen under another command line
-    if pin.listed is not None and (words is None or _digest(pin.listed, words) == pin.listed.sha256):
-        raise ToolError(
-            f"This tool cannot be used: {name}: the server changed what it says of it since a person has seen it; "
-            f"a person looks at it with `harness mcp pin {server} {name}`, at a terminal"
-        )
-    return pin.pinned, True
-
-
-def _digest(description: ToolDescription, words: Sequence[str]) -> str:
-    """Return the digest of a tool as a server with the command line `words` would list it."""
-    from harness.plugins.mcp.tool_description import ToolDescription, described
-
-    again = described(dict(description.definition), words, description.command)
-    return again.sha256 if isinstance(again, ToolDescription) else ""
+        found = judged(tool, arguments, workspace, environment, entries) if judged is not None else None
+        if found is not None:
+            return found
+    return None, ""
 
 
 def _extensions_in(workspace: Workspace, environment: Mapping[str, str]) -> Extensions:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Access, Action, Facet, JsonValue, Place, ToolUse
-from harness.app.policy.declared_tools import DeclaredScripts, server_call
+from harness.app.policy.declared_tools import DeclaredScripts, outside_call
 from harness.errors import ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.limits import Limits
@@ -84,7 +84,7 @@ def typed_action(tool: str, text: str, workspace: Workspace, environment: Mappin
     """
     if is_from_outside(tool):
         script = DeclaredScripts(environment).action(tool, text, workspace)
-        known, note = (None, "") if script else server_call(tool, arguments_of(tool, text), workspace, environment)
+        known, note = (None, "") if script else outside_call(tool, arguments_of(tool, text), workspace, environment)
         return script or known or action_for(tool, text, workspace), note
     if tool in SHIPPED_TOOLS and _is_arguments(tool, text):
         return CallReader(environment).action(tool, text, workspace), ""

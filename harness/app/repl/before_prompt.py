@@ -14,8 +14,9 @@ from harness.interrupt import Interrupt
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.config.settings import TerminalSettings
-from harness.session.state import PROJECT_CONFIG, PROJECT_SERVERS, State, here, word_folders
+from harness.session.state import PROJECT_CONFIG, State, here, word_folders
 from harness.session.trust import trusted_or_not
+from harness.shipped import PROJECT_FILES
 from harness.terminal.screen import Screen
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def ask_trust(screen: Screen, terminal: TerminalSettings, environment: Mapping[s
 
 def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
     """Ask whether the files of a folder that add tools, servers, hooks and words are trusted; return what to tell of it."""
-    files = (os.path.join(folder, name) for name in (PROJECT_CONFIG, PROJECT_SERVERS))
+    files = (os.path.join(folder, name) for name in (PROJECT_CONFIG, *PROJECT_FILES))
     if not any(map(os.path.lexists, files)) and not any(word_folders(folder)):
         return ()
     from harness.session.extensions.project_trust import ask_trust_of_files

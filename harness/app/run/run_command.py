@@ -32,6 +32,7 @@ from harness.session.session_rules import Unattended, rules_of
 from harness.session.session_tools import tools_of
 from harness.session.signals import Signals
 from harness.session.state import State
+from harness.shipped import RUN_OTHERWISE, function_in
 from harness.terminal.console import Console, complain, look_here
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
@@ -43,13 +44,16 @@ if TYPE_CHECKING:
 
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Run one prompt, or one task of a batch, and return the exit code. Raises HarnessError for what fails before it begins."""
-    fix_modes(State.of(environment), complain)
-    if arguments.task is None and arguments.out is None:
-        return run_once(arguments, environment).code
-    from harness.plugins.fleet.batch.task_run import run_task
+    """Run one prompt, as a plugin does it where a flag of the plugin is given, and return the exit code.
 
-    return run_task(arguments, environment, run_once)
+    Raises HarnessError for a failure before the run begins.
+    """
+    fix_modes(State.of(environment), complain)
+    for flag, run_otherwise in RUN_OTHERWISE.items():
+        if getattr(arguments, flag) is not None:
+            code: int = function_in(*run_otherwise)(arguments, environment, run_once)
+            return code
+    return run_once(arguments, environment).code
 
 
 def nothing_to_settle() -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
@@ -25,6 +25,7 @@ from harness.record import replace
 
 if TYPE_CHECKING:
     from harness.session.asked_call import HookParts
+    from harness.session.state import State
 
 TOOL = ToolSpec(
     name="approve",
@@ -55,7 +56,7 @@ class ClaudePrompt:
 
         `parts_for` is given what waits while a person is asked.
         """
-        self.name = TOOL.name
+        self.spec = TOOL
         self._folder = folder
         self._session = session
         self._parts_for = parts_for
@@ -135,9 +136,20 @@ class ClaudePrompt:
         )
 
 
-def prompt_session() -> str:
-    """Return a name for a session that has none: nobody else has it."""
-    return f"permission-prompt-{os.urandom(8).hex()}"
+def opened_prompt(
+    folder: str, state: State, environment: Mapping[str, str], policies: Sequence[str] | None
+) -> ClaudePrompt:
+    """Return the prompt tool of a server that works in `folder`, with a session of its own. Raises OSError."""
+    os.makedirs(state.agents, mode=0o700, exist_ok=True)
+    # The workspace is the server's, whatever repository it lies in.
+    environment = {**environment, "CLAUDE_PROJECT_DIR": folder}
+
+    def parts_for(pause: Callable[[float], None]) -> HookParts:
+        from harness.plugins.agents.commands.each_call import hook_parts
+
+        return hook_parts(environment, policies, pause=pause)
+
+    return ClaudePrompt(folder, f"permission-prompt-{os.urandom(8).hex()}", parts_for)
 
 
 def _refusal(reason: str, *, interrupt: bool = False) -> HookAnswer:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.plugins.mcp.server_declaration import ServerDeclaration, declared
+from harness.plugins.mcp.server_declaration import ServerDeclaration, declared, server_words
 from harness.record import replace
 from harness.regex import regex
 from harness.text.fields import Fields
@@ -95,6 +95,11 @@ def declaration_of(name: str, table: Mapping[str, JsonValue], environment: Mappi
         if "\0" in value or (declaration.url and not value.isprintable()):
             raise ValueError(f"{own}: {_named(key)} holds a character that none can hold")
     return replace(declaration, **({"given": pairs} if declaration.command else {"headers": pairs}))
+
+
+def entry_words(name: str, table: Mapping[str, JsonValue]) -> str:
+    """Return what an entry of `servers_in` would start and reach, as one line of the question about trust."""
+    return server_words(name, table, [table.get("command"), *_items(table.get("args"))], variables_of(table))
 
 
 def variables_of(table: Mapping[str, JsonValue]) -> tuple[str, ...]:

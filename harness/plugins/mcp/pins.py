@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import UsageError
@@ -17,6 +18,9 @@ from harness.record import Record, field_names
 from harness.safe_files import is_locked_within, open_private, replace_file, sync_names
 from harness.text.strict_json import NotJsonError, read_line
 
+if TYPE_CHECKING:
+    from harness.session.state import State
+
 MOST_BYTES = 64 * 1024 * 1024
 MOST_TOOLS = 2_000
 """Of one server that are kept."""
@@ -24,6 +28,11 @@ LOCK_SECONDS = 5.0
 """How long another process that writes the file is waited for."""
 ENDING = ".json"
 _VERSION = 1
+
+
+def pins_folder(state: State) -> str:
+    """Return the folder of the pins of all servers."""
+    return os.path.join(state.state, "mcp")
 
 
 class ToolPin(Record):

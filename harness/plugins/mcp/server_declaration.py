@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -28,8 +28,11 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import SERVER_NAME
 
 if TYPE_CHECKING:
+    from harness.session.extensions.extensions import Extensions
     from harness.text.fields import Check
 
+KEY = "mcp.servers"
+"""The header of the tables of the configuration, without the name of the server."""
 DEFAULT_SECONDS = 60.0
 START_SECONDS = 30.0
 _FIELDS = {
@@ -91,6 +94,35 @@ class ServerDeclaration(Record):
 def shown_command(declaration: ServerDeclaration, redact: Callable[[str], str]) -> str:
     """Return its command line, or URL, as pins keep it: for people, secrets masked."""
     return visible_line(redact(shlex.join(declaration.words)), 10_000)
+
+
+def declared_words(name: str, table: Mapping[str, Any]) -> str:
+    """Return what a table, not checked yet, would start and reach, as one line of the question about trust."""
+    variables = [*_list(table.get("env")), table.get("bearer")]
+    return server_words(name, table, _list(table.get("command")), variables)
+
+
+def server_words(name: str, table: Mapping[str, Any], command: Sequence[object], variables: Sequence[object]) -> str:
+    """Return the same from the command line and the names of the variables of the person that the server gets."""
+    from harness.session.extensions.started_words import command_words, permission_words, variable_words
+
+    url = table.get("url")
+    does = f"is reached at {url}" if url else f"starts: {command_words(command)}"
+    return f"MCP server {name} {does}{variable_words(variables)}{permission_words(table)}"
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def servers_of(extensions: Extensions) -> Mapping[str, ServerDeclaration]:
+    """Return the servers among what a configuration adds to a session, by name."""
+    return extensions.in_section(KEY)
+
+
+def secrets_of(servers: Iterable[ServerDeclaration], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what may be secret of what is sent to servers."""
+    return tuple(secret for server in servers for secret in server.secrets(environment))
 
 
 def declared(name: str, table: Mapping[str, object]) -> ServerDeclaration:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from harness.actions import JsonValue
 from harness.loop.offered_tools import OutsideTools
 from harness.plugins.mcp.mcp_servers import McpServers
+from harness.plugins.mcp.pins import pins_folder
+from harness.plugins.mcp.server_declaration import KEY
 from harness.plugins.mcp.server_walls import ServerStarter
 from harness.process.capture import OutputFolder
 from harness.tools.command_walls import CommandWalls
@@ -37,10 +39,10 @@ class SessionServers:
         policy = rules.policy.guarding(log.path, *rules.checks.calls.programs)
         walls = CommandWalls(place.workspace, hide=(*place.state.guarded, log.path))
         self._servers = McpServers(
-            tuple(place.extensions.servers.values()),
+            tuple(place.extensions.in_section(KEY).values()),
             ServerStarter(place.workspace, walls, policy, place.environment),
             place.workspace,
-            pins=place.state.mcp,
+            pins=pins_folder(place.state),
             redact=place.redactor.redact,
             approver=approver,
             record=self._record,

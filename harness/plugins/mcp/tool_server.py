@@ -22,6 +22,7 @@ from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
 from harness.log.vocabulary import Answer
 from harness.messages import ResultStatus, StopReason, ToolCall
+from harness.model import ToolSpec
 from harness.plugins.mcp.question_form import CALL_GONE, TOO_LONG, FormEnd, question_form
 from harness.plugins.mcp.served_call import AskedNoMoreError, CallResult, ServedCall, ServedClient
 from harness.policy.verdict import Verdict
@@ -57,8 +58,8 @@ class PermissionPrompt(Protocol):
     """Judges calls that the client carries out itself."""
 
     @property
-    def name(self) -> str:
-        """The name of the tool that asks."""
+    def spec(self) -> ToolSpec:
+        """The tool by which the client asks."""
         ...
 
     def answer(self, arguments: str, latch: str, pause: Callable[[float], None]) -> tuple[str, str]:
@@ -66,6 +67,10 @@ class PermissionPrompt(Protocol):
 
         With `latch` every call is refused, for that reason. `pause` waits while a person is asked.
         """
+        ...
+
+    def end(self) -> None:
+        """End the session of these calls in its log. Raises HarnessError and OSError."""
         ...
 
 
@@ -221,7 +226,7 @@ class ToolServer:
         call.end(result)
 
     def _is_prompt(self, call: ServedCall) -> bool:
-        return self._prompt is not None and call.name == self._prompt.name
+        return self._prompt is not None and call.name == self._prompt.spec.name
 
     def _answered(self, call: ServedCall) -> CallResult:
         """Judge a call that the client carries out itself."""

@@ -1,4 +1,4 @@
-"""Tables of a configuration that add to a session: tools, servers, hooks, an approver. Read, and not yet understood."""
+"""Tables of a configuration that add to a session: tools, hooks, an approver, and the sections of plugins. Not yet checked."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import UsageError, nearest
 from harness.record import Record, replace
+from harness.shipped import SECTIONS, section_of
 from harness.text.toml_places import key_lines, read_toml
 
-TOOL, SERVERS, HOOK, APPROVER = "tool", "mcp.servers", "hook", "approver"
-EXTENSION_TABLES = (TOOL, "mcp", HOOK, APPROVER)
-"""By their names at the top of the file."""
-_OF_PROJECTS = (TOOL, "mcp", HOOK)
-"""Those that a project's file may have. Who answers questions is the user's to say alone."""
+TOOL, HOOK, APPROVER = "tool", "hook", "approver"
+_OF_PROJECTS = (TOOL, *(key.partition(".")[0] for key in SECTIONS), HOOK)
+"""Names at the top of a project's file. Who answers questions is the user's to say alone."""
+EXTENSION_TABLES = (*_OF_PROJECTS, APPROVER)
+"""Names at the top of the user's file."""
 
 
 class ExtensionTable(Record):
     """One of these tables."""
 
     kind: str
-    """TOOL, SERVERS, HOOK or APPROVER."""
+    """TOOL, HOOK, APPROVER, or the key of a plugin's section."""
     name: str
-    """Of a server: the last name of its header; else empty."""
+    """The last name of the header, in a section; else empty."""
     fields: Mapping[str, object]
     file: str
     line: int
@@ -40,7 +41,9 @@ class ExtensionTable(Record):
     @property
     def header(self) -> str:
         """How it is written."""
-        return {SERVERS: f"[{SERVERS}.{self.name}]", APPROVER: f"[{APPROVER}]"}.get(self.kind, f"[[{self.kind}]]")
+        if self.kind in (TOOL, HOOK):
+            return f"[[{self.kind}]]"
+        return f"[{APPROVER}]" if self.kind == APPROVER else f"[{self.kind}.{self.name}]"
 
     @property
     def title(self) -> str:
@@ -69,7 +72,8 @@ def project_tables(data: bytes, file: str) -> tuple[ExtensionTable, ...]:
         if key not in _OF_PROJECTS:
             line = _Lines(text).at("", 0, key)
             what = f"unknown table{nearest(key, _OF_PROJECTS)}"
-            raise UsageError(f"{file}:{line}: {key}: {what}; a project may add tools, servers and hooks, and no more")
+            may = ", ".join(("tools", *(f"{section_of(section).noun}s" for section in SECTIONS)))
+            raise UsageError(f"{file}:{line}: {key}: {what}; a project may add {may} and hooks, and no more")
     return tuple(replace(one, of_project=True) for one in extension_tables(text, table, file))
 
 
@@ -96,19 +100,27 @@ def _tables(lines: _Lines, table: Mapping[str, object], file: str) -> Iterator[E
             yield ExtensionTable(
                 kind=kind, name="", fields=fields, file=file, line=at, lines=lines.of(kind, index, tuple(fields))
             )
-    yield from _servers(lines, table.get("mcp", {}), file)
+    for section in SECTIONS:
+        for name, fields in _named_in(lines, section, table, file).items():
+            yield _plain(lines, section, f"{section}.{name}", name, fields, file)
     if APPROVER in table:
         yield _plain(lines, APPROVER, APPROVER, "", table[APPROVER], file)
 
 
-def _servers(lines: _Lines, table: object, file: str) -> Iterator[ExtensionTable]:
-    if not isinstance(table, dict) or not isinstance(held := table.get("servers", {}), dict):
-        raise UsageError(f"{file}:{lines.at('', 0, 'mcp')}: mcp: must be tables: [{SERVERS}.NAME]")
-    for key in table:
-        if key != "servers":
-            raise UsageError(f"{file}:{lines.at('mcp', 0, key)}: [mcp] {key}: unknown key{nearest(key, ['servers'])}")
-    for name, fields in held.items():
-        yield _plain(lines, SERVERS, f"{SERVERS}.{name}", name, fields, file)
+def _named_in(lines: _Lines, key: str, table: object, file: str) -> Mapping[str, object]:
+    """Return the tables below `key`, a dotted name. Raises UsageError for anything beside it."""
+    outer: list[str] = []
+    held = table
+    for part in key.split("."):
+        at = ".".join(outer)
+        if outer and isinstance(held, dict) and (other := next((one for one in held if one != part), None)) is not None:
+            raise UsageError(f"{file}:{lines.at(at, 0, other)}: [{at}] {other}: unknown key{nearest(other, [part])}")
+        held = held.get(part, {}) if isinstance(held, dict) else None
+        if not isinstance(held, dict):
+            top = key.partition(".")[0]
+            raise UsageError(f"{file}:{lines.at('', 0, top)}: {top}: must be tables: [{key}.NAME]")
+        outer.append(part)
+    return held if isinstance(held, dict) else {}
 
 
 def _plain(lines: _Lines, kind: str, header: str, name: str, fields: object, file: str) -> ExtensionTable:

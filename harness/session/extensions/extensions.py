@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.policy.rules import Layer, Origin
 from harness.record import Record, replace
-from harness.session.config.extension_tables import APPROVER, HOOK, SERVERS, TOOL, ExtensionTable
+from harness.session.config.extension_tables import APPROVER, HOOK, TOOL, ExtensionTable
+from harness.shipped import SECTIONS, section_of
 
 if TYPE_CHECKING:
     from harness.checks.hook_declaration import HookDeclaration
-    from harness.plugins.mcp.server_declaration import ServerDeclaration
     from harness.session.approver.approver_declaration import ApproverDeclaration
     from harness.tools.script_declaration import ScriptDeclaration
 
@@ -23,15 +23,20 @@ class Extensions(Record):
     """What there is beside the tools that ship. Each with its origin, FILE:LINE, by its name."""
 
     tools: Mapping[str, ScriptDeclaration] = {}
-    servers: Mapping[str, ServerDeclaration] = {}
     hooks: Mapping[str, HookDeclaration] = {}
     approver: ApproverDeclaration | None = None
+    sections: Mapping[str, Mapping[str, Any]] = {}
+    """What plugins made of their tables, by the key of the section. A section without a table is not there."""
     origins: Mapping[tuple[str, str], str] = {}
     """FILE:LINE, by kind (see session/config/extension_tables.py) and name."""
 
     def of(self, kind: str, name: str) -> str:
         """Return where it is declared."""
         return self.origins[kind, name]
+
+    def in_section(self, key: str) -> Mapping[str, Any]:
+        """Return what a plugin made of the tables of its section, by name."""
+        return self.sections.get(key, {})
 
 
 def extensions_in(tables: Sequence[ExtensionTable]) -> Extensions:
@@ -45,9 +50,9 @@ def extensions_in(tables: Sequence[ExtensionTable]) -> Extensions:
             approver = _declared(table, approver_declared)
     return Extensions(
         tools=reading.tools(_of_kind(tables, TOOL)),
-        servers=reading.servers(_of_kind(tables, SERVERS)),
         hooks=reading.hooks(_of_kind(tables, HOOK)),
         approver=approver,
+        sections={key: found for key in SECTIONS if (found := reading.section(_of_kind(tables, key)))},
         origins=reading.origins,
     )
 
@@ -70,12 +75,11 @@ class _Reading:
         found = [(table, _declared(table, declared)) for table in tables]
         return {self._named(table, one.name): one for table, one in found}
 
-    def servers(self, tables: Sequence[ExtensionTable]) -> dict[str, ServerDeclaration]:
-        if not tables:
-            return {}
-        from harness.plugins.mcp.server_declaration import declared
-
-        return {self._named(table, table.name): _declared(table, partial(declared, table.name)) for table in tables}
+    def section(self, tables: Sequence[ExtensionTable]) -> dict[str, Any]:
+        return {
+            self._named(table, table.name): _declared(table, partial(section_of(table.kind).read, table.name))
+            for table in tables
+        }
 
     def hooks(self, tables: Sequence[ExtensionTable]) -> dict[str, HookDeclaration]:
         if not tables:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.record import Record, replace
-from harness.session.config.extension_tables import SERVERS, ExtensionTable, project_tables
+from harness.session.config.extension_tables import ExtensionTable, project_tables
 from harness.session.extensions.extensions import Extensions, extensions_in
 from harness.session.extensions.project_trust import ProjectFile, trusted_files
-from harness.session.state import PROJECT_SERVERS, State
+from harness.session.state import State
+from harness.shipped import PROJECT_FILES, section_of
 from harness.text.visible import visible_line
 
 
@@ -24,38 +25,41 @@ def extensions_here(
 ) -> ExtensionsHere:
     """Return what `own` (the tables of the user's file) and the trusted files of `workspace` declare; asks nothing.
 
-    Of a server of `.mcp.json` that has the name of another, and of one whose variables are not set, a note says that it is
-    left out. Raises UsageError, whose text names file, line and key, for tables that are not understood.
+    An entry of a plugin's file (PROJECT_FILES) that has the name of another, or that cannot be read, is left out with a note.
+    Raises UsageError, whose text names file, line and key, for tables that are not understood.
     """
     trusted = trusted_files(state, workspace)
     tables, notes = list(own), list(trusted.notes)
     for file in trusted.files:
-        if file.name != PROJECT_SERVERS:
+        if file.name not in PROJECT_FILES:
             tables += project_tables(file.data, file.name)
     found = extensions_in(tables)
     for file in trusted.files:
-        if file.name == PROJECT_SERVERS:
-            found, left_out = _with_servers(found, file, environment)
+        if file.name in PROJECT_FILES:
+            found, left_out = _with_entries(found, file, environment)
             notes += left_out
     return ExtensionsHere(extensions=found, notes=tuple(notes))
 
 
-def _with_servers(found: Extensions, file: ProjectFile, environment: Mapping[str, str]) -> tuple[Extensions, list[str]]:
-    """Return `found` with the servers of `.mcp.json`, and why some of them are left out."""
-    from harness.plugins.mcp.mcp_json import declaration_of, line_of, servers_in
-
-    servers, origins, notes = dict(found.servers), dict(found.origins), []
-    for name, table in servers_in(file.data).items():
-        origin, shown = f"{file.name}:{line_of(name, file.data)}", visible_line(name, 100)
-        if name in servers:
-            notes.append(
-                f"{origin}: the server {shown} is left out: {origins[SERVERS, name]} declares one of that name"
-            )
+def _with_entries(found: Extensions, file: ProjectFile, environment: Mapping[str, str]) -> tuple[Extensions, list[str]]:
+    """Return `found` with the entries of a plugin's file, and why some of them are left out."""
+    key = PROJECT_FILES[file.name]
+    section = section_of(key)
+    form = section.project_file
+    if form is None:
+        return found, []
+    entries, origins, notes = dict(found.in_section(key)), dict(found.origins), []
+    for name, fields in form.entries(file.data).items():
+        origin, shown = f"{file.name}:{form.line_of(name, file.data)}", visible_line(name, 100)
+        if name in entries:
+            other = origins[key, name]
+            notes.append(f"{origin}: the {section.noun} {shown} is left out: {other} declares one of that name")
             continue
         try:
-            servers[name] = declaration_of(name, table, environment)
+            entries[name] = form.read(name, fields, environment)
         except ValueError as error:
-            notes.append(f"{origin}: the server {shown} is left out: {error}")
+            notes.append(f"{origin}: the {section.noun} {shown} is left out: {error}")
             continue
-        origins[SERVERS, name] = origin
-    return replace(found, servers=servers, origins=origins), notes
+        origins[key, name] = origin
+    sections = {**found.sections, key: entries} if entries else found.sections
+    return replace(found, sections=sections, origins=origins), notes

@@ -1,4 +1,4 @@
-"""The hooks that check calls of others: of another agent, or of an MCP client. Light where none is configured."""
+"""The hooks that check calls of others: of a guarded agent, or of a served client. Light if none is configured."""
 
 from __future__ import annotations
 

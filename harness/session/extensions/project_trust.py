@@ -1,4 +1,4 @@
-"""Trust in what a workspace's own files would have started, `.mcp.json` and `.harness/config.toml`, and in its words.
+"""Trust in what a workspace's own files would have started, `.harness/config.toml` and those of plugins, and in its words.
 
 A team's words are the files of `.harness/commands` and the like (PROJECT_WORDS), each folder as one, in the workspace and
 above it within its repository. Such a file counts only after a person saw all of it and said yes, at the prompt or by
@@ -21,12 +21,14 @@ from harness.gate.approval import Approver
 from harness.paths import is_within
 from harness.record import Record
 from harness.safe_files import read_regular
-from harness.session.state import PROJECT_CONFIG, PROJECT_SERVERS, PROJECT_WORDS, State, word_folders
+from harness.session.extensions.started_words import command_words, permission_words, variable_words
+from harness.session.state import PROJECT_CONFIG, PROJECT_WORDS, State, word_folders
 from harness.session.trust import CHANGED, TRUST_TOOL, is_wanted
+from harness.shipped import PROJECT_FILES, SECTIONS, section_of
 from harness.text.amounts import counted
 from harness.text.visible import visible, visible_line
 
-NAMES = (PROJECT_SERVERS, PROJECT_CONFIG)
+NAMES = (*PROJECT_FILES, PROJECT_CONFIG)
 MOST_BYTES = 100_000
 """Of one file: nobody reads a longer one."""
 _NO_SCRIPTS = "scripts beside a SKILL.md are not part of it, and can change without it"
@@ -242,10 +244,9 @@ def named_file(path: str) -> ProjectFile | None:
 
 def _value(name: str, data: bytes) -> Mapping[str, Any]:
     """Return what a file says, as it is read in the end. Raises ValueError."""
-    if name == PROJECT_SERVERS:
-        from harness.plugins.mcp.mcp_json import servers_in
-
-        return servers_in(data)
+    if name in PROJECT_FILES:
+        form = section_of(PROJECT_FILES[name]).project_file
+        return {} if form is None else form.entries(data)
     from harness.session.config.extension_tables import project_tables
     from harness.session.extensions.extensions import extensions_in
     from harness.text.toml_places import read_toml
@@ -258,43 +259,22 @@ def _value(name: str, data: bytes) -> Mapping[str, Any]:
 
 
 def _things(name: str, value: Mapping[str, Any]) -> Iterator[str]:
-    if name == PROJECT_SERVERS:
-        from harness.plugins.mcp.mcp_json import variables_of
-
-        for server, table in value.items():
-            yield _server(server, table, [table.get("command"), *_list(table.get("args"))], variables_of(table))
+    if name in PROJECT_FILES:
+        form = section_of(PROJECT_FILES[name]).project_file
+        if form is not None:
+            yield from (form.words(entry, fields) for entry, fields in value.items())
         return
-    for server, table in _tables(_dict(value.get("mcp")).get("servers")):
-        yield _server(
-            server, table, _list(table.get("command")), [*_list(table.get("env")), *_list([table.get("bearer")])]
-        )
+    for key in SECTIONS:
+        held: object = value
+        for part in key.split("."):
+            held = _dict(held).get(part)
+        yield from (section_of(key).words(entry, _dict(fields)) for entry, fields in _dict(held).items())
     for kind, word in (("tool", "argv"), ("hook", "command")):
         for table in _list(value.get(kind)):
             said = _dict(table)
             label = said.get("name") or said.get("id") or "without a name"
-            yield f"{kind} {label} runs: {_command(_list(said.get(word)))}{_gets(_list(said.get('env')))}{_may(said)}"
-
-
-def _server(name: str, table: Mapping[str, Any], words: Sequence[object], variables: Sequence[object]) -> str:
-    url = table.get("url")
-    does = f"is reached at {url}" if url else f"starts: {_command(words)}"
-    return f"MCP server {name} {does}{_gets(variables)}{_may(table)}"
-
-
-def _command(words: Sequence[object]) -> str:
-    return shlex.join(str(word) for word in words if word is not None) or "nothing"
-
-
-def _gets(variables: Sequence[object]) -> str:
-    names = ", ".join(str(one) for one in variables if one)
-    return f" (it gets your variables {names})" if names else ""
-
-
-def _may(table: Mapping[str, Any]) -> str:
-    places = [str(place) for key in ("write", "writes") for place in _list(table.get(key))]
-    may = [f"write {shlex.join(places)}"] if places else []
-    may += ["reach the network"] if table.get("network") else []
-    return f" (it may {' and '.join(may)})" if may else ""
+            variables, may = variable_words(_list(said.get("env"))), permission_words(said)
+            yield f"{kind} {label} runs: {command_words(_list(said.get(word)))}{variables}{may}"
 
 
 def _dict(value: object) -> Mapping[str, Any]:
@@ -303,10 +283,6 @@ def _dict(value: object) -> Mapping[str, Any]:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _tables(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    yield from ((name, _dict(table)) for name, table in _dict(value).items())
 
 
 def _is_as_shown(file: ProjectFile) -> bool:

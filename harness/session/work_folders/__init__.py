@@ -1,4 +1,4 @@
-"""The folder that a task, or a helper that changes files, works in. Read `sources` first, then `work_folder`.
+"""The folder that a task, or a helper that changes files, works in. Read `work_folder` first.
 
 It is a `worktree` of a repository, or a `folder_copy`. The repository lies on this machine, or is a `mirror` of what an address
 or a bundle holds. `transport` says which addresses, and has the one git that may fetch; `packed` makes and unpacks bundles and

@@ -74,7 +74,7 @@ def test_an_editor_that_cannot_fill_a_servers_form_in_is_asked_once(program: Pro
     assert (asked["call"], asked["server"], asked["answer"], asked["by"]) == (1, "srv", "decline", "client")
     assert list(verified(program)) == []
     shown = program.run("audit", "show").out
-    assert "~ the MCP server srv asked: Where do you want to go?  [decline by client" in shown
+    assert "~ the server srv asked: Where do you want to go?  [decline by client" in shown
 
 
 APPROVER = """

@@ -7,9 +7,10 @@ from rows import all_rows
 
 from harness.errors import UsageError
 from harness.session.config.config_file import parse_config
-from harness.session.config.extension_tables import SERVERS, TOOL, project_tables
+from harness.session.config.extension_tables import TOOL, project_tables
 from harness.session.extensions.extensions import Extensions, extensions_in
 
+SERVERS = "mcp.servers"
 ALL = """\
 model = "m"
 
@@ -45,7 +46,7 @@ def extensions(text: str) -> Extensions:
 def test_each_is_known_by_its_name_and_its_place() -> None:
     found = extensions(ALL)
     assert list(found.tools) == ["lint", "free"]
-    assert list(found.servers) == ["files", "far"]
+    assert list(found.in_section(SERVERS)) == ["files", "far"]
     assert found.approver is not None
     assert found.approver.command == ("notify",)
     assert [found.of(TOOL, "lint"), found.of(TOOL, "free")] == ["c.toml:3", "c.toml:11"]

@@ -22,7 +22,6 @@ from harness.log.vocabulary import Answer
 from harness.models.scripted import replies, say
 from harness.policy.verdict import Verdict
 from harness.session.config.extension_tables import HOOK as HOOKS
-from harness.session.config.extension_tables import SERVERS as SERVER_TABLES
 from harness.session.config.extension_tables import project_tables
 from harness.session.extensions.extensions_here import extensions_here
 from harness.session.extensions.project_trust import TrustedFiles, ask_trust_of_files, trusted_files
@@ -30,6 +29,7 @@ from harness.session.state import State
 
 HOSTILE = str(Path(SUPPORT, "hostile_mcp_server.py"))
 
+SERVER_TABLES = "mcp.servers"
 SERVERS = {"mcpServers": {"files": {"command": "npx", "args": ["-y", "a server"], "env": {"TOKEN": "${GH_TOKEN}"}}}}
 SERVER_LINE = "  MCP server files starts: npx -y 'a server' (it gets your variables GH_TOKEN)"
 
@@ -220,10 +220,10 @@ def test_what_is_trusted_joins_what_the_user_declares(tmp_path: Path) -> None:
     here = Folder(tmp_path).says(json.dumps({"mcpServers": servers}, indent=1, ensure_ascii=False)).says(HOOK, CONFIG)
     own = project_tables(OWN, "config.toml")
     before = extensions_here(own, here.state, here.root, {"V": "v"})
-    assert (sorted(before.extensions.servers), len(before.notes)) == (["mine"], 2)
+    assert (sorted(before.extensions.in_section(SERVER_TABLES)), len(before.notes)) == (["mine"], 2)
     here.asks(Answers(Answer.YES))
     found = extensions_here(own, here.state, here.root, {"V": "v"})
-    assert {name: (one.command, one.given) for name, one in found.extensions.servers.items()} == {
+    assert {name: (one.command, one.given) for name, one in found.extensions.in_section(SERVER_TABLES).items()} == {
         "mine": (("./mine",), ()),
         "c": (("c",), (("K", "v"),)),
     }

@@ -19,11 +19,11 @@ from program import Done, Program
 from rows import all_rows
 
 from harness.errors import UsageError
+from harness.plugins.fleet.batch.sources import refuse_outside, work_folder_of
 from harness.plugins.fleet.batch.task import Task, read_tasks, task_of
 from harness.sandbox import enforces, probe
 from harness.session.work_folders.changes import CHANGES
 from harness.session.work_folders.mirror import mirror_of
-from harness.session.work_folders.sources import refuse_outside, work_folder_of
 from harness.session.work_folders.transport import address_problem, local_path
 from harness.session.work_folders.work_folder import WorkFolder
 from harness.session.work_folders.worktree import remove_work_folder

@@ -17,10 +17,10 @@ from batch_scene import POLICY, applied, git, repository, serving
 from program import Done, Program
 
 from harness.errors import UsageError
+from harness.plugins.fleet.batch.sources import work_folder_of
 from harness.plugins.fleet.batch.task import task_of
 from harness.session.work_folders.changes import CHANGES, take_changes
 from harness.session.work_folders.packed import BUNDLE, TAR, Packed, pack
-from harness.session.work_folders.sources import work_folder_of
 from harness.session.work_folders.work_folder import WorkFolder
 from harness.session.work_folders.worktree import remove_work_folder
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import LogError, UsageError
+from harness.plugins.fleet.batch.sources import work_folder_of
 from harness.plugins.fleet.batch.task import Task, checked_flags, of_task, read_task, settings_of
 from harness.plugins.fleet.batch.task_folder import (
     Finished,
@@ -23,7 +24,6 @@ from harness.process.lifeline import is_of_a_batch, watch_lifeline
 from harness.session.exits import Exit, is_soft
 from harness.session.own_folders import output_path, workspace_folders
 from harness.session.state import State
-from harness.session.work_folders.sources import work_folder_of
 from harness.session.work_folders.work_folder import WorkFolder, is_kept, keep
 from harness.session.work_folders.worktree import remove_work_folder
 from harness.terminal.console import complain

@@ -24,6 +24,7 @@ from harness.plugins.fleet.batch.pool import (
     start_process,
 )
 from harness.plugins.fleet.batch.results import AttemptTaken, Results
+from harness.plugins.fleet.batch.sources import INPUTS_VARIABLE, refuse_outside
 from harness.plugins.fleet.batch.store import ResultsError, is_url
 from harness.plugins.fleet.batch.task import Task, task_of
 from harness.plugins.fleet.batch.task_folder import TaskFolder, is_held
@@ -32,7 +33,6 @@ from harness.record import Record, replace
 from harness.removal import remove_folder
 from harness.safe_files import replace_file
 from harness.session.exits import Exit
-from harness.session.work_folders.sources import INPUTS_VARIABLE, refuse_outside
 from harness.session.work_folders.work_folder import is_kept
 from harness.session.work_folders.worktree import remove_work_folder
 from harness.text.visible import visible_line

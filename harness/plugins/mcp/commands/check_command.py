@@ -11,11 +11,10 @@ from harness.files.workspace import Workspace
 from harness.plugins.mcp.commands.list_command import configured, masking, standing, way_to
 from harness.plugins.mcp.configured_server import ServerReport, Standing
 from harness.plugins.mcp.mcp_servers import McpServers
-from harness.plugins.mcp.pins import PinFile, ToolPin
-from harness.plugins.mcp.server_declaration import ServerDeclaration
+from harness.plugins.mcp.pins import PinFile, ToolPin, pins_folder
+from harness.plugins.mcp.server_declaration import KEY, ServerDeclaration
 from harness.plugins.mcp.server_walls import ServerStarter
 from harness.regex import regex
-from harness.session.config.extension_tables import SERVERS
 from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
 from harness.session.policies import assemble
@@ -44,7 +43,7 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     state = State.of(environment)
     fix_modes(state, complain)
     here = configured(arguments, environment)
-    servers = here.extensions.servers
+    servers = here.extensions.in_section(KEY)
     if arguments.name is not None and arguments.name not in servers:
         raise UsageError(
             f"no MCP server {visible_line(arguments.name, 50)!r} is configured{nearest(arguments.name, servers)}"
@@ -62,15 +61,15 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     code: int = Exit.DONE
     found = []
     for declaration in chosen:
-        report = _tried(McpServers([declaration], starter, workspace, pins=state.mcp, redact=redact))
+        report = _tried(McpServers([declaration], starter, workspace, pins=pins_folder(state), redact=redact))
         found.append((declaration, report))
         why = _why_not(report, declaration)
         _say(redact(f"{declaration.name}: failed: {why}" if why else f"{declaration.name}: ok"))
         code = FAILED if why else code
     for declaration, report in found:
         _say("")
-        _say(redact(f"{declaration.name}  {way_to(declaration)}  ({here.extensions.of(SERVERS, declaration.name)})"))
-        for line in _told(report, declaration, PinFile(state.mcp, declaration.name).read()):
+        _say(redact(f"{declaration.name}  {way_to(declaration)}  ({here.extensions.of(KEY, declaration.name)})"))
+        for line in _told(report, declaration, PinFile(pins_folder(state), declaration.name).read()):
             _say(f"  {redact(line)}")
     return code
 
@@ -119,7 +118,7 @@ def hints(declaration: ServerDeclaration, said: str) -> Iterator[str]:
     """Yield what may help where the walls are the likely reason, by what a server said."""
     if not declaration.command:
         return
-    table = f"[{SERVERS}.{declaration.name}]"
+    table = f"[{KEY}.{declaration.name}]"
     if not declaration.network and _NO_NETWORK.search(said):
         yield f"hint: it may not reach the network; `network = true` under {table} lets it"
     if _NO_WRITE.search(said):

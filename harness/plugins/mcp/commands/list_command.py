@@ -10,9 +10,8 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.plugins.mcp.pins import PinFile, ToolPin, servers_in
-from harness.plugins.mcp.server_declaration import ServerDeclaration, shown_command
-from harness.session.config.extension_tables import SERVERS
+from harness.plugins.mcp.pins import PinFile, ToolPin, pins_folder, servers_in
+from harness.plugins.mcp.server_declaration import KEY, ServerDeclaration, shown_command
 from harness.session.config.settings import settings_from
 from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.exits import Exit
@@ -27,13 +26,14 @@ def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     state = State.of(environment)
     here, redact = configured(arguments, environment), masking(state, environment)
     lines = []
-    for name in sorted({*here.extensions.servers, *servers_in(state.mcp)}):
-        declaration = here.extensions.servers.get(name)
+    servers = here.extensions.in_section(KEY)
+    for name in sorted({*servers, *servers_in(pins_folder(state))}):
+        declaration = servers.get(name)
         command = None
         if declaration is not None:
-            origin, command = here.extensions.of(SERVERS, name), shown_command(declaration, redact)
+            origin, command = here.extensions.of(KEY, name), shown_command(declaration, redact)
             lines.append(redact(_declared(declaration, origin, as_json=arguments.json)))
-        lines += _lines(PinFile(state.mcp, name), command, as_json=arguments.json)
+        lines += _lines(PinFile(pins_folder(state), name), command, as_json=arguments.json)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     if not lines and not arguments.json:
         sys.stdout.write(

@@ -11,7 +11,7 @@ from harness.files.diffs import compare
 from harness.gate.approval import Approver
 from harness.gate.registry import ToolRegistry
 from harness.interrupt import Interrupt
-from harness.plugins.mcp.pins import PinFile, ToolPin
+from harness.plugins.mcp.pins import PinFile, ToolPin, pins_folder
 from harness.plugins.mcp.tool_description import ToolDescription
 from harness.session.config.settings import settings_from
 from harness.session.exits import Exit
@@ -31,7 +31,7 @@ def pin_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Ask about each tool that is meant; return 0, or 7 where one was refused. Raises HarnessError."""
     if not terminal_is_there():
         raise UsageError(f"harness mcp {arguments.action} asks a person: it needs a terminal")
-    pins = PinFile(State.of(environment).mcp, arguments.name)
+    pins = PinFile(pins_folder(State.of(environment)), arguments.name)
     ask = _approver(arguments, environment)
     pinning = arguments.action == "pin"
     code = Exit.DONE

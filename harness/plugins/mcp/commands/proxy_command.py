@@ -17,7 +17,7 @@ from harness.log.action_log import ActionLog
 from harness.messages import StopReason
 from harness.paths import is_within
 from harness.plugins.mcp.judging import fault_words
-from harness.plugins.mcp.pins import PinFile
+from harness.plugins.mcp.pins import PinFile, pins_folder
 from harness.plugins.mcp.proxy import McpProxy, ProxyEnd, ProxyStop, as_its_client_would, begin_session, end_session
 from harness.plugins.mcp.tool_catalog import ToolCatalog
 from harness.policy.verdict import Verdict
@@ -61,7 +61,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     checks = hooks_here(state, workspace.root, environment, redactor.redact)
     words = tuple(arguments.server)
     command = visible_line(redactor.redact(shlex.join(words)), 10_000)
-    pins = PinFile(state.mcp, arguments.name)
+    pins = PinFile(pins_folder(state), arguments.name)
     pins.read()  # what is wrong with it is said before the server is started
     lost = lost_log(state, log_path)
     if lost is not None:

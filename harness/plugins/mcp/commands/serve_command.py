@@ -9,7 +9,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.actions import Action, JsonValue
@@ -24,12 +23,12 @@ from harness.gate.tool import LimitedTool
 from harness.interrupt import Interrupt
 from harness.limits import strictest
 from harness.plugins.mcp.served_call import ServedClient
-from harness.plugins.mcp.tool_server import Questions, ServerEnd, ServerStop, ToolServer
+from harness.plugins.mcp.tool_server import PermissionPrompt, Questions, ServerEnd, ServerStop, ToolServer
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
-from harness.session.asked_call import AskedCall, HookParts
+from harness.session.asked_call import AskedCall
 from harness.session.config.settings import settings_from
 from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.exits import Exit
@@ -43,11 +42,9 @@ from harness.session.session_tools import check_confinement, tools_in
 from harness.session.signals import take_endings
 from harness.session.state import State, current_folder
 from harness.session.waiting import WaitingList
+from harness.shipped import permission_prompt
 from harness.terminal.console import complain, own_streams
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.plugins.agents.permission_prompt import ClaudePrompt
 
 MODE = "mcp serve"
 NEEDS = "harness mcp serve needs the MCP SDK: pip install 'permission-harness[mcp]'"
@@ -77,7 +74,6 @@ class _Serving:
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
         """Open everything but the client's side. Raises HarnessError."""
-        self._named = arguments.policy
         self._forms = not arguments.no_forms
         state = State.of(environment)
         fix_modes(state, complain)
@@ -112,7 +108,9 @@ class _Serving:
         self._checks = checks_of(place, complain)
         self._outside = outside_of(place, policy)
         self._policy = policy.guarding(*(self._outside.paths if self._outside is not None else ()))
-        self._prompt = self._permission_prompt() if arguments.permission_prompt else None
+        self._prompt: PermissionPrompt | None = None
+        if arguments.permission_prompt:
+            self._prompt = permission_prompt(workspace.root, state, environment, arguments.policy)
         lost = lost_log(state, log)
         if lost is not None:
             complain(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
@@ -143,9 +141,7 @@ class _Serving:
         take_endings(lambda number, frame: server.stop())  # noqa: ARG005
         offered = [OfferedTool.of(spec) for spec in self._tools.specs]
         if self._prompt is not None:
-            from harness.plugins.agents.permission_prompt import TOOL
-
-            offered.append(OfferedTool(spec=TOOL))
+            offered.append(OfferedTool(spec=self._prompt.spec))
         link = ClientLink(
             offered,
             INSTRUCTIONS.format(folder=visible_line(self._place.workspace.root, 1_000)),
@@ -257,22 +253,6 @@ class _Serving:
 
     def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
         return self._gate.offer(action, verdict)
-
-    # -- Claude Code's questions
-
-    def _permission_prompt(self) -> ClaudePrompt:
-        from harness.plugins.agents.permission_prompt import ClaudePrompt, prompt_session
-
-        os.makedirs(self._place.state.agents, mode=0o700, exist_ok=True)
-        # The workspace is ours, whatever repository it lies in.
-        environment = {**self._place.environment, "CLAUDE_PROJECT_DIR": self._place.workspace.root}
-
-        def parts_for(pause: Callable[[float], None]) -> HookParts:
-            from harness.plugins.agents.commands.each_call import hook_parts
-
-            return hook_parts(environment, self._named, pause=pause)
-
-        return ClaudePrompt(self._place.workspace.root, prompt_session(), parts_for)
 
 
 def _word(action: Action) -> str:

@@ -24,11 +24,11 @@ from run_scene import processes_in
 
 from harness.errors import UsageError
 from harness.log.reader import read_log
+from harness.plugins.fleet.batch.sources import make_work_folder
 from harness.plugins.fleet.batch.task import read_tasks, task_of
 from harness.plugins.fleet.batch.task_folder import Lease, is_held
 from harness.session.work_folders.changes import CHANGES, IGNORED, Changes, take_changes
 from harness.session.work_folders.git_runner import programs_of
-from harness.session.work_folders.sources import make_work_folder
 from harness.session.work_folders.work_folder import WorkFolder
 from harness.session.work_folders.worktree import remove_work_folder
 
