@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from harness.errors import HarnessError, ModelError, PolicyError, ToolError, UsageError
     from harness.files.workspace import Workspace
     from harness.gate.approval import Approval, Approver, ScriptedAnswers, deny_all
+    from harness.gate.options import GateOptions
     from harness.gate.registry import ToolRegistry
     from harness.gate.tool import Tool, ToolOutput
     from harness.limits import Limits
@@ -59,6 +60,7 @@ _HOMES = {
     "harness.model": ("Prices", "ToolSpec"),
     "harness.decisions": ("Decision",),
     "harness.loop.run": ("Session",),
+    "harness.gate.options": ("GateOptions",),
     "harness.gate.registry": ("ToolRegistry",),
     "harness.gate.tool": ("Tool", "ToolOutput"),
     "harness.tools": ("builtin_tools",),
@@ -74,6 +76,7 @@ __all__ = [
     "Approver",
     "Decision",
     "Endpoint",
+    "GateOptions",
     "HarnessError",
     "Limits",
     "Message",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from harness.errors import GateError
 from harness.grant_pattern import GrantPattern, GrantScope
 from harness.log.vocabulary import Answer
 from harness.record import Record
@@ -33,7 +34,7 @@ class Approval(Record):
     days: int | None = None
     """With the scope WORKSPACE: for how many days; None: until it is revoked."""
     patterns: tuple[GrantPattern, ...] = ()
-    """What is granted: the patterns of one of the choices that `Gate.offer` offers for the question."""
+    """What is granted: the patterns of one of the choices that `GrantsInForce.offer` offers for the question."""
 
     @property
     def is_sound(self) -> bool:
@@ -48,6 +49,19 @@ class Approval(Record):
     def whose(self) -> str:
         """Whose answer it is, in words for the model."""
         return f"the {self.by} ({visible_line(self.who, 100)})" if self.who else f"the {self.by}"
+
+    @property
+    def words_with_yes(self) -> str:
+        """The words that came with a yes, as the model reads them."""
+        return f'{self.whose[0].upper()}{self.whose[1:]} allowed this call, and says to you: "{self.words}"'
+
+
+def check_approval(approval: object) -> None:
+    """Raise GateError for what an approver must not return: no type checker sees every approver."""
+    if not isinstance(approval, Approval):
+        raise GateError(f"the approver returned {type(approval).__name__}, not an Approval")
+    if not approval.is_sound:
+        raise GateError(f"the approver returned no valid Approval: {approval!r}")
 
 
 def nobody(why: str = "") -> Approval:

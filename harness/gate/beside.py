@@ -13,14 +13,19 @@ from __future__ import annotations
 from _thread import _local as Local  # noqa: N812 - threading.local, which is a class
 from _thread import allocate_lock, start_new_thread
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from harness.actions import Effects, Enforcement
-from harness.gate.tool import Attempt, Neighbour
+from harness.actions import Action, Effects, Enforcement
+from harness.decisions import Decision
+from harness.gate.checked_calls import CheckedCalls
+from harness.gate.registry import ToolRegistry
+from harness.gate.tool import TIME_OVER, Attempt, BesideTool, ConfinedTool, Neighbour
 from harness.interrupt import Interrupt, Interrupted
+from harness.policy.verdict import Verdict
+from harness.record import Record, replace
 
 LOOK_UP_SECONDS = 0.1
 """How often the gate's thread looks up from its waiting: what a command prints is shown then."""
@@ -50,6 +55,19 @@ def looks_only(effects: Effects) -> bool:
     """Say whether effects permit nothing but to read."""
     writes = effects.write != () or bool(effects.named or effects.granted)
     return not writes and not effects.reaches and effects.enforcement is not Enforcement.OFF
+
+
+def runs_beside(action: Action, verdict: Verdict, tools: ToolRegistry, checks: CheckedCalls) -> bool:
+    """Return whether a call may run beside others.
+
+    Nothing but reading is permitted, nobody is asked, no hook looks at it, and its tool can run so.
+    """
+    if verdict.decision is not Decision.AUTO or verdict.programs or not looks_only(verdict.effects):
+        return False
+    tool = tools[action.tool]
+    # A command is what its text says only as far as the kernel holds it to that.
+    held = not isinstance(tool, ConfinedTool) or tools.bounds_by_kernel(action.tool)
+    return isinstance(tool, BesideTool) and tool.runs_beside and held and not checks.asks_about(action)
 
 
 class _Body:
@@ -249,3 +267,62 @@ class Beside:
                 body.error = error
             finally:
                 body.over.release()
+
+
+class BesideCall(Record):
+    """A permitted call that only reads, whose intent is written."""
+
+    number: int
+    action: Action
+    effects: Effects
+
+
+class CallsBeside(Beside):
+    """A `with` block in which the bodies of calls run at once; `attempt` gives what came of them, in their order."""
+
+    def __init__(
+        self,
+        calls: Sequence[BesideCall],
+        tools: ToolRegistry,
+        *,
+        seconds_left: Callable[[], float | None],
+        most: int,
+        interrupt: Interrupt,
+        monotonic: Callable[[], float],
+        undisturbed: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        """Make the block. `seconds_left` returns how long a body may take (None: no limit); for the others see Beside."""
+        super().__init__(
+            len(calls), self._body, most=most, interrupt=interrupt, monotonic=monotonic, undisturbed=undisturbed
+        )
+        self._calls = calls
+        self._tools = tools
+        self._seconds_left = seconds_left
+
+    def attempt(self, place: int) -> Attempt:
+        """Wait for a body as `ended` does, and return its attempt, also that of one that was given up."""
+        attempt = self.ended(place)
+        if attempt is not None:
+            return attempt
+        since = self.began(place)
+        with Attempt(self._calls[place].action.call, self._monotonic, since=since) as given_up:
+            given_up.begun = since is not None
+            raise KeyboardInterrupt
+        return given_up
+
+    def _body(self, place: int, neighbour: Neighbour) -> Attempt:
+        """Run one body; on any thread."""
+        call, left = self._calls[place], self._seconds_left()
+        name = call.action.tool
+        tool, alike = self._tools[name], tuple(one.number for one in self._calls if one.action.tool == name)
+        with Attempt(call.action.call, self._monotonic) as attempt:
+            if neighbour.stops() or self._interrupt.requested:
+                attempt.not_begun("the person interrupted" if self._interrupt.requested else "the run was stopped")
+            elif left is not None and left <= 0:
+                attempt.not_begun(TIME_OVER)
+            elif isinstance(tool, BesideTool):
+                self._tools.check_place()
+                attempt.begun = True
+                known = replace(neighbour, call=call.number, alike=alike)
+                attempt.take(tool.run_beside(call.action, call.effects, left or None, known))
+        return attempt

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from harness.actions import Action
-from harness.decisions import Decision
 from harness.errors import GateError
 from harness.gate.approval import Approval
 from harness.gate.records import CallRecords, Proposal
+from harness.gate.registry import ToolRegistry
 from harness.grant_pattern import GrantPattern, GrantScope
 from harness.log.vocabulary import Answer
 from harness.place_changes import PlaceChange
 from harness.policy.grant_offers import Offer, WallsHere, all_edits, offer_for
 from harness.policy.policy import Policy
 from harness.policy.session_grants import Grant, kept_id, narrowed, session_grant, with_grants
-from harness.policy.verdict import Verdict, evaluate
+from harness.policy.verdict import Verdict, evaluate, evaluate_here
 from harness.record import replace
-from harness.tool_kinds import Does
 
 
 class GrantStore(Protocol):
@@ -41,8 +40,6 @@ class GrantStore(Protocol):
         ...
 
 
-WallsOf: TypeAlias = Callable[[Policy, str], WallsHere]
-"""What can hold a granted program of a tool, under a policy."""
 _NUMBERED = "grant-"
 EDITS = "edits"
 """The id of the grant of all edits in the workspace, which the mode of that name is."""
@@ -56,12 +53,15 @@ class GrantsInForce:
         policy: Policy,
         grants: Sequence[Grant],
         kept: GrantStore | None,
-        walls_of: WallsOf,
+        tools: Callable[[], ToolRegistry],
         records: CallRecords,
     ) -> None:
-        """Begin with `grants`. Without `kept` there is no place to keep any: they hold for the session."""
+        """Begin with `grants`. Without `kept` there is no place to keep any: they hold for the session.
+
+        `tools` returns the tools on offer, whose walls hold granted programs.
+        """
         self._files = policy
-        self._walls_of = walls_of
+        self._tools = tools
         self._grants = list(grants)
         self._kept = kept
         self._records = records
@@ -74,13 +74,13 @@ class GrantsInForce:
         """The policy, and what is granted."""
 
     @property
-    def grants(self) -> tuple[Grant, ...]:
-        """What is granted and not revoked, the oldest first."""
+    def held(self) -> tuple[Grant, ...]:
+        """The grants that are not revoked, the oldest first."""
         return tuple(self._grants)
 
     @property
-    def files(self) -> Policy:
-        """The policy alone, without what is granted."""
+    def stated_policy(self) -> Policy:
+        """The policy without the grants."""
         return self._files
 
     def change_policy(self, policy: Policy) -> None:
@@ -88,7 +88,7 @@ class GrantsInForce:
         self._files = policy
         self._hold(self._grants)
 
-    def begin_session(self) -> None:
+    def record_kept(self) -> None:
         """Record the grants that are in force as a session begins; those of another session end here. Raises LogError."""
         if not self._grants:
             return
@@ -96,7 +96,7 @@ class GrantsInForce:
         for grant in self._grants:
             self._records.grant(grant, "kept")
 
-    def end(self, grant: Grant) -> str:
+    def revoke(self, grant: Grant) -> str:
         """Revoke a grant, also where it is kept; return why it is kept on for later sessions, or nothing. Raises LogError."""
         store = self._store_of(grant)
         not_kept = "" if store is None else store.revoke(grant.id)
@@ -148,6 +148,8 @@ class GrantsInForce:
 
         INVARIANT: while a grant sleeps no program is offered: one that does as much would wake it without an answer.
         """
+        if action.asked_by:
+            return f"a yes to {action.asked_by} counts for this call alone"
         if self._shown is None or self._shown[0] is not action or self._shown[1] is not verdict:
             walls = self.walls_here(action.tool)
             offer = offer_for(self._held_by(walls), action, verdict, walls)
@@ -157,13 +159,11 @@ class GrantsInForce:
 
     def walls_here(self, tool: str) -> WallsHere:
         """Return what can hold a granted program of a tool, as the workspace is now."""
-        return self._walls_of(self._files, tool)
+        return self._tools().walls_here(self._files, tool)
 
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
         """Return the verdict on a call: by a granted program only if the walls here hold it to that (see `evaluate`)."""
-        verdict = evaluate(self.policy, action, suspended)
-        if verdict.decision > Decision.CONFIRM and action.kind.does is Does.RUNS and self.walls_here(action.tool).hides:
-            verdict = evaluate(self.policy, action, suspended, hides=True)
+        verdict = evaluate_here(self.policy, action, suspended, hides=lambda: self.walls_here(action.tool).hides)
         if not verdict.programs:
             return verdict
         walls = self.walls_here(action.tool)

@@ -1,10 +1,10 @@
-"""A call on its way through the gate (`PendingCall`), and what became of it: its end, or that it was handed over."""
+"""A call on its way through the gate (`PendingCall`), and its end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from harness.actions import Action, JsonValue
+from harness.actions import Action
 from harness.gate.call_checks import CheckAnswer
 from harness.gate.records import Proposal
 from harness.messages import ToolResult
@@ -25,7 +25,7 @@ class PendingCall:
         """Whether its intent was written: then only an outcome says what was done."""
         self.action: Action | None = None
         self.prepared_at = -1
-        """When `action` was prepared: the count of changes then; see Gate."""
+        """When `action` was prepared: the count of changes then; see Judge."""
         self.verdict: Verdict | None = None
         self.judged_by: object = None
         """What `verdict` follows from besides the action."""
@@ -45,15 +45,3 @@ class CallEnd(Record):
     """Whether the person asked to stop, not only to refuse this call."""
     halts: str = ""
     """Why nothing runs after it, where a hook that looked at it says so."""
-
-
-class HandedOver(Record):
-    """A call that another program carries out, and that may run."""
-
-    proposal: Proposal
-    action: Action
-    verdict: Verdict
-    intent: Mapping[str, JsonValue]
-    """The fields of its intent: on disk, unless `asks` is set; then it is written when that program was told yes."""
-    asks: bool
-    """Whether that program asks the person first."""

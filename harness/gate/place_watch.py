@@ -12,8 +12,9 @@ from typing import TypeAlias
 from harness.actions import Effects
 from harness.gate.grants_in_force import GrantsInForce
 from harness.gate.records import CallRecords
+from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit
-from harness.gate.tool import NotedBefore, PlacesOfTool, Tool, WatchedTool
+from harness.gate.tool import NotedBefore, PlacesOfTool, WatchedTool
 from harness.log.vocabulary import PlacesAnswer
 from harness.messages import ToolResult
 from harness.paths import is_within
@@ -48,19 +49,26 @@ class PlaceWatch:
     """Looks after the protected places around calls in which a granted program runs."""
 
     def __init__(
-        self, grants: GrantsInForce, records: CallRecords, ask: AskPlaces, monotonic: Callable[[], float]
+        self,
+        grants: GrantsInForce,
+        records: CallRecords,
+        tools: Callable[[], ToolRegistry],
+        ask: AskPlaces,
+        monotonic: Callable[[], float],
     ) -> None:
-        """Take the grants, where it is recorded, who is asked, and a clock in seconds."""
+        """Take the grants, where it is recorded, the tools on offer, who is asked, and a clock in seconds."""
         self._grants = grants
         self._records = records
+        self._tools = tools
         self._ask = ask
         self._monotonic = monotonic
 
-    def note(self, tool: Tool, permit: Permit) -> NotedBefore | None:
+    def note(self, permit: Permit) -> NotedBefore | None:
         """Note the places before a call in which a granted program runs, also the one at whose question it was granted.
 
         None for any other call.
         """
+        tool = self._tools()[permit.action.tool]
         if not permit.verdict.programs or not isinstance(tool, WatchedTool):
             return None
         effects, walls = permit.verdict.effects, self._grants.walls_here(permit.action.tool)
@@ -69,12 +77,13 @@ class PlaceWatch:
         return tool.places.note(also, walls.forbidden)
 
     def settle(
-        self, tool: Tool, permit: Permit, noted: NotedBefore | None, result: ToolResult
+        self, permit: Permit, noted: NotedBefore | None, result: ToolResult
     ) -> tuple[ToolResult, Sequence[PlaceChange]]:
         """Compare them; where some changed, let the grants sleep, record it, ask, and do what is answered. Raises LogError.
 
         Returns the result with a word of it for the model, and the entry points that changed, which nobody was asked about.
         """
+        tool = self._tools()[permit.action.tool]
         told: set[str] = set()
         while noted is not None and isinstance(tool, WatchedTool):
             walls = self._grants.walls_here(permit.action.tool)
@@ -102,8 +111,10 @@ class PlaceWatch:
         answer, returns = self._ask_and_do(places, question, call)
         return answer, _told(found, answer, returns)
 
-    def ask_again(self, tool: Tool, grant: Grant) -> PlacesAnswer:
+    def ask_again(self, grant: Grant) -> PlacesAnswer:
         """Ask about a grant that sleeps, and do what is answered. Raises LogError."""
+        offered = self._tools()
+        tool: object = next((offered[name] for name in grant.pattern.tools if name in offered.names), None)
         if not isinstance(tool, WatchedTool):
             return PlacesAnswer.NOBODY
         found = PlacesFound(changes=tool.places.shown(grant.changed), gaps=())
@@ -126,7 +137,7 @@ class PlaceWatch:
                 case PlacesAnswer.PUT_BACK | PlacesAnswer.KEEP:
                     self._grants.wake(grant.id)
                 case PlacesAnswer.REVOKE:
-                    self._grants.end(grant)
+                    self._grants.revoke(grant)
                 case PlacesAnswer.NOBODY:
                     pass
         return answer, returns

@@ -19,6 +19,8 @@ from harness.record import Record, replace
 
 Arguments = Mapping[str, JsonValue]
 
+TIME_OVER = "the time of the run was over"
+"""Why a body was not begun."""
 CUT_SHORT = "Interrupted by the person; what it had begun may be done in part."
 """What the model reads of a call that was interrupted."""
 _TOOLS_MAY_SAY = (

@@ -1,7 +1,7 @@
 """The loop: ask the model, put its calls through the gate, answer them, until a reply holds no calls.
 
 Read these first:
-    agent.py        `Agent.run`, the loop itself, and `AgentParts`, what an agent is made of
+    agent.py        `Agent.run`, the loop itself
     run.py          `Session`, one conversation, and `Run`, all the state of one prompt's work
     reply_calls.py  the calls of one reply: all judged before the first runs, each answered once
 

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Concatenate, ParamSpec, TypeAlias
 
 from harness import __version__
 from harness.actions import Action, JsonValue
@@ -18,10 +17,9 @@ from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault
 from harness.gate.approval import Approval, Approver
 from harness.gate.call_checks import NO_SESSION_CHECKS, SessionChecks
 from harness.gate.gate import Gate
-from harness.gate.grants_in_force import GrantStore
+from harness.gate.options import GateOptions
 from harness.gate.pending_call import CallEnd, PendingCall
-from harness.gate.place_watch import AskPlaces, nobody_to_ask
-from harness.gate.records import Advice, GateState, policy_fields
+from harness.gate.records import policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import Tool
 from harness.history import History
@@ -42,9 +40,8 @@ from harness.messages import Attachment, Message, ModelResponse, RunResult, Stop
 from harness.model import Model, Prices, ToolSpec
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy
-from harness.policy.session_grants import Grant
 from harness.policy.verdict import Source, Verdict
-from harness.record import Record, field_names, replace
+from harness.record import replace
 
 DEFAULT_SYSTEM = """\
 You are a careful software engineer working in the user's repository through tools. Look before you change: read the \
@@ -60,137 +57,96 @@ TYPED = "typed at the prompt"
 """What the log has for a person's words where nobody had to be asked."""
 UNEXPECTED = "an unexpected exception passed through"
 
-_Names = ParamSpec("_Names")
-_TakesParts: TypeAlias = "Callable[[Agent, AgentParts], None]"
-
-
-class AgentParts(Record):
-    """What an agent is made of. Policy, approver and log have no defaults: nothing runs ungated."""
-
-    model: Model
-    tools: Sequence[Tool]
-    policy: Policy
-    approver: Approver
-    log: ActionLog
-    limits: Limits | None = None
-    """They tighten those of the policy."""
-    prices: Prices | None = None
-    """Those of the model."""
-    context_tokens: int | None = None
-    """How long a conversation the model takes: near that, the older part is summarized. None: only when the provider
-    refuses."""
-    system: str = DEFAULT_SYSTEM
-    about: Mapping[str, JsonValue] | None = None
-    """Fields added to the log's first record. They replace `workspace`, which is otherwise the folder of the tools."""
-    on_text: Callable[[str], None] | None = None
-    """Hears the model's text at once, and on the run's own time."""
-    observers: Observers | None = None
-    """They hear everything, on their own time."""
-    interrupt: Interrupt | None = None
-    together: int = 1
-    """How many calls of one reply that only read may run at once; 1: each runs alone."""
-    done_marker: str | None = None
-    """A command that succeeds and prints this as its first line ends the run."""
-    grants: Sequence[Grant] = ()
-    """In force from the beginning."""
-    kept: GrantStore | None = None
-    """Keeps what is granted for the workspace; see Gate."""
-    ask_places: AskPlaces = nobody_to_ask
-    """Asks a person about protected places that a granted program changed."""
-    dry_run: bool = False
-    """Whether every call is judged and recorded, and none is run."""
-    advise: Callable[[Policy, Action, Verdict], Advice] | None = None
-    """Asked about each call that is refused; what it says is recorded."""
-    phrase: Callable[[str, ToolResult], str] | None = None
-    """Given a tool's name and its result, returns what the model and the log have of it; see Gate."""
-    more_tools: Callable[[], OutsideTools | None] = no_more_tools
-    """Asked before each request: the tools from outside, where any has come or gone since it was last asked."""
-    check_answer: Callable[[str, float | None], str] | None = None
-    """Takes an answer and the seconds that the run has left (None: no limit), and returns what is wrong with it, for the
-    model, or nothing. The model is told once; an answer that is wrong again ends the run as unfit."""
-    checks: SessionChecks = NO_SESSION_CHECKS
-    """The person's own programs (hooks): what they say tightens, and never allows."""
-    begun: GateState = GateState()
-    """What its gate knows from before; see Gate."""
-    monotonic: Callable[[], float] = time.monotonic
-
-
-def _by_name(
-    parts: Callable[_Names, AgentParts],
-) -> Callable[[_TakesParts], Callable[Concatenate[Agent, _Names], None]]:
-    """Let a constructor be called with the fields of `parts`, by their names."""
-
-    def of(init: _TakesParts) -> Callable[Concatenate[Agent, _Names], None]:
-        def constructor(agent: Agent, /, *args: _Names.args, **named: _Names.kwargs) -> None:
-            init(agent, parts(*args, **named))
-
-        return constructor
-
-    return of
-
 
 class Agent:
-    """A model, tools, and the gate between them: `Agent(model=..., tools=..., policy=..., approver=..., log=...)`.
+    """A model, tools, and the gate between them. Policy, approver and log have no defaults: nothing runs ungated."""
 
-    AgentParts says what else it takes. Raises ValueError if there are no tools, if two share a name, or if there is a limit on
-    the cost and no price.
-    """
+    def __init__(  # noqa: PLR0913 - each is named where it is passed
+        self,
+        *,
+        model: Model,
+        tools: Sequence[Tool],
+        policy: Policy,
+        approver: Approver,
+        log: ActionLog,
+        limits: Limits | None = None,
+        prices: Prices | None = None,
+        context_tokens: int | None = None,
+        system: str = DEFAULT_SYSTEM,
+        about: Mapping[str, JsonValue] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        observers: Observers | None = None,
+        interrupt: Interrupt | None = None,
+        together: int = 1,
+        done_marker: str | None = None,
+        check_answer: Callable[[str, float | None], str] | None = None,
+        more_tools: Callable[[], OutsideTools | None] = no_more_tools,
+        checks: SessionChecks = NO_SESSION_CHECKS,
+        options: GateOptions = GateOptions(),  # noqa: B008 - it never changes
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make an agent.
 
-    @_by_name(AgentParts)
-    def __init__(self, parts: AgentParts) -> None:
-        self._parts = parts
-        self.context_tokens = parts.context_tokens
+        `limits` tighten those of the policy.
+        `prices` are those of the model.
+        `context_tokens`: length of conversation that the model takes; near that, the older part is summarized. None: only
+        when the provider refuses.
+        `about`: fields added to the log's first record. They replace `workspace`, which is otherwise the folder of the tools.
+        `on_text` hears the model's text at once, and on the run's own time; `observers` hear everything, on their own time.
+        `together`: maximum number of calls of one reply that run at once, of those that only read.
+        `done_marker`: a command that succeeds and prints this as its first line ends the run.
+        `check_answer` takes an answer and the seconds that the run has left (None: no limit), and returns what is wrong with
+        it, for the model, or nothing. The model is told once; an answer that is wrong again ends the run as unfit.
+        `more_tools` is asked before each request for the tools from outside, where any has come or gone since.
+        `checks`: the person's own programs (hooks): what they say tightens, and never allows.
+        `options`: those of the gate.
+        `monotonic`: a clock in seconds.
+
+        Raises ValueError if there are no tools, if two share a name, or if there is a limit on the cost and no price.
+        """
+        self.approver = approver
+        self.log = log
+        self.own_limits = limits or Limits()
+        """The limits of whoever made it, which tighten those of the policy."""
+        self.context_tokens = context_tokens
         """How much the model takes; may be changed between requests, with the model."""
-        self.log = parts.log
-        self._tools = OfferedTools(parts.tools, parts.more_tools)
-        self._interrupt = parts.interrupt or Interrupt()
-        self._observers = parts.observers or Observers()
+        self.system = system
+        self.about = about or {}
+        self.together = together
+        self.checks = checks
+        self.options = options
+        self.monotonic = monotonic
+        self._on_text = on_text
+        self._done_marker = done_marker
+        self._tools = OfferedTools(tools, more_tools)
+        self.interrupt = interrupt or Interrupt()
+        """By which the person stops it."""
+        self._observers = observers or Observers()
         self._requests = ModelRequests(
-            parts.model, parts.prices, interrupt=self._interrupt, on_text=self._tell_text, monotonic=parts.monotonic
+            model, prices, interrupt=self.interrupt, on_text=self._tell_text, monotonic=monotonic
         )
-        self.limits, registry = self._limited(parts.policy)
+        self.limits, registry = self._limited(policy)
         self.gate = Gate(
-            policy=parts.policy,
-            approver=parts.approver,
-            log=parts.log,
+            policy=policy,
+            approver=approver,
+            log=log,
             tools=registry,
-            interrupt=self._interrupt,
-            grants=parts.grants,
-            kept=parts.kept,
-            ask_places=parts.ask_places,
-            dry_run=parts.dry_run,
-            advise=parts.advise,
-            phrase=parts.phrase,
-            begun=parts.begun,
-            checks=parts.checks.calls,
-            monotonic=parts.monotonic,
+            interrupt=self.interrupt,
+            checks=checks.calls,
+            options=options,
+            monotonic=monotonic,
         )
-        self._checked = CheckedSessions(parts.checks, parts.check_answer, self.gate, self._interrupt)
+        self._checked = CheckedSessions(checks, check_answer, self.gate, self.interrupt)
         self._sessions: set[str] = set()
         self.run_now: Run | None = None
         """The last run: while a call runs, the one that it is part of."""
-        if parts.observers is not None:
-            parts.log.observers.append(self._tell_record)
+        if observers is not None:
+            log.observers.append(self._tell_record)
 
     @property
     def model(self) -> Model:
         """Who is asked now."""
         return self._requests.model
-
-    @classmethod
-    def of(cls, parts: AgentParts) -> Agent:
-        """Return the agent that is made of `parts`. Raises ValueError as the constructor does."""
-        return cls(**{name: getattr(parts, name) for name in field_names(AgentParts)})
-
-    @property
-    def interrupt(self) -> Interrupt:
-        """By which the person stops it."""
-        return self._interrupt
-
-    @property
-    def parts(self) -> AgentParts:
-        """What it was made of; what changed since, `model`, `prices`, `gate` and `limits` tell."""
-        return self._parts
 
     @property
     def prices(self) -> Prices | None:
@@ -209,7 +165,7 @@ class Agent:
 
     def _limited(self, policy: Policy) -> tuple[Limits, ToolRegistry]:
         """Return the limits of `policy` and of whoever made the agent, and the tools held to them. Raises ValueError."""
-        limits = strictest([policy.limits, self._parts.limits or Limits()]).filled()
+        limits = strictest([policy.limits, self.own_limits]).filled()
         _check_prices(limits, self._requests.prices)
         # Here, so that no program can forget to hand a policy's limits to the tools.
         return limits, self._tools.under(limits)
@@ -231,12 +187,12 @@ class Agent:
         says where it comes from: session, log, records, head, and `how`: resumed or forked.
         """
         if carried:
-            History(self._parts.system).splice(0, 0, carried)
+            History(self.system).splice(0, 0, carried)
         identity = self.log.begin_session()
         self._sessions.add(identity)
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
         workspace = self.registry.workspace
-        about: dict[str, JsonValue] = {**({"workspace": workspace} if workspace else {}), **(self._parts.about or {})}
+        about: dict[str, JsonValue] = {**({"workspace": workspace} if workspace else {}), **self.about}
         self.log.append(
             "session_started",
             {
@@ -247,14 +203,14 @@ class Agent:
                 "model": self.model.name,
                 "tools": [spec.name for spec in self.offered],
                 **policy_fields(self.gate.policy),
-                **({"dry_run": True} if self._parts.dry_run else {}),
+                **({"dry_run": True} if self.options.dry_run else {}),
                 "confinement": self.registry.level,
-                "system": self._parts.system,
+                "system": self.system,
             },
             sync=True,
         )
-        self.gate.record_kept()
-        session = Session(self._parts.system, identity)
+        self.gate.grants.record_kept()
+        session = Session(self.system, identity)
         refusal = self._checked.begin(session, {"model": self.model.name, **about})
         if refusal:
             self.end(session, RunResult(stop=StopReason.BLOCKED, text="", detail=refusal))
@@ -355,7 +311,7 @@ class Agent:
     def _typed(self, action: Action, verdict: Verdict) -> Approval:
         """Answer for a call that the person typed: that is the yes, but for what cannot be taken back, or a hook asks about."""
         if destroys(action) or any(part.source is Source.HOOK for part in verdict.facets):
-            return self._parts.approver(action, verdict)
+            return self.approver(action, verdict)
         return Approval(answer=Answer.YES, by="person", words=TYPED)
 
     def compact(self, session: Session) -> str:
@@ -396,14 +352,13 @@ class Agent:
                 reply = self._reply(run)
                 if reply is None:
                     continue
-                parts = self._parts
                 calls = ReplyCalls(
                     run,
                     reply,
                     self.gate,
-                    self._interrupt,
-                    done_marker=parts.done_marker or "",
-                    together=parts.together,
+                    self.interrupt,
+                    done_marker=self._done_marker or "",
+                    together=self.together,
                 )
                 with calls as answers:
                     for first, *others in answers.to_run():
@@ -417,7 +372,7 @@ class Agent:
 
     def _beside(self, group: Sequence[PendingCall], run: Run) -> Sequence[CallEnd]:
         """Put calls that only read through the gate together."""
-        return self.gate.call_together(group, seconds_left=lambda: run.seconds_left, most=self._parts.together)
+        return self.gate.call_together(group, seconds_left=lambda: run.seconds_left, most=self.together)
 
     @contextmanager
     def _run_of(
@@ -434,7 +389,7 @@ class Agent:
         """
         if session is not None and session.ended:
             raise ValueError("the session was ended; start another one")
-        run = self._new_run(session or Session(self._parts.system, ""))
+        run = self._new_run(session or Session(self.system, ""))
         try:
             with self._faults(run):
                 run.session = session or self.start(carried=carried, origin=origin)
@@ -476,9 +431,7 @@ class Agent:
             run.stop(StopReason.GATE_ERROR if gate else StopReason.WORKSPACE_LOST, str(error))
 
     def _new_run(self, session: Session) -> Run:
-        self.run_now = Run(
-            session, self.limits, self.log, prices=self._requests.prices, monotonic=self._parts.monotonic
-        )
+        self.run_now = Run(session, self.limits, self.log, prices=self._requests.prices, monotonic=self.monotonic)
         return self.run_now
 
     def _reply(self, run: Run) -> ModelResponse | None:
@@ -559,8 +512,8 @@ class Agent:
 
     def _tell_text(self, text: str) -> None:
         self._observers.text(text)
-        if self._parts.on_text is not None:
-            self._parts.on_text(text)
+        if self._on_text is not None:
+            self._on_text(text)
 
     def _tell_record(self, record: LogRecord) -> None:
         if record["session"] in self._sessions:  # another agent may write to the same log

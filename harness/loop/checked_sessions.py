@@ -25,7 +25,7 @@ class CheckedSessions:
         gate: Gate,
         interrupt: Interrupt,
     ) -> None:
-        """Take who asks the hooks, who looks at an answer (see AgentParts), and the gate, which records what hooks say."""
+        """Take who asks the hooks, who looks at an answer (see Agent), and the gate, which records what hooks say."""
         self._checks = checks
         self._check_answer = check_answer
         self._gate = gate
@@ -34,7 +34,7 @@ class CheckedSessions:
     def begin(self, session: Session, about: Mapping[str, JsonValue]) -> str:
         """Return why a session must not begin: a hook says no, or gives no answer. Else nothing. Raises LogError."""
         answers = self._checks.session_starts(session.identity, about)
-        self._gate.note_checks(answers)
+        self._gate.checks.note(answers)
         refusing = strictest_answer(answers)
         if refusing is not None:
             return f"{refusing.by} does not let the session begin: {refusing.reason}"
@@ -43,7 +43,7 @@ class CheckedSessions:
 
     def end(self, session: Session, stop: StopReason) -> None:
         """Tell the hooks that a session ends; nothing of what they say stops that. Raises LogError."""
-        self._gate.note_checks(self._checks.session_ends(session.identity, stop.value))
+        self._gate.checks.note(self._checks.session_ends(session.identity, stop.value))
 
     def lets_pass(self, run: Run) -> bool:
         """Say whether the answer of a run may stand; else the model was told why not, or the run is over. Raises LogError."""
@@ -83,7 +83,7 @@ class CheckedSessions:
         except Interrupted:
             run.stop(StopReason.INTERRUPTED, STOPPED)
             return False
-        self._gate.note_checks(answers)
+        self._gate.checks.note(answers)
         against = strictest_answer(answers)
         if against is None:
             return True

@@ -20,7 +20,6 @@ from harness.gate.tool import Neighbour, Tool
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
 from harness.loop.agent import Agent
-from harness.loop.offered_tools import no_more_tools
 from harness.loop.run import HelpersUse, Run
 from harness.messages import RunResult, StopReason
 from harness.model import Model, OwnModel
@@ -110,7 +109,7 @@ class DelegatedSessions:
         who = f"helper {number} ({_title(task.task)}){', in a copy of its own' if task.policy is HelperPolicy.SAME else ''}"
         with (
             self._apart(neighbour) as (interrupt, model),
-            self._equip(task, agent.gate.stated_policy, interrupt) as given,
+            self._equip(task, agent.gate.grants.stated_policy, interrupt) as given,
         ):
             helper = self._helper(given, limits, who, about, interrupt, model)
             try:
@@ -169,39 +168,30 @@ class DelegatedSessions:
         model: Model,
     ) -> Agent:
         agent = self._agent
-        parts = agent.parts
-        said = {
-            name: value
-            for name, value in (parts.about or {}).items()
-            if name not in (*_NOT_OF_A_HELPER, *_OF_THE_MODEL)
-        }
+        said = {name: value for name, value in agent.about.items() if name not in (*_NOT_OF_A_HELPER, *_OF_THE_MODEL)}
 
         def held(action: Action, verdict: Verdict) -> str:
             return helper.registry.confinement(action.tool, verdict.effects)
 
-        made_of = replace(
-            parts,
+        # INVARIANT: what no person has seen of entry points, no rule of a helper's lets run.
+        begun = GateState(unseen=agent.gate.state.unseen)
+        helper = Agent(
             model=model,
-            prices=agent.prices,
-            context_tokens=agent.context_tokens,
             tools=given.tools,
             policy=given.policy,
-            approver=asked_for(who, parts.approver, held),
-            limits=strictest((parts.limits or Limits(), limits)),
+            approver=asked_for(who, agent.approver, held),
+            log=agent.log,
+            limits=strictest((agent.own_limits, limits)),
+            prices=agent.prices,
+            context_tokens=agent.context_tokens,
             system=given.system,
             about={**said, **given.about, **about},
-            on_text=None,
-            observers=None,
-            done_marker=None,
-            grants=(),
-            kept=None,
-            more_tools=no_more_tools,
-            check_answer=None,
             interrupt=interrupt,
-            # INVARIANT: what no person has seen of entry points, no rule of a helper's lets run.
-            begun=GateState(unseen=agent.gate.state.unseen),
+            together=agent.together,
+            checks=agent.checks,
+            options=replace(agent.options, grants=(), kept=None, begun=begun),
+            monotonic=agent.monotonic,
         )
-        helper = Agent.of(made_of)
         return helper
 
     def _count(self, run: Run, own: Run) -> None:

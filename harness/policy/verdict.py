@@ -6,7 +6,7 @@ An auto rule must cover a facet wholly, a stricter rule needs to touch it. What 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 
 from harness.actions import (
@@ -36,7 +36,7 @@ from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 from harness.programs.variables import steers
 from harness.record import Record, replace
 from harness.text.visible import visible_line
-from harness.tool_kinds import WRITE_FILE
+from harness.tool_kinds import WRITE_FILE, Does
 
 _DECISIONS = {Severity.CONFIRM: Decision.CONFIRM, Severity.DENY: Decision.DENY, Severity.BLOCK: Decision.BLOCK}
 MOST_LEFT_OUT = 200
@@ -138,6 +138,19 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = (), *,
     # INVARIANT: no refusal and no question tells whether the call would have changed anything, hence what a file holds.
     plain = _verdict(policy, replace(action, default_of=""), suspended, hides=hides)
     return plain if plain.decision >= verdict.decision else verdict
+
+
+def evaluate_here(
+    policy: Policy, action: Action, suspended: tuple[str, ...] = (), *, hides: Callable[[], bool]
+) -> Verdict:
+    """Do as `evaluate`, where `hides` says whether the walls of this workspace can hide files.
+
+    It takes time to say, and is asked only about a command that would be refused without.
+    """
+    verdict = evaluate(policy, action, suspended)
+    if verdict.decision > Decision.CONFIRM and action.kind.does is Does.RUNS and hides():
+        return evaluate(policy, action, suspended, hides=True)
+    return verdict
 
 
 def asking_about(verdict: Verdict, reasons: tuple[str, ...]) -> Verdict:

@@ -56,7 +56,7 @@ def helpers_of(session: RunningSession, another_model: AnotherModel | None) -> D
             own = {tool.spec.name: tool for tool in fresh}
             return tuple(own.get(name) or agent.registry[name] for name in names)
 
-        system, model = f"{agent.parts.system}{_ROLE}", about_model(session.settings)
+        system, model = f"{agent.system}{_ROLE}", about_model(session.settings)
         if task.policy is HelperPolicy.SAME:
             whole = session.place.workspace
             with _worktree(session) as (folder, changes):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from harness.actions import JsonValue
 from harness.files.repository import checked_out
 from harness.gate.approval import Approver
+from harness.gate.options import GateOptions
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.registry import ToolRegistry
 from harness.interrupt import Interrupt
@@ -167,16 +168,18 @@ def begin_session(
             on_text=on_text,
             interrupt=place.interrupt,
             together=calls_at_once(),
-            phrase=templates.result if templates.has_result else None,
             done_marker=done_marker,
-            grants=rules.granted.grants,
-            kept=rules.kept,
-            ask_places=ask_places,
+            check_answer=check_answer,
             more_tools=more_tools,
             checks=rules.checks,
-            dry_run=rules.unattended is not None and rules.unattended.dry_run,
-            advise=rules.advise,
-            check_answer=check_answer,
+            options=GateOptions(
+                grants=rules.granted.grants,
+                kept=rules.kept,
+                ask_places=ask_places,
+                dry_run=rules.unattended is not None and rules.unattended.dry_run,
+                advise=rules.advise,
+                phrase=templates.result if templates.has_result else None,
+            ),
         )
     except BaseException:
         close_log(place.state, log)

@@ -228,7 +228,7 @@ def test_no_grant_lifts_a_question_of_a_hook(tmp_path: Path) -> None:
     scene.hook(answers("confirm", "look at this"))
     offered: list[object] = []
     with scene.agent(LS, LS, approver=yes) as agent:
-        scene.at_question = lambda action, verdict: offered.append(agent.gate.offer(action, verdict))
+        scene.at_question = lambda action, verdict: offered.append(agent.gate.grants.offer(action, verdict))
         agent.run("go")
     assert [said for said in offered if not isinstance(said, str)] == []
     assert offered[0] == "hook hook-1 (config.toml:7) asks about it each time"

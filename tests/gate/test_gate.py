@@ -20,6 +20,7 @@ from harness.decisions import Decision
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.gate import Gate
+from harness.gate.options import GateOptions
 from harness.gate.pending_call import CallEnd, PendingCall
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, refusal_text, rule_on
@@ -247,7 +248,7 @@ def test_in_a_dry_run_nothing_runs(tmp_path: Path, tool: str, answer: Callable[[
         policy=policy(),
         approver=Asked(answer),
         log=with_log,
-        dry_run=True,
+        options=GateOptions(dry_run=True),
     )
     here = Desk(gate, with_log, Asked(answer), tmp_path / "log.jsonl")
     assert here.call(action(tool)).result.status.value == status
@@ -260,7 +261,7 @@ def test_in_a_dry_run_nothing_runs(tmp_path: Path, tool: str, answer: Callable[[
 def test_the_log_takes_no_intent_in_a_dry_run(tmp_path: Path) -> None:
     """Whoever wrote it: a gate that forgot, or a forger."""
     log = begun_dry(tmp_path / "log.jsonl")
-    gate = Gate(tools=tools(), policy=policy(), approver=Asked(YES), log=log, dry_run=False)
+    gate = Gate(tools=tools(), policy=policy(), approver=Asked(YES), log=log)
     here = Desk(gate, log, Asked(YES), tmp_path / "log.jsonl")
     with pytest.raises(LogError, match="lets call 1 run in a dry run"):
         here.call(action("free"))

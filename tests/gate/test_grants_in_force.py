@@ -61,10 +61,10 @@ def test_what_is_revoked_is_asked_again(tmp_path: Path) -> None:
     scene = Scene(tmp_path, bash("mkdir a"), approver=granting(GrantScope.SESSION))
     session = scene.agent.start()
     scene.agent.run("go", session)
-    (grant,) = scene.agent.gate.grants
-    assert scene.agent.gate.revoke(replace(grant, id="grant-7")) == ""
-    assert scene.agent.gate.revoke(grant) == ""
-    assert not scene.agent.gate.grants
+    (grant,) = scene.agent.gate.grants.held
+    assert scene.agent.gate.grants.revoke(replace(grant, id="grant-7")) == ""
+    assert scene.agent.gate.grants.revoke(grant) == ""
+    assert not scene.agent.gate.grants.held
     (tmp_path / "w" / "a").rmdir()
     assert scene.agent.do(session, "bash", {"command": "mkdir a"}).status is ResultStatus.OK
     assert [record["decision"] for record in scene.records("decision")] == ["confirm", "confirm"]
@@ -103,7 +103,7 @@ def test_a_file_of_grants_that_is_removed_meanwhile_gives_no_id_twice(tmp_path: 
     session = scene.agent.start()
     scene.agent.run("go", session)
     os.unlink(scene.kept.path)
-    first, second = scene.agent.gate.grants
+    first, second = scene.agent.gate.grants.held
     assert first.id != second.id
     scene.agent.end(session)
     scene.close()
@@ -264,7 +264,7 @@ def test_an_approver_that_grants_what_was_not_offered_stops_the_run(tmp_path: Pa
     scene = Scene(tmp_path, bash("mkdir a"), approver=lambda _: Asked(lambda: approval))
     assert scene.agent.run("go").stop is StopReason.GATE_ERROR
     assert not (scene.root / "a").exists()
-    assert scene.agent.gate.grants == ()
+    assert scene.agent.gate.grants.held == ()
 
 
 def test_a_halt_is_a_hard_block_by_the_person(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_the_calls_of_such_a_log_are_judged_again_as_they_were(tmp_path: Path) -
     scene.agent.change_policy(session, held(b'version = 1\n[tools]\nbash = "block"\n'), "reloaded")
     assert scene.agent.do(session, "bash", {"command": "mkdir a"}).status is ResultStatus.BLOCKED
     scene.agent.change_policy(session, held(), "reloaded")
-    scene.agent.gate.revoke(scene.agent.gate.grants[0])
+    scene.agent.gate.grants.revoke(scene.agent.gate.grants.held[0])
     assert scene.agent.do(session, "bash", {"command": "mkdir b"}).status is ResultStatus.OK
     scene.agent.end(session)
     scene.close()
@@ -392,7 +392,7 @@ def test_an_offer_is_of_the_policy_in_force(tmp_path: Path) -> None:
 
     def of(agent: Agent) -> Approver:
         def approver(action: Action, verdict: Verdict) -> Approval:
-            seen.append(agent.gate.offer(action, verdict))
+            seen.append(agent.gate.grants.offer(action, verdict))
             return granting(GrantScope.SESSION)(agent)(action, verdict)
 
         return approver
@@ -403,7 +403,7 @@ def test_an_offer_is_of_the_policy_in_force(tmp_path: Path) -> None:
         [("mkdir", "a")],
         [("mkdir", "b")],
     ]
-    assert [grant.id for grant in scene.agent.gate.grants] == ["grant-1", "grant-2"]
+    assert [grant.id for grant in scene.agent.gate.grants.held] == ["grant-1", "grant-2"]
     scene.close()
 
 

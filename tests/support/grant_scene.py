@@ -15,6 +15,7 @@ from harness.actions import Action
 from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver
+from harness.gate.options import GateOptions
 from harness.gate.place_watch import AskPlaces, nobody_to_ask
 from harness.gate.tool import Tool
 from harness.grant_pattern import GrantScope
@@ -84,9 +85,11 @@ class Scene:
             approver=self._ask,
             about={"workspace": str(self.root)},
             log=log,
-            grants=self.kept.read().grants if kept else (),
-            kept=self.kept if kept else None,
-            ask_places=self._ask_places,
+            options=GateOptions(
+                grants=self.kept.read().grants if kept else (),
+                kept=self.kept if kept else None,
+                ask_places=self._ask_places,
+            ),
         )
 
     def _ask(self, action: Action, verdict: Verdict) -> Approval:
@@ -115,7 +118,7 @@ def granting(scope: GrantScope, choice: str = "exactly this") -> Callable[[Agent
 
     def of(agent: Agent) -> Approver:
         def approver(action: Action, verdict: Verdict) -> Approval:
-            offer = agent.gate.offer(action, verdict)
+            offer = agent.gate.grants.offer(action, verdict)
             choices = () if isinstance(offer, str) else offer.choices
             for one in choices:
                 if one.name == choice:

@@ -219,7 +219,7 @@ def test_a_person_may_grant_it_for_the_session(scene: Scene) -> None:
     scene.script("echo x", "tools/x")
     gate = scene.gate(scene.tool("tools/x", "{path}"), CONFIRM)
     action = gate.tools.prepare(called(path="a.txt"))
-    assert isinstance(gate.offer(action, gate.judge(action)), Offer)
+    assert isinstance(gate.grants.offer(action, gate.judge(action)), Offer)
 
 
 @all_rows(

@@ -248,11 +248,11 @@ def test_what_no_wall_holds_is_told_where_it_was_written_and_the_grant_sleeps(
     run = scene(tmp_path, *commands, asking=asking, machine=replace(probe(), bubblewrap=""))
     session = run.agent.start()
     run.agent.run("go", session)
-    (grant,) = run.agent.gate.grants
+    (grant,) = run.agent.gate.grants.held
     assert grant.pattern.exposes == (".env",)
     assert decisions(run) == ["confirm", "auto", "auto", "confirm"]
     assert asking.shown == [shown]
-    run.agent.gate.ask_places(grant)
+    run.agent.gate.places.ask_again(grant)
     assert (run.root / ".env").read_text() == "A=1\n"
     run.agent.end(session)
     run.close()
@@ -282,15 +282,15 @@ def test_a_kept_grant_sleeps_until_somebody_answers_in_whatever_session(tmp_path
 
     second = later(PlacesAnswer.NOBODY, PlacesAnswer.PUT_BACK)
     session = second.agent.start()
-    (grant,) = second.agent.gate.grants
+    (grant,) = second.agent.gate.grants.held
     assert [one.path for one in grant.changed] == [".npmrc", ".envrc"]
     second.agent.run("go", session)
     assert decisions(second)[-1] == "confirm"
-    second.agent.gate.ask_places(grant)
-    assert [one.changed != () for one in second.agent.gate.grants] == [True]
-    second.agent.gate.ask_places(grant)
+    second.agent.gate.places.ask_again(grant)
+    assert [one.changed != () for one in second.agent.gate.grants.held] == [True]
+    second.agent.gate.places.ask_again(grant)
     assert (tmp_path / "w" / ".npmrc").read_text() == "a=1\n"
-    assert [one.changed for one in second.agent.gate.grants] == [()]
+    assert [one.changed for one in second.agent.gate.grants.held] == [()]
     second.close()
 
     third = later()
@@ -310,21 +310,21 @@ def test_while_a_grant_sleeps_no_program_is_granted_and_one_that_ended_is_gone(
     session = run.agent.start()
     run.agent.run("go", session)
     assert decisions(run) == ["confirm", "auto", "confirm", "confirm"]
-    (grant,) = run.agent.gate.grants
+    (grant,) = run.agent.gate.grants.held
     assert [len(one.changed) for one in run.kept.read().grants] == [2] * (scope is GrantScope.WORKSPACE)
-    assert run.agent.gate.narrow(grant, ["-c"]) == f"it sleeps: /grants answer {grant.id} comes first"
+    assert run.agent.gate.grants.narrow(grant, ["-c"]) == f"it sleeps: /grants answer {grant.id} comes first"
     action = action_for("bash", "python3 a.py", Workspace(str(run.root), None))
-    offer = run.agent.gate.offer(action, run.agent.gate.judge(action))
+    offer = run.agent.gate.grants.offer(action, run.agent.gate.judge(action))
     assert isinstance(offer, Offer)
     assert [one.name for one in offer.choices] == ["exactly this"]
     assert offer.no_program == f"{grant.id} sleeps: /grants answer {grant.id} comes first"
-    run.agent.gate.ask_places(grant)
+    run.agent.gate.places.ask_again(grant)
     assert run.agent.do(session, "bash", {"command": "python3 -c 4"}).status is ResultStatus.OK
     assert (
         run.agent.do(session, "bash", {"command": python("open('.envrc', 'w').write('y')")}).status is ResultStatus.OK
     )
     assert decisions(run)[-2:] == ["auto", "auto"]
-    assert not run.agent.gate.grants
+    assert not run.agent.gate.grants.held
     assert run.kept.read().grants == ()
     run.agent.end(session)
     run.close()
@@ -385,11 +385,11 @@ def test_a_grant_is_not_narrowed_to_one_that_is_kept_already(tmp_path: Path) -> 
     run = scene(tmp_path, "python3 x.py", asking=Asking(), scope=GrantScope.WORKSPACE, kept=True)
     session = run.agent.start()
     run.agent.run("go", session)
-    _, wide = run.agent.gate.grants
-    assert run.agent.gate.narrow(wide, ["-c"]) == f"{held.id} is that already: revoke {wide.id}"
-    less = run.agent.gate.narrow(wide, ["-m"])
+    _, wide = run.agent.gate.grants.held
+    assert run.agent.gate.grants.narrow(wide, ["-c"]) == f"{held.id} is that already: revoke {wide.id}"
+    less = run.agent.gate.grants.narrow(wide, ["-m"])
     assert isinstance(less, Grant)
-    assert run.agent.gate.grants == run.kept.read().grants == (held, less)
+    assert run.agent.gate.grants.held == run.kept.read().grants == (held, less)
     run.agent.end(session)
     run.close()
 

@@ -123,9 +123,9 @@ def test_a_denied_file_that_appears_while_the_question_stands_ends_no_run(tmp_pa
 
     def late(agent: Agent) -> Approver:
         def approver(action: Action, verdict: Verdict) -> Approval:
-            offer = agent.gate.offer(action, verdict)
+            offer = agent.gate.grants.offer(action, verdict)
             env.write_text("KEY=1")
-            assert agent.gate.offer(action, verdict) is offer
+            assert agent.gate.grants.offer(action, verdict) is offer
             return granting(GrantScope.SESSION, INSIDE)(agent)(action, verdict)
 
         return approver
@@ -263,7 +263,7 @@ def test_where_nothing_can_hold_files_the_offer_names_them(
 
     def asking(agent: Agent) -> Approver:
         def approver(action: Action, verdict: Verdict) -> Approval:
-            offer = agent.gate.offer(action, verdict)
+            offer = agent.gate.grants.offer(action, verdict)
             assert isinstance(offer, Offer)
             offers.append(offer)
             return NO
@@ -380,12 +380,12 @@ def test_all_edits_as_a_mode(tmp_path: Path) -> None:
         approver=granting(GrantScope.SESSION, "no such choice"), policy=POLICY,
     )  # fmt: skip
     session = scene.agent.start()
-    scene.agent.gate.allow_edits(on=True)
-    on = scene.agent.gate.allows_edits
+    scene.agent.gate.grants.allow_edits(on=True)
+    on = scene.agent.gate.grants.allows_edits
     scene.agent.run("go", session)
     assert decisions(scene) == ["auto", "auto", "confirm", "confirm", "confirm"]
-    scene.agent.gate.allow_edits(on=False)
-    assert (on, scene.agent.gate.allows_edits) == (True, False)
+    scene.agent.gate.grants.allow_edits(on=False)
+    assert (on, scene.agent.gate.grants.allows_edits) == (True, False)
     changes = [(record["grant"], record["change"], record["path"]) for record in scene.records("grant")]
     assert changes == [("edits", "mode", "/**"), ("edits", "revoked", "/**")]
     scene.agent.end(session)
@@ -400,11 +400,11 @@ def test_less_of_a_grant(tmp_path: Path) -> None:
     )  # fmt: skip
     session = scene.agent.start()
     scene.agent.run("go", session)
-    (held,) = scene.agent.gate.grants
-    scene.agent.gate.narrow(held, ["host", "example.org"])
-    (held,) = scene.agent.gate.grants
-    scene.agent.gate.narrow(held, ["offline"])
-    assert [grant.id for grant in scene.agent.gate.grants] == ["grant-1-narrow-narrow"]
+    (held,) = scene.agent.gate.grants.held
+    scene.agent.gate.grants.narrow(held, ["host", "example.org"])
+    (held,) = scene.agent.gate.grants.held
+    scene.agent.gate.grants.narrow(held, ["offline"])
+    assert [grant.id for grant in scene.agent.gate.grants.held] == ["grant-1-narrow-narrow"]
     assert scene.agent.do(session, "bash", {"command": "python3 -c 3"}).status.value == "ok"
     effects = [record["effects"] for record in scene.records("intent")]
     assert [isinstance(one, dict) and one["network"] for one in effects] == [True, True, False]

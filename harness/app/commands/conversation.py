@@ -175,7 +175,7 @@ class Conversation:
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return what can be granted at a question, or why nothing can."""
-        return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)
+        return "plan mode is on" if self.plans else self.agent.gate.grants.offer(action, verdict)
 
     def advice(self, action: Action, verdict: Verdict) -> str:
         """Return the rule that would answer a question from now on, and where it belongs, or why there is none."""

@@ -15,7 +15,7 @@ from harness.text.visible import visible_line
 def grants(conversation: Conversation, rest: str) -> None:
     """List the grants in force, narrow one, or revoke one or all. Raises UsageError and LogError."""
     action, _, name = rest.partition(" ")
-    held = conversation.agent.gate.grants
+    held = conversation.agent.gate.grants.held
     match action, name.strip():
         case "", _:
             _list(conversation, held)
@@ -70,18 +70,18 @@ def _answer(conversation: Conversation, grant: Grant) -> None:
     if not grant.changed:
         raise UsageError(f"{grant.id} does not sleep")
     conversation.agent.log.session = conversation.session.identity
-    conversation.agent.gate.ask_places(grant)
+    conversation.agent.gate.places.ask_again(grant)
 
 
 def _revoke(conversation: Conversation, grant: Grant) -> None:
     conversation.agent.log.session = conversation.session.identity
-    if not conversation.agent.gate.revoke(grant):  # else the trace says what is left of it
+    if not conversation.agent.gate.grants.revoke(grant):  # else the trace says what is left of it
         conversation.say_line(f"revoked: {grant.id}  {grant.pattern.text}", Tone.GOOD)
 
 
 def _narrow(conversation: Conversation, grant: Grant, words: list[str]) -> None:
     conversation.agent.log.session = conversation.session.identity
-    less = conversation.agent.gate.narrow(grant, words)
+    less = conversation.agent.gate.grants.narrow(grant, words)
     if isinstance(less, str):
         raise UsageError(f"{grant.id} is not narrowed: {visible_line(less, 2_000)}")
     conversation.say_line(f"narrowed: {less.id}  {less.pattern.text}", Tone.GOOD)

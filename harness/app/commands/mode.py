@@ -35,7 +35,7 @@ def mode_of(conversation: Conversation) -> Mode:
     """Return the mode that holds."""
     if conversation.plans:
         return Mode.PLAN
-    return Mode.EDITS if conversation.agent.gate.allows_edits else Mode.ASK
+    return Mode.EDITS if conversation.agent.gate.grants.allows_edits else Mode.ASK
 
 
 def mode(conversation: Conversation, rest: str) -> None:
@@ -71,7 +71,7 @@ def _switch(conversation: Conversation, wanted: Mode) -> None:
         enter(conversation)
         return
     conversation.agent.log.session = conversation.session.identity
-    conversation.agent.gate.allow_edits(on=wanted is Mode.EDITS)
+    conversation.agent.gate.grants.allow_edits(on=wanted is Mode.EDITS)
 
 
 def modes_to_choose(conversation: Conversation) -> Sequence[Offered]:

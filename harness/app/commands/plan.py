@@ -42,9 +42,9 @@ def plan(conversation: Conversation, rest: str) -> None:
 def enter(conversation: Conversation) -> None:
     """Put plan mode's policy over the one that holds; the mode that was there ends. Raises PolicyError and LogError."""
     agent, held = conversation.agent, conversation.running.policy
-    if agent.gate.allows_edits:
+    if agent.gate.grants.allows_edits:
         agent.log.session = conversation.session.identity
-        agent.gate.allow_edits(on=False)
+        agent.gate.grants.allow_edits(on=False)
     agent.change_policy(conversation.session, with_plan_mode(held), "plan")
     conversation.held, conversation.offers_plans = held, True
 

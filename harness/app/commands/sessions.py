@@ -70,9 +70,9 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
         raise UsageError(f"the conversation cannot be gone on with: {visible_line(problem)}")
     conversation.place.redactor.note(" ".join(carried.rebuilt.marks))
     agent.log.session = conversation.session.identity
-    for grant in agent.gate.grants:
+    for grant in agent.gate.grants.held:
         if grant.scope is GrantScope.SESSION:
-            agent.gate.revoke(grant)
+            agent.gate.grants.revoke(grant)
             conversation.say_line(f"this grant ended with that session: {grant.pattern.text}", Tone.WARNING)
     agent.end(conversation.session, RunResult(stop=StopReason.COMPLETED, text=""))
     conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.found.session)

@@ -8,19 +8,17 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
-from harness.decisions import Decision
 from harness.errors import PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy
 from harness.policy.rules import Layer
-from harness.policy.verdict import evaluate
+from harness.policy.verdict import evaluate_here
 from harness.session.exits import Exit
 from harness.session.policies import assemble
 from harness.session.state import PROJECT_POLICY, State, current_folder
 from harness.terminal.console import Console, FinishedOutput, complain
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
-from harness.tool_kinds import Does
 
 WARNED = 1
 """Exit code of `policy check --strict` where there are warnings and no errors."""
@@ -114,11 +112,13 @@ def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError(str(error)) from None
     if note:
         complain(note)
-    verdict = evaluate(policy, action)
-    if verdict.decision > Decision.CONFIRM and action.kind.does is Does.RUNS:
+
+    def hides() -> bool:
         from harness.tools.command_walls import CommandWalls
 
-        verdict = evaluate(policy, action, hides=CommandWalls(workspace).here(policy, tool).hides)
+        return CommandWalls(workspace).here(policy, tool).hides
+
+    verdict = evaluate_here(policy, action, hides=hides)
     hooks = hooks_about(declared_hooks(state, workspace.root, environment), action, verdict)
     if arguments.json:
         sys.stdout.write(f"{as_json(tool, text, action, verdict, policy, hooks)}\n")

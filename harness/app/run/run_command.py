@@ -212,7 +212,7 @@ class _Run:
         from harness.session.approver.session_approver import approver_outside
         from harness.terminal.asked_outside import AskedAlone
 
-        outside = approver_outside(self._session, self._agent.gate.offer, is_alone=True)
+        outside = approver_outside(self._session, self._agent.gate.grants.offer, is_alone=True)
         return AskedAlone(outside, self._place.interrupt, self._tell_wait)
 
     def _ask(self, action: Action, verdict: Verdict) -> Approval:

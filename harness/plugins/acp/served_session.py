@@ -382,7 +382,7 @@ class _Opened:
     def set_mode(self, wanted: Mode) -> None:
         """Let another mode hold. Raises PolicyError and LogError."""
         agent = self.agent
-        now = Mode.PLAN if self.plans else Mode.EDITS if agent.gate.allows_edits else Mode.ASK
+        now = Mode.PLAN if self.plans else Mode.EDITS if agent.gate.grants.allows_edits else Mode.ASK
         if wanted is now:
             return
         plan = with_plan_mode(self.running.policy) if wanted is Mode.PLAN else None
@@ -390,8 +390,8 @@ class _Opened:
         if self._below_plan is not None:
             agent.change_policy(self.session, self._below_plan, "plan left")
             self._below_plan = None
-        if agent.gate.allows_edits is not (wanted is Mode.EDITS):
-            agent.gate.allow_edits(on=wanted is Mode.EDITS)
+        if agent.gate.grants.allows_edits is not (wanted is Mode.EDITS):
+            agent.gate.grants.allow_edits(on=wanted is Mode.EDITS)
         if plan is not None:
             agent.change_policy(self.session, plan, "plan")
             self._below_plan = self.running.policy
@@ -449,7 +449,7 @@ class _Opened:
         self._served.record(record)
 
     def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
-        return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)
+        return "plan mode is on" if self.plans else self.agent.gate.grants.offer(action, verdict)
 
 
 def _ended(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue]:

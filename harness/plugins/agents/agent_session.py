@@ -31,7 +31,7 @@ from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, open_private, write_whole
 
 if TYPE_CHECKING:
-    from harness.gate.pending_call import HandedOver
+    from harness.plugins.agents.handed_over import HandedOver
     from harness.policy.session_grants import Grant
 
 VERSION = 1

@@ -18,7 +18,8 @@ from harness.decisions import Decision
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.gate.gate import Gate
-from harness.gate.pending_call import HandedOver, PendingCall
+from harness.gate.options import GateOptions
+from harness.gate.pending_call import PendingCall
 from harness.gate.records import Advice, policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import Tool
@@ -30,6 +31,7 @@ from harness.plugins.agents.event import HookEvent
 from harness.plugins.agents.foreign_call import MOST_KEPT_BYTES, NAMES, ForeignCall, ForeignKind
 from harness.plugins.agents.foreign_tools import foreign_tool
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer
+from harness.plugins.agents.handed_over import HandedOver, hand_over
 from harness.record import replace
 from harness.regex import regex
 from harness.safe_files import read_small
@@ -102,14 +104,11 @@ class JudgedCall:
             approver=lambda action, verdict: self._asked(gate, action, verdict),
             log=session.log,
             tools=ToolRegistry([self._tool(call) for call in {one.tool: one for one in self._calls}.values()]),
-            grants=(*session.grants, *exact),
-            kept=kept,
-            advise=self._advise,
             checks=self._parts.checks(self._workspace),
-            begun=session.state,
+            options=GateOptions(grants=(*session.grants, *exact), kept=kept, advise=self._advise, begun=session.state),
         )
         if first:
-            gate.record_kept()
+            gate.grants.record_kept()
         about: dict[str, JsonValue] = {
             "tool": event.tool,
             "mode": event.mode,
@@ -127,7 +126,7 @@ class JudgedCall:
             answer = agent.block(session.latch)
         else:
             answer = self._answered(gate, pending, policy)
-        session.state, session.grants = gate.state, gate.grants
+        session.state, session.grants = gate.state, gate.grants.held
         self._parts.note_head(session.log, False)
         return answer
 
@@ -136,7 +135,7 @@ class JudgedCall:
         pending.sort(key=lambda one: _strictness(gate, one), reverse=True)
         handed: list[HandedOver] = []
         for number, one in enumerate(pending):
-            end = gate.hand_over(one, held_by=self._held_by, asks_itself=self._asks)
+            end = hand_over(gate, one, held_by=self._held_by, asks_itself=self._asks)
             if isinstance(end, HandedOver):
                 handed.append(end)
                 continue
@@ -196,7 +195,7 @@ class JudgedCall:
                 writes=gate.policy.sandbox.write,
                 action=action,
                 verdict=verdict,
-                offer=lambda: gate.offer(action, verdict),
+                offer=lambda: gate.grants.offer(action, verdict),
             )
         )
         self._refused_by_person = given.answer not in (Answer.YES, Answer.NOBODY)

@@ -176,7 +176,7 @@ class ToolServer:
         if ended.fault is not None:
             self._log.append("error", {"where": "gate", "message": str(ended.fault)})
         stop = self._reason(ended).value
-        self.gate.note_checks(self._checks.session_ends(self._log.session, stop))
+        self.gate.checks.note(self._checks.session_ends(self._log.session, stop))
         counts: JsonValue = dict(self._log.counts)
         fields = {
             "stop": stop,
@@ -203,9 +203,9 @@ class ToolServer:
         self._log.begin_session()
         told = {"agent": client.name, "agent_version": client.version} if client.name or client.version else {}
         self._log.append("session_started", {**self._about, **told}, sync=True)
-        self.gate.record_kept()
+        self.gate.grants.record_kept()
         answers = self._checks.session_starts(self._log.session, {**self._about, **told})
-        self.gate.note_checks(answers)
+        self.gate.checks.note(answers)
         if (refusing := strictest_answer(answers)) is not None:
             self.latch = f"{refusing.by} does not let the session begin: {refusing.reason}"
 

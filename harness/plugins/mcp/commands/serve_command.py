@@ -17,6 +17,7 @@ from harness.files.repository import checked_out
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver
 from harness.gate.gate import Gate
+from harness.gate.options import GateOptions
 from harness.gate.records import policy_fields
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import LimitedTool
@@ -172,10 +173,8 @@ class _Serving:
             log=self._log,
             tools=self._tools,
             interrupt=self._interrupt,
-            grants=kept.read().grants,
-            kept=kept,
-            advise=advise,
             checks=self._checks.calls,
+            options=GateOptions(grants=kept.read().grants, kept=kept, advise=advise),
         )
         return self._gate
 
@@ -252,7 +251,7 @@ class _Serving:
         return self._log.session
 
     def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
-        return self._gate.offer(action, verdict)
+        return self._gate.grants.offer(action, verdict)
 
 
 def _word(action: Action) -> str:

@@ -1,0 +1,138 @@
+"""Judging a call: what it means, what the policy decides on it, and what has changed since it was judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+
+from harness.actions import Action, Command, Opaque, PathAccess, ToolUse, Unconfined, written_paths
+from harness.errors import GateError, ToolError
+from harness.gate.grants_in_force import GrantsInForce
+from harness.gate.pending_call import PendingCall
+from harness.gate.records import CallRecords
+from harness.gate.registry import ToolRegistry
+from harness.gate.ruling import Permit
+from harness.interrupt import Interrupt, Interrupted
+from harness.log.action_log import ActionLog
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.place_changes import PlaceChange
+from harness.policy.built_in import is_entry_point
+from harness.policy.destruction import destroys
+from harness.policy.verdict import Source, Verdict, asking_about
+from harness.record import replace
+
+_FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
+
+
+class Judge:
+    """Prepares and judges calls, anew only where something that matters has changed since."""
+
+    def __init__(
+        self,
+        tools: Callable[[], ToolRegistry],
+        grants: GrantsInForce,
+        log: ActionLog,
+        records: CallRecords,
+        interrupt: Interrupt,
+        unseen: Iterable[tuple[str, str]],
+    ) -> None:
+        """Create a judge.
+
+        `tools` returns the tools on offer, `grants` hold the policy in force, and `unseen` are changes of entry points that
+        no person has seen (see GateState).
+        """
+        self._tools = tools
+        self._grants = grants
+        self._log = log
+        self._records = records
+        self._interrupt = interrupt
+        self._unseen = list(unseen)
+        self._changes = 0
+        """How often something ran that may have changed what a prepared call means."""
+
+    @property
+    def unseen(self) -> tuple[tuple[str, str], ...]:
+        """Changes of entry points that no person has seen."""
+        return tuple(self._unseen)
+
+    def judged(self, pending: PendingCall) -> tuple[Action, Verdict]:
+        """Return what a call means and the verdict on it; worked out anew only if something that matters has changed.
+
+        Raises ToolError for what is no valid call, GateError for a policy that cannot judge it, WorkspaceError.
+        """
+        if pending.action is None or pending.prepared_at != self._changes:
+            pending.action = pending.verdict = None
+            pending.action = self._prepared(pending.proposal.call)
+            pending.prepared_at = self._changes
+        based_on = (self._grants.policy, len(self._unseen))
+        if pending.verdict is None or pending.judged_by != based_on:
+            pending.verdict = self.verdict(pending.action, by_person=pending.by_person)
+            pending.judged_by = based_on
+        return pending.action, pending.verdict
+
+    def _prepared(self, call: ToolCall) -> Action:
+        self._tools().check_place()
+        try:
+            with self._interrupt:  # it has no effects, and may take seconds
+                action = self._tools().prepare(call, self._grants.policy)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+        # As they were parsed: in the raw text a mark could be spelled with escapes.
+        raw = call.arguments if "\\u" not in call.arguments else json.dumps(dict(action.arguments), ensure_ascii=False)
+        mark = self._log.redactor.issued(raw)
+        if mark:
+            raise ToolError(
+                f"The arguments hold {mark}, which stands for a secret that was not shown to you; it would be written in "
+                "the secret's place. Leave that part of the file as it is: change the lines around it."
+            )
+        return action
+
+    def verdict(self, action: Action, *, by_person: bool = False) -> Verdict:
+        """Return the verdict on an action now, grants and walls as they are. Raises GateError."""
+        try:
+            if not all(isinstance(facet, _FACETS) for facet in action.facets):
+                raise TypeError("a facet of a kind that no rule knows")  # noqa: TRY301 - a default would decide it
+            verdict = self._grants.judge(action, tuple(dict(self._unseen)))
+            if by_person and (reasons := destroys(action)):  # typing it is no answer to that
+                verdict = asking_about(verdict, reasons)
+        except Exception as error:
+            raise GateError(f"the policy could not judge a call of {action.tool}: {error!r}") from error
+        if self._unseen and any(facet.source is Source.SUSPENDED for facet in verdict.facets):
+            return replace(verdict, notes=tuple(preview for _, preview in self._unseen))
+        return verdict
+
+    def mark_changed(self) -> None:
+        """Prepare each call anew from now on: a program that ran may have changed what it means."""
+        self._changes += 1
+
+    def mark_seen(self) -> None:
+        """Forget the unseen changes: a person saw them with a question, and said yes."""
+        self._unseen.clear()
+
+    def note_changes(self, permit: Permit, result: ToolResult | None, found: Sequence[PlaceChange] = ()) -> None:
+        """Note what a call that ran may have changed: what other calls mean, and entry points that no person has seen.
+
+        No result: another program carries it out, and may change whatever its parts write. `found` are entry points that
+        the watch saw changed.
+        """
+        action, effects = permit.action, permit.verdict.effects
+        for one in found:
+            preview = "\n".join((f"{one.path}  {one.how}", *one.diff))
+            self._unseen.append((f"{one.path} ({self._records.brief(action)})", preview))
+        if effects.write == () and self._tools().bounds_by_kernel(action.tool):
+            return
+        self._changes += 1
+        changed = written_paths(action) if result is None else changed_paths(action, result)
+        if permit.approval is None and any(is_entry_point(path) for path in changed):
+            self._unseen.append((self._records.brief(action), action.preview))
+
+
+def changed_paths(action: Action, result: ToolResult) -> tuple[str, ...]:
+    """Return the files that a call changed; of one that could not report, those that it may have changed.
+
+    Only tools of files report. What the parts of any other call write is taken for changed, however it ended.
+    """
+    if result.changed_path is not None:
+        return (result.changed_path,)
+    cut_short = result.status in (ResultStatus.INTERRUPTED, ResultStatus.CRASHED, ResultStatus.TIMEOUT)
+    return written_paths(action) if cut_short or not action.kind.is_of_files else ()

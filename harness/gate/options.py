@@ -1,0 +1,34 @@
+"""Options of a gate besides the parts that it cannot do without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from harness.actions import Action
+from harness.gate.grants_in_force import GrantStore
+from harness.gate.place_watch import AskPlaces, nobody_to_ask
+from harness.gate.records import Advice, GateState
+from harness.messages import ToolResult
+from harness.policy.policy import Policy
+from harness.policy.session_grants import Grant
+from harness.policy.verdict import Verdict
+from harness.record import Record
+
+
+class GateOptions(Record):
+    """Options of a gate. None of them lets a call run that the policy and its approver would not."""
+
+    grants: Sequence[Grant] = ()
+    """Grants in force from the beginning."""
+    kept: GrantStore | None = None
+    """Store for grants of the workspace. Without one, every grant ends with the session."""
+    ask_places: AskPlaces = nobody_to_ask
+    """Asks a person about protected places that a granted program changed."""
+    dry_run: bool = False
+    """Whether calls are judged and recorded, and none is run."""
+    advise: Callable[[Policy, Action, Verdict], Advice] | None = None
+    """Returns what would let a refused call run; the log records it."""
+    phrase: Callable[[str, ToolResult], str] | None = None
+    """Takes the name of a tool and its result; returns the content that the model and the log get."""
+    begun: GateState = GateState()
+    """State of the session from an earlier process."""
