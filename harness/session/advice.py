@@ -1,8 +1,8 @@
-"""Which rules would let one refused call run, word for word: for whoever writes the policy, and never applied.
+"""Rules that would let one refused call run, word for word: for the author of the policy, and never applied.
 
-INVARIANT: the text is read back by the loader, whole, and the policy with just these rules lets the call run; what a
-written rule, or what is built in, refuses, no further rule lifts. A rule is for the words of the call or its file: what a
-command is fed, where that is not in its words, no rule can say, and none is advised.
+INVARIANT: the loader reads the text back whole, and the policy with just these rules lets the call run. No further
+rule lifts the refusal of a written or built-in one. A rule is for the words of the call or its file. A rule cannot
+cover input outside of a command's words, so none is advised for that.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from harness.session.rule_subjects import (
 from harness.text.visible import visible_line
 
 MOST_RULES = 10
-"""Of one call: who wants more of it wants another policy."""
+"""Maximum number of rules for one call; more of them call for another policy."""
 MOST_SAID = 300
 """Characters of a text that a tool from outside is called with."""
 _OF_TOOL = "the rule says nothing of further arguments"
@@ -141,7 +141,7 @@ def _about_command(command: Command) -> dict[str, Value] | str:
 
 
 def _name(words: Sequence[str]) -> str:
-    """Return what a rule is named by: the program or the file, and a digest of all words, which may be secret."""
+    """Return the name of a rule: the program or the file, and a digest of all words, which may be secret."""
     digest = hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{basename(words[0])[:20]}-{digest}"
 
@@ -176,7 +176,7 @@ def _about_use(use: ToolUse) -> dict[str, Value] | str:
 
 
 def _said(argument: ToolArgument) -> Sequence[str]:
-    """Return how `where` names a text; nothing where it cannot, and for what could be an option or leads upwards."""
+    """Return the form of a text in `where`; empty if it has none, could be an option, or leads upwards."""
     if argument.text.startswith("-") or ".." in argument.text.split("/"):
         return []
     match argument.name.rpartition(".")[2]:

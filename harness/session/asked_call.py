@@ -1,4 +1,4 @@
-"""What the program gives a hook: places, policy, and who is asked."""
+"""The program's side of a hook: places, policy, and approver."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLAIN = regex(r"[A-Za-z0-9_./@%+,:-]+")
 
 
 class AskedCall(Record):
-    """A call that a person is asked about, and for whom; see WaitingQuestion."""
+    """A call for a person's decision, and its origin; see WaitingQuestion."""
 
     agent: str
     session: str
@@ -48,13 +48,13 @@ class HookParts(Record):
     """See the module. What is a function here is made when an event needs it: each hook is a process of its own."""
 
     folder: str
-    """Where sessions of agents are kept, a folder each."""
+    """Folder of the sessions of agents, a folder each."""
     home: str | None
     environment: Mapping[str, str]
     redactor: Redactor
     images: BeforeImages
     hidden: tuple[str, ...]
-    """What no command may read: our own folders."""
+    """Our own folders, which commands cannot read."""
     policy_at: Callable[[Workspace, str], Policy]
     """Takes a workspace and the digest of a policy whose examples were tried before, and returns the policy that holds.
     Raises PolicyError."""
@@ -63,20 +63,20 @@ class HookParts(Record):
     note_head: Callable[[ActionLog, bool], None]
     """Notes the head of a log, which is closed or goes on."""
     grants_at: Callable[[str], tuple[Sequence[Grant], GrantStore | None]]
-    """What is granted in a workspace, and where more is kept."""
+    """Returns the grants in a workspace, and the store for more."""
     ask: Callable[[AskedCall], Approval]
-    """Asks somebody where the agent cannot."""
+    """Asks a person if the agent cannot."""
     advise: Callable[[Policy, Action, Verdict], Advice]
     runner: str
     """The command line, quoted, of what runs a ticket; empty where no call is rewritten."""
     about: Callable[[], Mapping[str, JsonValue]]
-    """Returns what a session's first record says besides: user, host."""
+    """Returns further fields of a session's first record: user, host."""
     wait_seconds: float
-    """How long another call of the same session is waited for, which may have to wait for a person."""
+    """Seconds to wait for another call of the same session, which may have to wait for a person."""
     checks: Callable[[Workspace], CallChecks]
     """Takes a workspace, and returns the person's own programs that check calls there."""
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext
-    """Stops meanwhile what limits our own work."""
+    """Stops the limit on our own work meanwhile."""
 
 
 def quoted(text: str) -> str:

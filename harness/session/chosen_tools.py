@@ -1,4 +1,4 @@
-"""Which tools a session has: those that a person names, else those that ship and the ones that the policy names."""
+"""The tools of a session: those that a person names, else the shipped ones and those that the policy names."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from harness.tools import named_in
 
 
 class ChosenTools(Record):
-    """The names that a person gave (`--tools`, or `tools` in the configuration); none: nobody chose."""
+    """The names that a person gave (`--tools`, or `tools` in the configuration). Empty without a choice."""
 
     names: tuple[str, ...] = ()
     """These alone are offered."""
     added: tuple[str, ...] = ()
-    """Where there are no such names: offered besides, `+todo`."""
+    """Names to add to the offered tools (`+todo`), without such a choice."""
     origin: str = ""
 
     def has(self, tool: str) -> bool:
@@ -55,10 +55,12 @@ class ChosenTools(Record):
 
 
 def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str]) -> ChosenTools:
-    """Return what the setting names; `scripts` are those that are declared, by their own names. What tools a server has is
-    known later, and whether a star stands for any. With `+` before each name they are added to those that would be offered.
+    """Parse the setting; `scripts` are the declared scripts, by their own names.
 
-    Raises UsageError where a person chose no tool at all, or one that there is not.
+    The tools of servers, and the matches of a star, are known later. With `+` before each name they are added to the
+    offered tools.
+
+    Raises UsageError for an empty choice, or an unknown tool.
     """
     names = tuple(dict.fromkeys(name.removeprefix("+") for name in setting.value))
     adds = any(name.startswith("+") for name in setting.value)

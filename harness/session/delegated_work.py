@@ -1,4 +1,4 @@
-"""What helpers work with: fresh tools in the workspace, held to reading; or in a worktree, whose changes become a patch."""
+"""Equipment of helpers: fresh tools in the workspace that only read, or in a worktree whose changes become a patch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NOT_FOR_HELPERS = ("delegate", "ask_user", "todo")
 """Tools that are the conversation's own."""
 MOST_PATCH_BYTES = 1_000_000
-"""Of a patch that is read for the model; the file has all of it."""
+"""Maximum size of a patch that is read for the model; the file has all of it."""
 _ROLE = (
     "\n\nYou are a helper: another conversation of the model gave you the one task that follows, and reads nothing but your "
     "last answer. Nobody else reads it, and you cannot ask back. Answer shortly and with places (file:line)."
@@ -38,9 +38,9 @@ _READS = " You only read and look; you change nothing."
 
 
 def helpers_of(session: RunningSession, another_model: AnotherModel | None) -> DelegatedSessions:
-    """Return what runs the helpers of a session; `another_model` as DelegatedSessions has it.
+    """Return the runner of a session's helpers; `another_model` as in DelegatedSessions.
 
-    Each has fresh tools of files, commands and scripts: tools know what their conversation has read.
+    Each has fresh tools for files, commands and scripts, since tools know what their conversation has read.
     """
     agent = session.agent
 
@@ -87,7 +87,7 @@ def _hidden_in(policy: Policy, root: str) -> Sequence[str]:
 
 
 def _names(task: DelegatedTask, known: Sequence[str]) -> Sequence[str]:
-    """Return the names of the tools that a helper has. Raises ToolError for one that whoever asks does not have."""
+    """Return the names of a helper's tools. Raises ToolError for one that the caller does not have."""
     for name in task.tools:
         if name not in known:
             raise ToolError(f"A helper cannot have {name!r}{nearest(name, known)}; it may have {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""What of the environment is secret, and the redactor that masks it, with the key of this installation."""
+"""Secrets in the environment, and the redactor that masks them, with the key of this installation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.safe_files import MAY_USE, open_private, sync_path
 from harness.session.state import State
 
 KEY_BYTES = 32
-"""As long as what SHA-256 gives: RFC 2104, section 3, wants no less."""
+"""Length of the key: that of SHA-256's output, the minimum of RFC 2104, section 3."""
 
 _ONE_WORD = regex(r"[A-Za-z0-9_+/=.~-]{20,4096}")
 _PUBLIC = regex(
@@ -39,7 +39,7 @@ _PLACES = (
     "_TYPE",
     "_PARALLELISM",
 )
-"""How a name ends that says where a secret lies or is asked for, not what it is."""
+"""Endings of names that tell where a secret is stored or asked for, and not the secret."""
 _WORKING_FOLDERS = ("PWD", "OLDPWD", "INIT_CWD")
 
 
@@ -55,14 +55,15 @@ def redactor_for(
     unless: Iterable[str] = (),
     tell: Callable[[str], None] = _ignore,
 ) -> Redactor:
-    """Return what masks `secrets` and what the environment withholds from commands and looks secret.
+    """Return a redactor for `secrets` and for the environment's values that are withheld from commands and look
+    secret.
 
-    `unless` are texts that must stay readable: the path of the workspace, the home folder. A value that stands in one of
-    them is not masked anywhere: every path in the log would lose a part, and undo, resuming and the audit with it. What
-    goes wrong is told in plain lines, never with a value in them.
+    `unless` are texts that must stay readable: the path of the workspace, the home folder. A value inside one of them
+    is not masked anywhere: every path in the log would lose a part, and undo, resuming and the audit with it. `tell`
+    gets problems in plain lines, never with a value in them.
 
-    Its key is the installation's, so that equal secrets have equal marks in all its logs; made on first use. Where it can
-    be neither read nor made, the key is a random one, and marks are equal within this process only.
+    The key is the installation's, so that equal secrets have equal marks in all its logs; it is made on first use. If
+    it can be neither read nor made, the key is random, and marks are equal within this process only.
     """
     readable, known = tuple(unless), []
     for secret in dict.fromkeys((*secrets, *withheld_secrets(environment))):
@@ -77,7 +78,7 @@ def redactor_for(
 
 
 def _path_with(plain: str, readable: Iterable[str]) -> str:
-    """Return the first text that a known value would be masked in, or nothing."""
+    """Return the first text in which a known value would be masked, or an empty string."""
     if len(plain) < MIN_SECRET_CHARACTERS or is_ordinary(plain):
         return ""  # it is masked nowhere
     forms = (plain, *forms_of_lines(plain))
@@ -85,10 +86,11 @@ def _path_with(plain: str, readable: Iterable[str]) -> str:
 
 
 def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: str = "") -> list[str]:
-    """Return what is masked: the values of variables that look secret by their name, of that which holds the key, and what
-    an address may hold of secrets: a password, the values of its query.
+    """Return the values to mask: of variables with secret names, of the key's variable, and the secrets in an
+    address.
 
-    What looks secret by its value alone, `withheld_secrets` finds: a password in DATABASE_URL.
+    An address may hold a password, and secrets in its query. `withheld_secrets` finds values that look secret by
+    themselves: a password in DATABASE_URL.
     """
     found = [value for name, value in environment.items() if _sounds_secret(name)]
     if address:
@@ -115,11 +117,11 @@ def _sounds_secret(name: str) -> bool:
 
 
 def withheld_secrets(environment: Mapping[str, str]) -> list[str]:
-    """Return the values that no command gets from the environment and that look secret, whatever their names.
+    """Return the values that commands do not get from the environment and that look secret, under any name.
 
-    A value is one if it looks as if chance had made it, or holds what a shape finds (then that: a password in an address).
-    The others are left: the name of a host, a commit or a version is withheld as well, and text without them could not be
-    read any more. What a variable holds whose name says that it is secret, `secrets_of` knows.
+    A value is one if it looks random, or a shape matches inside it (then that part: a password in an address). Others
+    are left: the name of a host, a commit or a version is withheld as well, and text without them would become
+    unreadable. `secrets_of` knows the variables with secret names.
     """
     given = PASSED | SET | HARMLESS | {"PATH"}
     values = [value for name, value in environment.items() if name not in given]
@@ -142,8 +144,8 @@ def _secrets_in(value: str) -> Iterator[str]:
 def installation_key(state: State, tell: Callable[[str], None] = _ignore) -> bytes:
     """Return the key of this installation's marks: `redaction_key` in the state folder; empty if it cannot be had.
 
-    Of two processes that make it at once, both return the same. One that is too short was torn when it was made, and is
-    made anew. Anything else that stands in its place is neither used nor replaced; `tell` is told in one line.
+    Two processes that make it at once return the same key. One that is too short was torn when it was made, and is
+    made anew. Any other file in its place is neither used nor replaced; `tell` gets one line about it.
     """
     path = state.redaction_key
     key = _read(path)
@@ -162,7 +164,9 @@ def installation_key(state: State, tell: Callable[[str], None] = _ignore) -> byt
 
 
 def _read(path: str) -> bytes | str | None:
-    """Return the key at `path`, which may be too short; what is wrong with what stands there; or None where nothing does."""
+    """Return the key at `path`, which may be too short; the problem of the file as text; or `None` if it does not
+    exist.
+    """
     try:
         descriptor = open_private(path, os.O_RDONLY, closed=MAY_USE)
     except FileNotFoundError:
@@ -193,9 +197,9 @@ def _make(path: str) -> None:
 
 
 def _make_anew(path: str) -> None:
-    """Put a key in the place of one that is too short, unless another process did: who has the old file's lock decides.
+    """Replace a key that is too short, unless another process did: the holder of the old file's lock decides.
 
-    INVARIANT: a whole key is never replaced. What is opened here may be another process's new one already.
+    INVARIANT: a whole key is never replaced. The opened file may be another process's new one already.
     """
     import fcntl
 
@@ -211,7 +215,7 @@ def _make_anew(path: str) -> None:
 
 
 def _draft(path: str) -> str:
-    """Write a new key beside `path` and return where; nothing is left if that fails."""
+    """Write a new key beside `path` and return its path; a failure leaves no file."""
     draft = f"{path}.{os.urandom(6).hex()}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

@@ -9,7 +9,7 @@ from harness.messages import StopReason
 
 
 class Exit(IntEnum):
-    """What the program exits with."""
+    """The exit codes of the program."""
 
     DONE = 0
     INTERNAL = 1

@@ -1,4 +1,4 @@
-"""The front of a session: the prompt, a run, the client of an editor, or nobody."""
+"""The front of a session: the prompt, a run, the client of an editor, or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def terminal_is_there() -> bool:
-    """Return whether a person can be asked: stdin and stdout are terminals, whatever any library thinks of colours."""
+    """Return whether stdin and stdout are terminals, so that a person can be asked."""
     return all(stream is not None and os.isatty(stream.fileno()) for stream in (sys.stdin, sys.stdout))
 
 
@@ -65,5 +65,5 @@ class NoFront:
         time.sleep(seconds)
 
     def lend(self) -> AbstractContextManager[LentTerminal] | None:
-        """Return None: there is no terminal to lend."""
+        """Return `None`, since there is no terminal to lend."""
         return None

@@ -20,15 +20,15 @@ _NOTHING = GrantPattern(tools=())
 MOST_PLACES = 10_000
 """That one grant sleeps because of: more than are ever compared."""
 _GRANT_BEGINS = b'{"access": '
-"""So does a line that grants, its keys being sorted, and none that revokes."""
+"""Beginning of a line with a grant, since its keys are sorted. A line that revokes begins otherwise."""
 
 
 class KeptForWorkspace(Record):
-    """What is kept of one workspace."""
+    """The kept grants of one workspace."""
 
     grants: tuple[Grant, ...] = ()
     problem: str = ""
-    """Why the file counts for nothing: then there are no grants."""
+    """Reason to ignore the file, and so all its grants."""
 
 
 class KeptGrants:
@@ -44,13 +44,13 @@ class KeptGrants:
         self._now = now
 
     def read(self) -> KeptForWorkspace:
-        """Return what is granted, not revoked and not over. A file that is not wholly understood counts for nothing."""
+        """Return the grants that are neither revoked nor expired. A file that is not wholly understood is ignored."""
         now = _as_text(self._now())
         held = self._read()
         return replace(held, grants=tuple(one for one in held.grants if not one.until or now < one.until))
 
     def _read(self) -> KeptForWorkspace:
-        """Return what is granted and not revoked, whether it is over or not."""
+        """Return the grants that are not revoked, expired or not."""
         try:
             lines = self._lines()
         except FileNotFoundError:
@@ -81,7 +81,7 @@ class KeptGrants:
         return next((one for one in self._read().grants if one.id == kept.id), kept)  # it may sleep already
 
     def revoke(self, identity: str) -> str:
-        """Note the end of a grant; return why that is not on disk, or nothing."""
+        """Note the end of a grant; return the reason why that is not on disk, or an empty string."""
         return self._note({"revoked": identity})
 
     def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> str:
@@ -124,9 +124,9 @@ class KeptGrants:
         grants[grant.id] = replace(grant, changed=grants[grant.id].changed) if grant.id in grants else grant
 
     def _append(self, fields: Mapping[str, JsonValue]) -> int | str:
-        """Add one line; return its number, or why it cannot be kept, as of a file that counts for nothing.
+        """Add one line; return its number, or the reason for a failure, such as an ignored file.
 
-        A grant that a crash cut short at the end of the file is cut off first: nobody was told that it is kept.
+        A grant that a crash cut short at the end of the file is cut off first: its grantor never got a confirmation.
         """
         try:
             return self._written(fields)
@@ -185,5 +185,5 @@ def _as_seconds(text: object) -> float:
 
 
 def _said(error: OSError | ValueError) -> str:
-    """Return what went wrong in words: of an OSError without number and path, which stand before it."""
+    """Return the error in words: an OSError without number and path, which precede it."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def fix_modes(state: State, tell: Callable[[str], None]) -> None:
-    """Close own files and folders that others may write, open those that are closed to their owner, and tell of each.
+    """Close own files and folders that others may write, open those that are closed to their owner, and report each.
 
-    What is missing, or somebody else's, is left: whoever needs it says so.
+    A missing one, or another user's, is left: its user reports it.
     """
     for path, shut in _own(state):
         try:
@@ -32,7 +32,7 @@ def fix_modes(state: State, tell: Callable[[str], None]) -> None:
 
 
 def _own(state: State) -> Iterator[tuple[str, int]]:
-    """Yield what is the harness's own, with the bits of its mode that must not be set; a folder before what is in it."""
+    """Yield the harness's own paths, with the bits of the mode that must not be set; a folder before its content."""
     yield state.config, stat.S_IWOTH  # the person's too: shut only as far as no start goes on without it
     for path in (state.config_file, state.models, state.user_policy, state.state, state.heads, state.trust):
         yield path, MAY_WRITE
@@ -53,9 +53,9 @@ def _in(folder: str) -> Iterator[str]:
 
 
 def _fix_mode(path: str, shut: int, *, reads: bool) -> str:
-    """Set one of them right; return what was wrong with it, or nothing. What is only read need not be writable.
+    """Correct one of them; return its problem, or an empty string. A path that is only read need not be writable.
 
-    A file that root gave away is taken back where its folder is root's: a person's own are left to them. Raises OSError.
+    A file that root gave away is taken back if its folder is root's: a person's own are left to them. Raises OSError.
     """
     descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -88,10 +88,10 @@ def workspace_folders(arguments: Namespace) -> tuple[str, ...]:
 
 
 def output_path(given: str, folders: Sequence[str], *, shown_as: str = "") -> str:
-    """Return the absolute path of what is `given`, links followed; `shown_as` is what a message calls it.
+    """Return the absolute path of `given`, links followed; `shown_as` is its name in messages.
 
-    A link in one of `folders` (absolute, links followed) is whatever the repository, or the model, made of it: it may lead
-    to any file of the person's. Raises UsageError where the way crosses one.
+    A link in one of `folders` (absolute, links followed) may be of the repository's or the model's making: it may
+    lead to any file of the person's. Raises UsageError if the way crosses one.
     """
     waiting = os.path.join(current_folder(), given).split("/")[::-1]
     real, links = "", 0
@@ -122,17 +122,17 @@ def output_path(given: str, folders: Sequence[str], *, shown_as: str = "") -> st
 
 
 def refuse_own_folders(workspace: Workspace, state: State) -> None:
-    """Raise UsageError where a folder was added that holds what the harness keeps, or lies in it."""
+    """Raise UsageError if an added folder holds the harness's own files, or is inside them."""
     for folder in workspace.added:
         if any(is_within(own, folder) or is_within(folder, own) for own in state.guarded):
             raise UsageError(f"--add-dir {folder}: the harness keeps its logs or its configuration there")
 
 
 def named_log(arguments: Namespace, workspace: Workspace, state: State) -> str | None:
-    """Return where the log of `--log` lies, links followed; None where none is named.
+    """Return the path of the log of `--log`, links followed; `None` without the flag.
 
-    Raises UsageError where a command could write it: in the workspace, but for the harness's own folders (see
-    `keep_own_folders`). A place elsewhere that a policy opens is not opened where it holds the log (see `walls_for`).
+    Raises UsageError if a command could write it: in the workspace, except in the harness's own folders (see
+    `keep_own_folders`). A place elsewhere that a policy opens is not opened if it holds the log (see `walls_for`).
     """
     if arguments.log is None:
         return None

@@ -1,4 +1,4 @@
-"""Which policies hold: the layers of this machine, user and project, read and put together."""
+"""The policies in force: the layers of this machine, user and project, read and combined."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def load_named(named: str | Sequence[str], *, examples: bool = True) -> Policy:
 
 
 class PolicyInForce:
-    """What `--policy FILE` means in each workspace: with the managed policy, and the project's where there is one."""
+    """The meaning of `--policy FILE` in each workspace: with the managed policy, and the project's if there is one."""
 
     def __init__(self, named: str | Sequence[str], environment: Mapping[str, str], *guarded: str) -> None:
         """Take the policies' files or shipped names, and further files that no call may write.
@@ -125,7 +125,7 @@ def describe(policy: Policy) -> str:
 
 
 def source_name(source: PolicySource) -> str:
-    """Return what a policy's file is called: `shipped default` for one that comes with the program, else layer and path."""
+    """Return the name of a policy's file: `shipped default` for one of the program's own, else layer and path."""
     name = shipped_name(source.path)
     return f"shipped {name}" if name else f"{source.layer.value} {visible_line(source.path, 1_000)}"
 
@@ -146,7 +146,7 @@ def _shipped_folder() -> str:
 
 
 def home_of_rules(policy: Policy, state: State) -> str:
-    """Return where a person's own rules belong while `policy` holds, in words: not into a file of the program."""
+    """Return the place for a person's own rules while `policy` is in force, in words: never a file of the program."""
     held = next((one.path for one in policy.sources if one.layer in _BASES), shipped_policy_path("default"))
     if not shipped_name(held):
         return visible_line(held, 1_000)

@@ -48,25 +48,25 @@ class WaitingQuestion(Record):
     """A call that another agent wants to make, and that waits for a person."""
 
     agent: str
-    """As its maker calls it."""
+    """Name of the agent, by its maker."""
     session: str
     """The agent's name of its session."""
     workspace: str
     confinement: str
-    """What will hold the call to its effects, in words."""
+    """Confinement of the call, in words."""
     level: str
-    """What holds the commands of this workspace to theirs."""
+    """Confinement of this workspace's commands."""
     writes: tuple[str, ...]
-    """What every command may write that a person allows: the policy says so."""
+    """Places that every allowed command may write, by the policy."""
     asked: float
-    """When, in seconds since 1970."""
+    """Time of the question, in seconds since 1970."""
     until: float
-    """When it is refused without an answer."""
+    """Time at which it is refused without an answer."""
     action: Action
     """Without its raw arguments, and without what a tool would run."""
     verdict: Verdict
     offer: Offer | str
-    """What may be granted, or why nothing."""
+    """The grants on offer, or the reason for none."""
 
 
 _RECORDS: Mapping[str, type[Record]] = {
@@ -86,9 +86,9 @@ _LEFT_OUT: Mapping[tuple[type[Record], str], Any] = {
     (PathAccess, "below"): NO_NAMES,
     (Rule, "matchers"): (),
 }
-"""Fields that no question shows, which may be large, and what stands in their place."""
+"""Fields that no question shows, which may be large, and their replacements."""
 _OF_RULES = ("id", "decision", "origin", "layer")
-"""Of a rule, all that is shown."""
+"""The fields of a rule that are shown."""
 
 
 def packed(question: WaitingQuestion) -> bytes:

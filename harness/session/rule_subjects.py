@@ -1,7 +1,7 @@
-"""Which commands and files a rule may be suggested for: an allow-list over what the models of programs say.
+"""Commands and files that a suggested rule may cover: an allow-list over the models of programs.
 
-Dull on purpose. What a model does not vouch for, what runs code that its words name, and what cannot be taken back is left
-to the person, with the reason.
+Dull on purpose. A command that a model does not vouch for, that runs code from its words, or that is irreversible is
+left to the person, with the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.policy.session_grants import PATTERN_CHARACTERS
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS, is_one_of
 
 Value: TypeAlias = "str | bool | Sequence[str] | Sequence[str | Sequence[str]] | Mapping[str, Sequence[str]]"
-"""What a key of a rule can be: of a list within a list, each is meant."""
+"""The value of a rule's key: in a nested list, each is an alternative."""
 
 _MOST_ID = 40
 _KEY_WIDTH = 9
@@ -42,7 +42,7 @@ def rule_id(words: str, taken: Iterable[str]) -> str:
 
 
 def is_text(word: str) -> bool:
-    """Say whether a word can stand in a policy file: Unicode without lone surrogates."""
+    """Return whether a word is valid in a policy file: Unicode without lone surrogates."""
     return not any("\ud800" <= char <= "\udfff" for char in word)
 
 
@@ -79,12 +79,12 @@ _SECRET = re.compile(
 
 
 def is_plain(name: str) -> bool:
-    """Say whether a name can stand in a rule as the pattern of itself."""
+    """Return whether a name as a pattern matches only itself."""
     return name.isprintable() and name == name.strip() and is_text(name) and PATTERN_CHARACTERS.isdisjoint(name)
 
 
 def file_problem(path: PathAccess) -> str:
-    """Return why no rule about one file can be about this one; or nothing."""
+    """Return the reason why a rule about one file cannot be about this one, or an empty string."""
     if not all(map(is_plain, path.names)):
         return "its name cannot stand in a rule as it is"
     if path.place is not Place.INSIDE:
@@ -93,7 +93,7 @@ def file_problem(path: PathAccess) -> str:
 
 
 def name_problem(path: PathAccess) -> str:
-    """Return what the names of a file inside the workspace say against a rule about it; or nothing."""
+    """Return the reason in the names of a file of the workspace against a rule about it, or an empty string."""
     if any(is_entry_point(name) for name in (path.real, *path.names)):
         return "builds and tests run it without naming it"
     parts = [part for name in path.names for part in name.casefold().split("/")]
@@ -114,7 +114,7 @@ def is_about(path: PathAccess, name: str) -> bool:
 
 
 def may_mention(text: str, name: str) -> bool:
-    """Say whether a text, of which no more is known, may be about a file."""
+    """Return whether an otherwise unknown text may be about a file."""
     return name in text or basename(name) in text
 
 
@@ -150,7 +150,7 @@ def shown(command: Command) -> str:
 
 
 def command_problem(commands: Iterable[Command]) -> str:
-    """Return why a command, seen so often, cannot be allowed by its words; or nothing."""
+    """Return the reason why a frequent command cannot be allowed by its words, or an empty string."""
     return next((problem for command in commands if (problem := _problem(command))), "")
 
 
@@ -173,7 +173,7 @@ def _words_problem(command: Command) -> str:
 
 
 def _act_problem(command: Command) -> str:
-    """Return what the model of its program says against it; where there is none, that says it."""
+    """Return the reason in the model of its program, or the fact that there is no model."""
     name = basename(command.argv[0])
     unknown = f"what it does is not known: {command.gap or 'no model covers it'}"
     if not command.model:
@@ -198,7 +198,7 @@ def _act_problem(command: Command) -> str:
 
 
 def _run_problem(command: Command) -> str:
-    """Return why it is not plainly the project's own tests or build; or nothing."""
+    """Return the reason why it is not plainly the project's own tests or build, or an empty string."""
     argv = command.argv
     for count in (1, 2):
         words = _OWN_TESTS.get(" ".join(argv[:count]))

@@ -206,7 +206,7 @@ def _parts_of(
 
 
 def _about_of(tools: SessionTools, mode: str, model: str, lost: KnownHead | None) -> dict[str, JsonValue]:
-    """Return what a session's first record says of how it was begun; no secret is in it."""
+    """Return the fields of a session's first record about its start; none is secret."""
     place, policy = tools.place, tools.rules.policy
     added = place.workspace.added
     return {
@@ -232,7 +232,7 @@ def _lost_in(lost: KnownHead | None) -> dict[str, JsonValue]:
 
 
 def _told_of(added: Sequence[str]) -> str:
-    """Return what the model is told of the folders that were added."""
+    """Return the text for the model about the added folders."""
     return f"\n\nThese folders may be read as well, by absolute paths: {', '.join(added)}" if added else ""
 
 
@@ -245,7 +245,9 @@ def _told_of_skills(words: OwnWords) -> str:
 
 
 def calls_at_once() -> int:
-    """Return how many calls that only read may run at once on this machine: they wait for disks more than they compute."""
+    """Return the number of reading calls that may run at once on this machine: they wait for disks more than they
+    compute.
+    """
     return min(MOST_AT_ONCE, len(os.sched_getaffinity(0)) + WAITING)
 
 

@@ -26,10 +26,9 @@ NOTE_SECONDS = 60.0
 
 
 class HeadNotes:
-    """Notes the head of a log that is being written: an observer of its records, so that a kill leaves a recent head.
+    """Notes the head of a log during its growth: an observer of its records, so that a kill leaves a recent head.
 
-    What cannot be noted is left out: a run does not fail for it before its end, when `State.record_head` raises. Where that
-    is so at the first record, it is told.
+    A failure to note is ignored until the end, when `State.record_head` raises. At the first record it is reported.
     """
 
     def __init__(
@@ -99,9 +98,9 @@ def opened_log(
 
 
 def lost_log(state: State, path: str | None) -> KnownHead | None:
-    """Return what is known of a log that was noted under this name and is gone, and note that another takes its place.
+    """Return the facts about a missing log of this name, and note that another takes its place.
 
-    None where nothing is missing. Raises LogError where no head can be noted, UsageError if the heads file cannot be read.
+    `None` if none is missing. Raises LogError if no head can be noted, UsageError if the heads file cannot be read.
     """
     if path is None:
         return None
@@ -126,7 +125,7 @@ def _refuse_an_emptied_one(path: str, known: KnownHead | None) -> None:
 
 
 def _is_as_closed(log: ActionLog, known: KnownHead | None) -> bool:
-    """Say whether nothing of a log changed since its head was noted when it was closed; its lock is held."""
+    """Return whether a log is unchanged since its head was noted at its close; its lock is held."""
     if known is None or known.removed or not known.closed or (known.records, known.head) != (log.count, log.head):
         return False
     from harness.log.verify import is_as_noted
@@ -135,7 +134,7 @@ def _is_as_closed(log: ActionLog, known: KnownHead | None) -> bool:
 
 
 def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:
-    """Raise LogError where what stands in a log is not all what was written; its lock is held."""
+    """Raise LogError if a log does not hold everything that was written; its lock is held."""
     from harness.log.findings import judge_log
 
     findings = judge_log(log.path, heads)
@@ -154,7 +153,7 @@ def _refusal(path: str, why: str) -> str:
 
 
 def who_and_where() -> dict[str, JsonValue]:
-    """Return who runs this process, by the account's name and number, on which machine, and the process's number."""
+    """Return the user of this process, by the account's name and number, the machine, and the process's number."""
     import pwd
 
     try:
@@ -165,7 +164,7 @@ def who_and_where() -> dict[str, JsonValue]:
 
 
 def pinned(log: ActionLog, home: str = "") -> tuple[str, str, str]:
-    """Return what pins a log, for output that leaves this machine with other output: its path, its size and its head.
+    """Return the path, size and head of a log, for output that leaves this machine.
 
     A path in the folder `home` begins with `~`.
     """

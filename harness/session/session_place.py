@@ -87,8 +87,8 @@ def _secrets_of(settings: Settings, extensions: Extensions, environment: Mapping
 def extensions_of(
     settings: Settings, state: State, workspace: str, environment: Mapping[str, str]
 ) -> tuple[Extensions, Sequence[str]]:
-    """Return what a session has besides the tools that ship, and what a person is told of what is left out; see
-    session/extensions/. Raises UsageError.
+    """Return a session's extensions, and notes for a person about those left out; see session/extensions/. Raises
+    UsageError.
     """
     files = (os.path.join(workspace, name) for name in (PROJECT_CONFIG, *PROJECT_FILES))
     if not settings.file.extensions and not any(map(os.path.lexists, files)):
@@ -110,7 +110,7 @@ def words_of(state: State, workspace: str, environment: Mapping[str, str]) -> Ow
 
 
 def mirrors_of(copied_from: str | None, state: State) -> tuple[str, ...]:
-    """Return the mirror (session/work_folders/mirror.py) that a workspace is a worktree of; nothing where it is none of those.
+    """Return the mirror (session/work_folders/mirror.py) behind a worktree; empty for any other workspace.
 
     `copied_from` is the folder (absolute, links followed) that the workspace of a task was made of.
     """

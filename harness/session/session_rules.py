@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Unattended(Record):
-    """Options of a run that nobody watches. Its default policy is the shipped `readonly`, and refusals come with advice."""
+    """Options of an unattended run. Its default policy is the shipped `readonly`, and refusals come with advice."""
 
     dry_run: bool = False
     """Whether calls are judged and recorded only, not run."""
@@ -69,8 +69,8 @@ def rules_of(
 ) -> SessionRules:
     """Return the rules of a session that a user attends, or of an unattended run.
 
-    No call may write the paths in `guard`. `asks_outside` says whether the configured approver is asked. `tell` shows lines of
-    hooks. Raises UsageError and PolicyError, before anything is opened.
+    No call may write the paths in `guard`. `asks_outside` is whether the configured approver is asked. `tell` shows
+    lines of hooks. Raises UsageError and PolicyError, before anything is opened.
     """
     state, root = place.state, place.workspace.root
     policy = assemble(
@@ -142,7 +142,7 @@ def _limits_of(arguments: Namespace, context_tokens: int | None) -> Limits:
 
 
 def check_prices(settings: Settings, limits: Limits) -> None:
-    """Raise UsageError if the cost is limited and nobody said what the model costs: unknown is not free."""
+    """Raise UsageError if the cost is limited and the model's price is unknown: unknown is not free."""
     if limits.max_cost is None or settings.prices.value is not None:
         return
     import json
@@ -155,7 +155,7 @@ def check_prices(settings: Settings, limits: Limits) -> None:
 
 
 def advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
-    """Return what would let a refused call run."""
+    """Return the rules that would let a refused call run."""
     from harness.session.advice import advice_on  # with the first refusal
 
     return advice_on(policy, action, verdict)

@@ -147,9 +147,9 @@ def tools_in(
 
 
 def check_confinement(policy: Policy, tools: Sequence[Tool]) -> str:
-    """Return what this machine holds commands to, in a few words.
+    """Return this machine's confinement of commands, in a few words.
 
-    Raises UsageError if the policy requires that they are confined and the machine cannot.
+    Raises UsageError if the policy requires confinement and the machine cannot enforce it.
     """
     walls = next(tool.walls for tool in tools if isinstance(tool, ConfinedTool))
     required = policy.sandbox.required

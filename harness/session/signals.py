@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     Handler = Callable[[int, FrameType | None], None]
 
 PATCH_SECONDS = 10.0
-"""How long what is left to do after a run has, once the program was asked to end."""
+"""Seconds for the work after a run, once the program was asked to end."""
 
 
 def take_endings(handler: Handler) -> tuple[signal.Signals, ...]:
-    """Have SIGINT, and what ends a program (SIGTERM, SIGHUP, SIGQUIT), call `handler`; return those that do.
+    """Have SIGINT and the ending signals (SIGTERM, SIGHUP, SIGQUIT) call `handler`; return those that do.
 
-    What nohup(1), or a shell that starts a job in the background (POSIX, sh, 2.11), left ignored stays ignored: it is not
-    meant for this program. Not so SIGTERM, nor the keys of a terminal at which somebody sits (at SIGQUIT's it would be left
-    without echo). Call it from the main thread.
+    A signal that nohup(1), or a shell that starts a job in the background (POSIX, sh, 2.11), left ignored stays
+    ignored: it is not meant for this program. This excludes SIGTERM, and the keys of a terminal with a person (after
+    SIGQUIT's it would be left without echo). Call it from the main thread.
     """
     taken = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
@@ -36,7 +36,7 @@ def take_endings(handler: Handler) -> tuple[signal.Signals, ...]:
 
 
 class Signals:
-    """What came in; decides what signals do from `install` on."""
+    """The received signals; decides about their effects from `install` on."""
 
     def __init__(self, interrupt: Interrupt) -> None:
         self.terminated = False
@@ -63,14 +63,14 @@ class Stopping:
     def __init__(self) -> None:
         """Decide from here on what signals do. To be made in the main thread."""
         self.count = 0
-        """How often the batch was asked to end."""
+        """Number of requests to end the batch."""
         self._terminated = False
         take_endings(self._on_signal)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
 
     @property
     def exit_code(self) -> Exit | None:
-        """What the batch exits with where it was asked to end."""
+        """Exit code of the batch after a request to end."""
         if not self.count:
             return None
         return Exit.TERMINATED if self._terminated else Exit.INTERRUPTED

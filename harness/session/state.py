@@ -1,4 +1,4 @@
-"""Where the program keeps what outlives a session: logs, their heads, trusted policies. Outside every workspace."""
+"""The program's files that outlive a session: logs, their heads, trusted policies. Outside every workspace."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 MANAGED_POLICY = "/etc/harness/policy.toml"
 OUTPUT_SECONDS = 7 * 24 * 3600
-"""How long the full output of commands is kept."""
+"""Seconds for which the full output of commands is kept."""
 HEADS_NAME = "heads.jsonl"
 _DECLINED = "declined"
-"""How a line of the trust file begins that trusts nothing."""
+"""Beginning of a line of the trust file that declines trust."""
 _LOCK_SECONDS = 5.0
-"""How long another program that writes the trust file is waited for."""
+"""Seconds to wait for another program's write to the trust file."""
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 PROJECT_CONFIG = os.path.join(".harness", "config.toml")
 PROJECT_WORDS = (".harness/commands", ".harness/skills", ".claude/commands", ".claude/skills", ".agents/skills")
@@ -30,8 +30,11 @@ PROJECT_WORDS = (".harness/commands", ".harness/skills", ".claude/commands", ".c
 
 
 def word_folders(workspace: str) -> Iterator[tuple[str, str]]:
-    """Yield the folders of words in `workspace` (absolute, links followed) and above it within its repository, the nearest
-    first: the folder that each lies in, and its name as in PROJECT_WORDS. Of two names of one, by links, only the first.
+    """Yield the folders of words in `workspace` (absolute, links followed) and above it in its repository, the
+    nearest first.
+
+    Each is the folder around it, and its name as in PROJECT_WORDS. Of two names of one folder, by links, only the
+    first.
     """
     from harness.files.repository import folders_up
 
@@ -50,7 +53,9 @@ def here(cwd: str | None) -> str:
 
 
 def _home(environment: Mapping[str, str]) -> str:
-    """Return the home folder: a relative one would be a folder of whatever is worked in. Raises UsageError for none."""
+    """Return the home folder. Raises UsageError if it is unset or relative, since that would depend on the current
+    folder.
+    """
     home = environment.get("HOME", "")
     if home.startswith("/"):
         return home
@@ -78,9 +83,9 @@ class State:
     def __init__(self, *, state: str, config: str) -> None:
         """Take the two folders that hold everything: see `State.of`. None of it need be there yet."""
         self.state = state
-        """By default ~/.local/state/harness."""
+        """State folder (default: ~/.local/state/harness)."""
         self.config = config
-        """By default ~/.config/harness."""
+        """Configuration folder (default: ~/.config/harness)."""
         self.user_policy = os.path.join(config, "policy.toml")
         self.config_file = os.path.join(config, "config.toml")
         self.models = os.path.join(config, "models.toml")
@@ -133,7 +138,7 @@ class State:
         return os.path.realpath(self.state), os.path.realpath(self.config)
 
     def new_outputs(self) -> str:
-        """Return a folder, not made yet, for what the commands of one session print beyond what the model is shown."""
+        """Return a folder, not made yet, for the full output of one session's commands."""
         return os.path.join(self.outputs, os.urandom(6).hex())
 
     def remove_old_outputs(self) -> None:
@@ -220,7 +225,7 @@ class State:
             raise LogError(f"the heads file cannot be written: {self.heads}: {error.strerror}") from None
 
     def known_head(self, path: str) -> KnownHead | None:
-        """Return what was noted of the log at `path`, or None. Raises UsageError if the heads file cannot be read."""
+        """Return the noted head of the log at `path`, or `None`. Raises UsageError if the heads file cannot be read."""
         from harness.log.heads_file import HeadsFile
 
         return HeadsFile(self.heads).of_path(path)
@@ -253,13 +258,13 @@ class State:
         self._note_trust(_DECLINED, sha256, path)
 
     def was_trusted(self, path: str) -> bool:
-        """Say whether the last word about the file `path` trusted it, in whatever content."""
+        """Return whether the last entry about the file `path` trusted it, in any content."""
         ending = _noted("", path)
         about = [line for line in _private_lines(self.trust) if line.rstrip("\n").endswith(ending)]
         return bool(about) and not about[-1].startswith(f"{_DECLINED} ")
 
     def _last_word_of(self, sha256: str) -> str:
-        """Return how the last line about this content begins; empty where there is none."""
+        """Return the beginning of the last line about this content; empty if there is none."""
         last = ""
         for line in _private_lines(self.trust):
             words = line.split(maxsplit=2)
@@ -288,9 +293,9 @@ def _noted(*words: str) -> str:
 
 
 def logs_in(folder: str) -> list[str]:
-    """Return every log in a folder and below, the oldest first: neither a heads file, nor what is no regular file.
+    """Return every log in a folder and below, the oldest first, without heads files and special files.
 
-    Of the results of a batch these are the logs of its tasks: neither summaries, nor what a folder that was kept holds.
+    For the results of a batch these are the logs of its tasks, without summaries and kept work folders.
     """
     from harness.audit.batch_results import ATTEMPTS, LOG, TASK, is_summary
 

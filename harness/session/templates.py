@@ -61,7 +61,7 @@ class Templates:
         return self._result is not None
 
     def result(self, tool: str, result: ToolResult) -> str:
-        """Return what the model reads of a call that ran; {{result}} is what the tool said."""
+        """Return the model's text of a call that ran; {{result}} is the tool's own."""
         if self._result is None:
             return result.content
         own = {

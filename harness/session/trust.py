@@ -1,4 +1,4 @@
-"""Trust in a policy that came with the workspace: it is asked about once, before it loosens anything."""
+"""Trust in a policy that came with the workspace: a question, once, before it loosens anything."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 TRUST_TOOL = "trust"
-"""What asks, in the question whether a project's policy is trusted; no tool of the model."""
+"""Name of the question whether to trust a project's policy; not a tool of the model."""
 CHANGED = "was changed since you saw it: its new content is not trusted"
 
 
 def trusted_or_not(state: State, workspace: str, ask: Approver) -> str:
-    """Ask whether to trust the policy of `workspace`, if it would loosen anything and the user never said; keep the answer.
+    """Ask whether to trust the policy of `workspace`, if it would loosen anything and has no answer yet; keep the
+    answer.
 
-    A yes trusts exactly the content that was shown: it is kept as its digest, and whoever assembles the policy afterwards
-    looks the digest of what they read up (policies.py), so that a file that changed meanwhile is not trusted.
-    Anything else is kept as a no, of this content: only what tightens counts, and it is not asked again. Returns what the
-    person should be told, or nothing.
+    A yes trusts exactly the shown content: its digest is kept, and the policy is assembled only if the digest of its
+    content is found (policies.py), so that a file that changed in between is not trusted. Any other answer is kept as
+    a no for this content: it can only tighten, and is not asked about again. Returns a message for the person, or an
+    empty string.
 
-    `workspace` is the folder, links followed. Called before the policy is assembled, and only where there is a terminal:
-    `run` asks nothing. Raises PolicyError for a policy that is not understood, and where the answer cannot be kept.
+    `workspace` is the folder, links followed. Called before the policy is assembled, and only with a terminal: `run`
+    asks nothing. Raises PolicyError for an invalid policy, and if the answer cannot be kept.
     """
     path = os.path.join(workspace, PROJECT_POLICY)
     if not os.path.lexists(path):
@@ -95,7 +96,7 @@ LINE = 4_000
 
 
 def loosening(policy: Policy) -> tuple[str, ...]:
-    """Return what `tightening_only` (harness/policy/loader.py) leaves out of `policy`, in words, each with its file and line.
+    """Return the parts that `tightening_only` (harness/policy/loader.py) leaves out of `policy`, with file and line.
 
     Empty for a policy that only tightens. Ready to be shown; no line holds a line end.
     """
@@ -121,7 +122,7 @@ def _sandboxes(policy: Policy) -> Iterator[str]:
 
 
 def _is_outside(place: str) -> bool:
-    """Say whether a place of `write` lies outside the workspace, as written."""
+    """Return whether a place of `write`, as written, is outside the workspace."""
     return posixpath.normpath(place).startswith(("/", "~"))
 
 
@@ -143,10 +144,10 @@ def is_wanted(approver: Approver, *, tool: str, summary: str, preview: str, why:
 
 
 def consent(approver: Approver, *, tool: str, summary: str, preview: str, why: str, by: str) -> Approval:
-    """Ask as about a call: shown first, keys that were pressed before thrown away. Return the answer.
+    """Ask as about a call: shown first, with earlier keys dropped. Return the answer.
 
-    `tool` is what asks and no tool of the model, `by` the command that led here. A no holds words only where somebody
-    hears them (terminal/question.py).
+    `tool` names the question and is not a tool of the model, `by` is the command behind it. A no has words only if
+    they are read (terminal/question.py).
     """
     use = ToolUse(tool=tool)
     action = Action(

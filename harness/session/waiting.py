@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from harness.session.question_file import WaitingQuestion
 
 WAITS_SECONDS = 300.0
-"""How long a question waits: half of what an agent waits for its hook."""
+"""Seconds that a question waits: half of an agent's wait for its hook."""
 LOOK_SECONDS = 0.1
-"""How often a hook looks for its answer."""
+"""Seconds between a hook's checks for its answer."""
 MOST_BYTES = 4_000_000
-"""Of a question."""
+"""Maximum size of a question file, in bytes."""
 MOST_ANSWER_BYTES = 200_000
 MOST_WORDS = 4_000
 """Characters of what a person says with an answer."""
 OLD_SECONDS = 3600.0
-"""What a hook that was killed left half made goes after this time."""
+"""Age in seconds after which leftovers of a killed hook are deleted."""
 
 _WAY = "the person can start `harness approve` in another terminal, and then have you try again"
 NOBODY_LISTENS = f"nobody is there to ask: {_WAY}"
@@ -62,7 +62,7 @@ class Waiting(Record):
     sha256: str
     question: WaitingQuestion | None
     problem: str = ""
-    """Why there is none that could be shown."""
+    """Reason why the question cannot be shown. Empty if it can."""
 
 
 class WaitingList:
@@ -90,7 +90,7 @@ class WaitingList:
     # What a hook does
 
     def ask(self, asked: AskedCall) -> Approval:
-        """Ask whoever listens, and return the answer; NOBODY at once where nobody does. Raises OSError."""
+        """Ask the listening process, and return the answer; NOBODY at once if none listens. Raises OSError."""
         question = self.put(replace(asked, offer=lambda: _without_programs(asked.offer())))
         if isinstance(question, str):
             return nobody(question)
@@ -103,7 +103,7 @@ class WaitingList:
                 question.withdraw()
 
     def put(self, asked: AskedCall) -> ListedQuestion | str:
-        """Put a question into the list; return why not, where nobody listens or it is too large. Raises OSError."""
+        """Add a question to the list; return the reason if none listens or it is too large. Raises OSError."""
         if not self.is_heard():
             return NOBODY_LISTENS
         offer = asked.offer()
@@ -115,7 +115,7 @@ class WaitingList:
         )
 
     def is_heard(self) -> bool:
-        """Say whether somebody listens."""
+        """Return whether a `harness approve` process is listening."""
         try:
             descriptor = open_private(os.path.join(self._folder, _LISTENING), os.O_RDWR)
         except OSError:
@@ -202,7 +202,7 @@ class WaitingList:
         return True
 
     def _found(self, name: str) -> Waiting | None:
-        """Return the question of that name; what nobody asks any more is removed."""
+        """Return the question of that name. Abandoned ones are removed."""
         from harness.session.question_file import QuestionError, unpacked
 
         place = os.path.join(self._folder, name)
@@ -244,7 +244,7 @@ class WaitingList:
 
 
 class ListedQuestion:
-    """A question that stands in the list, whole, until it is withdrawn."""
+    """A question that is whole in the list until it is withdrawn."""
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ class ListedQuestion:
             raise
 
     def look(self) -> Approval | None:
-        """Return the answer, if there is one, NOBODY where there will be none; nothing while it is waited for."""
+        """Return the answer, if there is one, NOBODY if there will be none, and `None` while it is open."""
         if os.path.lexists(os.path.join(self._place, _ANSWER)):
             return self._answered("")
         if self._monotonic() >= self._end:
@@ -329,7 +329,7 @@ def _remove(place: str, away: str) -> None:
 
 
 def _without_programs(offer: Offer | str) -> Offer | str:
-    """Return what may be granted but for programs with any words: see NO_PROGRAMS."""
+    """Return the grants on offer without programs with any words: see NO_PROGRAMS."""
     if isinstance(offer, str):
         return offer
     left = tuple(one for one in offer.choices if not any(pattern.program for pattern in one.patterns))

@@ -35,7 +35,7 @@ PRICES = "prices"
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """Return what to say of a key that is none: what was probably meant, or why no secret is read from here."""
+    """Return the message for an unknown key: the probable key, or the reason why no secret is read from here."""
     words = tuple(known)
     if is_key_like(key) and not any(word.startswith(key) for word in words):  # context_token is a slip
         return NO_KEYS
@@ -48,12 +48,12 @@ class Profile(Record):
     name: str
     origin: str
     values: Mapping[str, Setting[Value]]
-    """Some of what stands outside of tables: the model, its server, how it calls."""
+    """Some of the values outside of tables: the model, its server, its form of calls."""
     of_model: Mapping[str, Setting[JsonValue]]
 
     @property
     def model(self) -> Setting[str]:
-        """The model that is asked: by its own name, where the profile names no other."""
+        """The model, by its own name if the profile names no other."""
         said = self.values.get("model")
         return (
             Setting(value=str(said.value), origin=said.origin) if said else Setting(value=self.name, origin=self.origin)
@@ -69,7 +69,7 @@ class Profile(Record):
         return not self.values.keys().isdisjoint(_SERVER)
 
     def with_model(self, model: Setting[str]) -> Profile:
-        """Return what is left of it where another model of its server is asked: the server. It has no name then."""
+        """Return the profile for another model of its server, with the server alone and without a name."""
         of_server = {key: said for key, said in self.values.items() if key in (*_SERVER, *_NEEDS_SERVER)}
         return replace(self, name="", values={**of_server, "model": model}, of_model={})
 
@@ -79,32 +79,32 @@ _NEEDS_SERVER = ("api", "azure_api_version", "key_variable")
 _OF_PROFILE = ("model", *_SERVER, *_NEEDS_SERVER, "calls", "context_tokens", "pictures")
 PROFILES = "models"
 MAX_LINKS = 40
-"""How many symbolic links on the way to the file are followed: as many as Linux follows (path_resolution(7))."""
+"""Maximum number of symbolic links on the way to the file, as in Linux (path_resolution(7))."""
 
 
 class ConfigFile(Record):
-    """What the file says, every value checked by itself."""
+    """Content of the file, every value checked by itself."""
 
     path: str
     found: bool = False
     values: Mapping[str, Setting[Value]] = {}
-    """By key; in a table, by `table.key`."""
+    """Values by key; in a table, by `table.key`."""
     of_model: Mapping[str, Setting[JsonValue]] = {}
     """Settings of the model, by their names in model_settings.py."""
     profiles: Mapping[str, Profile] = {}
     prices: Mapping[str, Setting[Prices]] = {}
-    """By model."""
+    """Prices by model."""
     extensions: tuple[ExtensionTable, ...] = ()
-    """What adds something to a session; see session/extensions/, which checks it."""
+    """Tables that extend a session; session/extensions/ checks them."""
 
 
 def load_config(path: str, workspace: str) -> ConfigFile:
-    """Return what the file at `path` says; one that is not there says nothing.
+    """Read the file at `path`; a missing one is empty.
 
-    `workspace` is the folder in which calls work, absolute and with links followed.
+    `workspace` is the folder of the calls, absolute and with links followed.
 
-    Raises UsageError, whose text names file, line and key, if anything in the file is not understood, if it cannot be read,
-    if it belongs to somebody else or others may write it, or if it, or a link on the way to it, lies in the workspace.
+    Raises UsageError, with file, line and key, if a part of the file is not understood, if it cannot be read, if it
+    belongs to another user or others may write it, or if it, or a link on the way to it, is in the workspace.
     """
     if not os.path.lexists(path):
         return ConfigFile(path=path)
@@ -112,16 +112,17 @@ def load_config(path: str, workspace: str) -> ConfigFile:
 
 
 def read_own(path: str, workspace: str) -> bytes:
-    """Return the content of a file that decides where keys and conversations go, or what a model is told.
+    """Return the content of a file that decides about keys, conversations, or the model's instructions.
 
-    Raises UsageError if it cannot be read, if it belongs to somebody else or others may write it, and as `refuse_place`.
+    Raises UsageError if it cannot be read, if it belongs to another user or others may write it, and like
+    `refuse_place`.
     """
     refuse_place(path, workspace)
     return _read(path)
 
 
 def refuse_place(path: str, workspace: str) -> None:
-    """Raise UsageError if `path`, or a link on the way to it, lies in `workspace`, or where anybody may put another file."""
+    """Raise UsageError if `path`, or a link on the way to it, is in `workspace`, or where any user may replace it."""
     for place in _way(path):
         if is_within(place, workspace):
             raise UsageError(
@@ -137,9 +138,9 @@ def _is_open_to_all(folder: os.stat_result) -> bool:
 
 
 def parse_config(data: bytes, file: str) -> ConfigFile:
-    """Return what `data`, TOML in UTF-8, says; `file` is what messages call it. Looks at no disk.
+    """Parse `data`, TOML in UTF-8; `file` is its name in messages. Reads no file.
 
-    Raises UsageError as `load_config` does.
+    Raises UsageError like `load_config`.
     """
     try:
         text, table = read_toml(data)
@@ -184,7 +185,7 @@ def _read(path: str) -> bytes:
 
 
 def _owner_problem(status: os.stat_result, folder: os.stat_result) -> str:
-    """Return why somebody else than the user could have written the file, or nothing. What root owns is as good."""
+    """Return the reason why another user could have written the file, or an empty string. Root counts as the user."""
     if problem := why_not_private(status, owners=(os.geteuid(), 0)):
         return problem
     if status.st_nlink > 1:

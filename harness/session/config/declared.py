@@ -25,15 +25,15 @@ class Declared(Record):
     holds: str
     """The type of what the file says, see text/fields.py. Flags and variables are looked at where the setting is resolved."""
     default: Value = ""
-    """Where nobody says it; empty for what the provider's preset may say, or nobody need."""
+    """Default. Empty if the provider's preset may give it, or it is optional."""
     flag: str = ""
-    """As it is typed; empty where there is none. That of a switch says the opposite of the default."""
+    """The flag. Empty without one. A switch sets the opposite of the default."""
     variable: str = ""
-    """Of the environment; empty where there is none."""
+    """The environment variable. Empty without one."""
 
 
 def address_problem(url: str) -> str:
-    """Return what is wrong with a base URL, or nothing."""
+    """Return the problem of a base URL, or an empty string."""
     if not re.match(r"https?://", url):
         return f"must begin with http:// or https://, not {url[:200]!r}"
     if not _HOST.match(url):
@@ -90,12 +90,13 @@ def is_key_like(name: str) -> bool:
 
 
 CALL_FORMS = ("functions", "text")
-"""How a model calls: by the functions that it is offered, or by a fenced block in its text."""
+"""Forms of a model's calls: the offered functions, or a fenced block in its text."""
 NOTICES = ("bell", "osc9", "off")
-"""How a person is told that a question waits: BEL, a notification of the terminal's (OSC 9), or not at all."""
+"""Notifications about a waiting question: BEL, a notification of the terminal (OSC 9), or none."""
 LEAST_DEAD_SECONDS, MOST_DEAD_SECONDS = 0.15, 10.0
-"""Of the time in which keys do nothing after a question appeared: what is typed out of habit comes within it, and who types
-does not rest for the least of it from one key to the next."""
+"""Bounds of the time in which keys have no effect after a question appeared: habitual typing falls within it, and a
+typing person does not pause for the minimum between two keys.
+"""
 
 SETTINGS: Mapping[str, Declared] = {
     # Who is asked. These belong together, see `settings.resolve`; where nobody says them, the preset does.
@@ -133,7 +134,9 @@ SETTINGS: Mapping[str, Declared] = {
         for name in field_names(ReplyBounds)
     },
 }
-"""By the key in the file, with its table in front. Prices have a table for each model, and are no setting of this kind."""
+"""Settings by the key in the file, with its table in front. Prices have a table for each model, and are not among
+them.
+"""
 PRICE_CHECKS: Mapping[str, Check] = dict.fromkeys(
     field_names(Prices), check_of("number of at least 0, at most 1000000")
 )
@@ -141,11 +144,11 @@ _PARTS = {"address": _address, "variable": _variable}
 
 
 def table_names() -> tuple[str, ...]:
-    """Return the tables of the file that hold settings; the empty name is that of what stands in none."""
+    """Return the tables of the file that hold settings; the empty name is that of the top."""
     return tuple(dict.fromkeys(key.rpartition(".")[0] for key in SETTINGS))
 
 
 def checks_of(table: str) -> dict[str, Check]:
-    """Return what may stand in a table of the file, by the key in it."""
+    """Return the checks of a table of the file, by key."""
     split = ((key.rpartition("."), declared.holds) for key, declared in SETTINGS.items())
     return {key: check_of(holds, _PARTS) for (name, _, key), holds in split if name == table}

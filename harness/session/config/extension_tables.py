@@ -26,9 +26,9 @@ class ExtensionTable(Record):
     fields: Mapping[str, object]
     file: str
     line: int
-    """Where it begins."""
+    """Line of its beginning."""
     lines: Mapping[str, int]
-    """Where its keys stand."""
+    """Lines of its keys."""
     of_project: bool = False
     """Whether a file of the workspace says it, which a person trusts."""
 
@@ -58,12 +58,12 @@ class ExtensionTable(Record):
 
 
 def extension_tables(text: str, table: Mapping[str, object], file: str) -> tuple[ExtensionTable, ...]:
-    """Return those that `table`, read from `text`, has. Raises UsageError for one that is no table."""
+    """Return the extension tables of `table`, read from `text`. Raises UsageError for anything but a table."""
     return tuple(_tables(_Lines(text), table, file))
 
 
 def project_tables(data: bytes, file: str) -> tuple[ExtensionTable, ...]:
-    """Return what a project's own file adds. Raises UsageError for a file that is not understood, or says anything else."""
+    """Return the tables of a project's own file. Raises UsageError for an invalid file, or other content."""
     try:
         text, table = read_toml(data)
     except ValueError as error:
@@ -78,7 +78,7 @@ def project_tables(data: bytes, file: str) -> tuple[ExtensionTable, ...]:
 
 
 class _Lines:
-    """Where keys stand in a text."""
+    """Lines of the keys in a text."""
 
     def __init__(self, text: str) -> None:
         self._lines = key_lines(text)

@@ -1,4 +1,4 @@
-"""What a person may say of how a model answers: in the file, in a profile, by flags. None of it is ever a key.
+"""A person's settings for the model's answers: in the file, in a profile, by flags. None of them is ever a key.
 
 A field of `[extra_body]` or `[extra_headers]` is a setting of its own here: `extra_body.top_k`.
 """
@@ -31,7 +31,7 @@ _TYPES = {
 }
 _CHECKS = {name: check_of(word) for name, word in _TYPES.items()}
 MODEL_SETTINGS = (*_TYPES, *EXTRA_TABLES)
-"""By their names in the file, and with `--set`."""
+"""Settings by their names in the file, and with `--set`."""
 
 _HEADER_NAME = regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OWN_HEADERS = regex(
@@ -43,7 +43,7 @@ _CACHE_KEY = "prompt_cache_key"
 
 
 def setting_type_problem(name: str, value: object) -> str:
-    """Return why a value cannot be that of a setting of the model, whoever the provider is; or nothing.
+    """Return the reason why a value is invalid for a setting of any model, or an empty string.
 
     `name` is one of MODEL_SETTINGS, or a field of its tables: `extra_body.top_k`.
     """
@@ -158,7 +158,7 @@ def _body_problem(field: str, value: object) -> str:
 
 
 def _json_problem(value: object, name: str) -> str:
-    """Return why a value cannot be sent as JSON, or is named as a key is; or nothing."""
+    """Return the reason why a value cannot be sent as JSON, or has the name of a key; or an empty string."""
     if name != _CACHE_KEY and is_key_like(name):
         return NO_KEYS
     match value:

@@ -15,7 +15,7 @@ from harness.text.fields import Check, check_of
 from harness.text.toml_places import read_toml
 
 MOST_BYTES = 1024 * 1024
-"""Of the file."""
+"""Maximum size of the file."""
 MOST_KNOWN = 5_000
 """Models in it."""
 _ABOUT = ("date", "source")
@@ -29,23 +29,23 @@ _SOURCE = check_of("line")
 
 
 class KnownModel(Record):
-    """What the table says of one model."""
+    """The table's entry for one model."""
 
     facts: ModelFacts
     date: str
-    """YYYY-MM-DD: when somebody read the figures at the source."""
+    """Date of the figures at the source, YYYY-MM-DD."""
     source: str
     """The page that they are taken from."""
 
 
 class ModelTable(Record):
-    """What the file says, every value checked by itself."""
+    """Content of the file, every value checked by itself."""
 
     path: str = ""
     models: Mapping[str, KnownModel] = {}
 
     def origin(self, model: str) -> str:
-        """Return who says what is known of a model in the table: `FILE of DATE`."""
+        """Return the origin of the figures about a model: `FILE of DATE`."""
         return f"{self.path} of {self.models[model].date}"
 
 
@@ -57,7 +57,7 @@ def load_table(path: str, workspace: str) -> ModelTable:
 
 
 def parse_table(data: bytes, file: str) -> ModelTable:
-    """Return what `data`, TOML in UTF-8, says; `file` is what messages call it. Raises UsageError naming the table and key."""
+    """Parse `data`, TOML in UTF-8; `file` is its name in messages. Raises UsageError naming the table and key."""
     if len(data) > MOST_BYTES:
         raise UsageError(f"{file}: has more than {MOST_BYTES:,} bytes")
     try:
@@ -77,7 +77,7 @@ def parse_table(data: bytes, file: str) -> ModelTable:
 
 
 def _known(file: str, name: str, row: object, above: Mapping[str, object]) -> KnownModel:
-    """Return what one table says; its own date and source count more than those `above`. Raises UsageError."""
+    """Parse one table; its own date and source override those `above`. Raises UsageError."""
     place = f'{file}: [models."{name[:LONGEST_NAME]}"]'
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
         raise UsageError(f"{place}: is no name of a model")

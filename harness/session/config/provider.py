@@ -1,4 +1,4 @@
-"""Which model answers: settings in, an adapter out; a key is sent to the provider that it is for, and to nobody else."""
+"""The model that answers: settings in, an adapter out. A key is sent only to its own provider."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ no model to talk to. Three ways out:
   harness demo                    a scripted model, without key or network"""
 
 NO_KEY = "none"
-"""What is sent to a server that wants no key: the SDK wants one, and any text will do."""
+"""Key for a server that wants none: the SDK requires a text."""
 
 OPENAI_ONLY = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
 """Variables that the SDK reads by itself and sends as headers wherever it sends anything (its `_client.py`)."""
@@ -81,7 +81,7 @@ def model_from(
 
 
 def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
-    """Return where and how the model is reached, the key included. Raises UsageError as `model_from` does."""
+    """Return the model's address and bounds, with the key. Raises UsageError like `model_from`."""
     problem = _missing(settings) or _azure_problem(settings) or _foreign_key(settings) or _setting_problem(settings)
     if problem:
         raise UsageError(problem)
@@ -119,7 +119,7 @@ def endpoint_of_any_model(settings: Settings, environment: Mapping[str, str]) ->
 
 
 def about_model(settings: Settings) -> dict[str, JsonValue]:
-    """Return what the log says of the model beside its name: where it is asked, and with which settings."""
+    """Return the log's fields about the model besides its name: its address, and its settings."""
     told = model_settings({name: setting.value for name, setting in settings.of_model.items()}).said()
     return {
         "api": settings.api.value.value,
@@ -133,7 +133,7 @@ def about_model(settings: Settings) -> dict[str, JsonValue]:
 def not_for(settings: Settings) -> tuple[str, ...]:
     """Return the variables whose values must not go to the server that `settings` name.
 
-    OpenAI's go to OpenAI, and to an address that nobody knows and that gets OpenAI's key: a proxy of one's own.
+    OpenAI's go to OpenAI, and to an unknown address that gets OpenAI's key: a proxy of one's own.
     """
     server = _server_of(settings)
     own = settings.key_variable.value == PRESETS[OPENAI].key_variable if server is None else server.name == OPENAI
@@ -147,13 +147,13 @@ def withhold(names: Iterable[str]) -> None:
 
 
 def _server_of(settings: Settings) -> Preset | None:
-    """Return which server is at the address, else which was named. On this machine, anybody's proxy may answer."""
+    """Return the server at the address, else the named one. On this machine, any proxy may answer."""
     address = settings.base_url.value
     return (None if is_local(address) else preset_of(address)) or settings.named
 
 
 def _missing(settings: Settings) -> str:
-    """Return what is still needed, or nothing."""
+    """Return the missing settings, or an empty string."""
     preset, variable = settings.named, settings.key_variable.value
     if preset is not None and not settings.base_url.value:
         ways = [f"set {preset.base_url_variable}"] if preset.base_url_variable else []
@@ -172,7 +172,7 @@ def _missing(settings: Settings) -> str:
 
 
 def _setting_problem(settings: Settings) -> str:
-    """Return which setting of the model this API, or this provider, does not have; or nothing."""
+    """Return the setting of the model that this API, or this provider, does not have; or an empty string."""
     preset = settings.preset.name if settings.preset else ""
     for name, setting in settings.of_model.items():
         if problem := setting_problem(name, setting.value, settings.api.value, preset):
@@ -181,14 +181,14 @@ def _setting_problem(settings: Settings) -> str:
 
 
 def _wants_key(settings: Settings) -> bool:
-    """Say whether a missing key is an error: local servers want none, and of an address alone nobody knows."""
+    """Return whether a missing key is an error: local servers want none, and an address alone does not tell."""
     if settings.named is not None:
         return not is_local(settings.named.base_url or settings.base_url.value)
     return settings.base_url.origin == DEFAULT or settings.key_variable.origin != DEFAULT
 
 
 def _azure_problem(settings: Settings) -> str:
-    """Return what is wrong between the provider and Azure's two ways of being reached, or nothing."""
+    """Return the contradiction between the provider and Azure's two addressing modes, or an empty string."""
     version = settings.azure_api_version
     is_azure = settings.named is not None and bool(settings.named.api_version_variable)
     if version.value and not is_azure:
@@ -202,9 +202,9 @@ def _azure_problem(settings: Settings) -> str:
 
 
 def _foreign_key(settings: Settings) -> str:
-    """Return why the key must not be sent to the address, or nothing.
+    """Return the reason why the key must not be sent to the address, or an empty string.
 
-    OPENAI_API_KEY may go to any address that a person names without a provider: that is how the SDK's own variables are used.
+    OPENAI_API_KEY may go to any address that a person names without a provider, like the SDK's own variables.
     """
     variable = settings.key_variable.value
     if settings.named is None and variable == PRESETS[OPENAI].key_variable:

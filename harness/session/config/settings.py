@@ -1,6 +1,6 @@
-"""What holds of a person's settings: flags over environment over the user's file over presets and defaults.
+"""A person's settings in force: flags over environment over the user's file over presets and defaults.
 
-No file in the workspace has a say, and no key is in here: only the name of the variable that holds it.
+Files in the workspace have no influence, and no key is in here: only the name of its variable.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 ValueT = TypeVar("ValueT")
 
 DEFAULT_MODEL = "gpt-5"
-"""Asked for where nobody names a model, nor a provider whose models have other names."""
+"""Default model, unless a provider is named whose models have other names."""
 OPENAI = "openai"
 OPENAI_URL = "https://api.openai.com/v1"
-"""Always given to the SDK: it would take OPENAI_BASE_URL where it is told nothing."""
+"""Always given to the SDK, which would otherwise use OPENAI_BASE_URL."""
 
 DEFAULT = "default"
 _OF_SERVER = ("provider", "base_url", "api", "azure_api_version")
@@ -41,16 +41,16 @@ _NOTHING_TOLD: Mapping[str, JsonValue] = {}
 
 
 class TerminalSettings(Record):
-    """How the prompt looks and asks."""
+    """Settings of the prompt's look and questions."""
 
     dead_seconds: Setting[float]
     """For how long keys do nothing after a question appeared."""
     vi: Setting[bool]
     """Whether lines are edited with the keys of vi."""
     notify: Setting[str]
-    """How a person is told that a question waits: bell, osc9 or off."""
+    """Notification about a waiting question: bell, osc9 or off."""
     theme: Setting[str]
-    """Which colours: auto, dark, light or none."""
+    """Colours: auto, dark, light or none."""
     ascii: Setting[bool]
     screen_reader: Setting[bool]
     """Whether nothing that was written is written over."""
@@ -61,11 +61,11 @@ class Settings(Record):
 
     file: ConfigFile
     table: ModelTable
-    """What the person keeps of models beside the file; the file counts more."""
+    """The person's table of models; the file overrides it."""
     flags: Mapping[str, str]
-    """Those that were given, by the setting's name."""
+    """The given flags, by the setting's name."""
     told: Mapping[str, JsonValue]
-    """What flags said of how the model answers."""
+    """Settings of the model's answers from flags."""
     model_profile: Profile | None
     """The profile that the model has; after /model NAME, what is left of the one before."""
     provider: Setting[str]
@@ -75,7 +75,7 @@ class Settings(Record):
     api: Setting[Api]
     azure_api_version: Setting[str]
     calls: Setting[str]
-    """How the model calls: functions, or text."""
+    """Form of the model's calls: functions, or text."""
     key_variable: Setting[str]
     """The environment variable that holds the key; empty where none is wanted."""
     key_set: bool
@@ -84,21 +84,21 @@ class Settings(Record):
     attempts: Setting[int]
     retry_seconds: Setting[float]
     deadlines: Mapping[str, Setting[float]]
-    """By the fields of Deadlines, in seconds."""
+    """Deadlines by the fields of Deadlines, in seconds."""
     bounds: Mapping[str, Setting[int]]
-    """By the fields of ReplyBounds."""
+    """Bounds by the fields of ReplyBounds."""
     of_model: Mapping[str, Setting[JsonValue]]
-    """How the model answers, by the names in model_settings.py: what is set."""
+    """The stated settings of the model's answers, by the names in model_settings.py."""
     context_tokens: Setting[int | None]
-    """How many tokens the model takes; None where nobody said."""
+    """The model's context length in tokens. `None` if unknown."""
     most_output: Setting[int | None]
-    """How many tokens a reply of the model may have at most; None where nobody said."""
+    """The model's maximum reply in tokens. `None` if unknown."""
     pictures: Setting[bool]
     """Whether the model is sent pictures."""
     prices: Setting[Prices | None]
-    """Of the model; None where nobody said."""
+    """The model's prices. `None` if unknown."""
     tools: Setting[tuple[str, ...]]
-    """The names of the tools that are offered, as they were given; of nobody's choice there are none."""
+    """The names of the offered tools, as given. Empty without a choice."""
     system: Setting[str]
     """The path of a system prompt's template; empty where none is named."""
     task_template: Setting[str]
@@ -112,9 +112,9 @@ class Settings(Record):
     """The path of the SSH key with which the heads of logs are signed; empty where they are not."""
 
     def with_model(self, name: str, environment: Mapping[str, str]) -> Settings:
-        """Return what holds where the model is `name`: by its profile, else at the same server as now. Raises UsageError.
+        """Return the settings for the model `name`: by its profile, else at the present server. Raises UsageError.
 
-        A profile that names a server counts for more than flags that named another one: it is the newer word.
+        A profile that names a server overrides flags that named another one, since it is newer.
         """
         asked = Setting(value=name, origin="/model")
         nothing = Profile(name="", origin=asked.origin, values={}, of_model={})
@@ -129,7 +129,7 @@ class Settings(Record):
         return self.model_profile.name if self.model_profile else ""
 
     def prices_of(self, model: str) -> Setting[Prices | None]:
-        """Return what a model costs: by the file, else by the table."""
+        """Return the prices of a model: by the file, else by the table."""
         return prices_of(self.file, self.table, model)
 
     @property
@@ -144,7 +144,9 @@ class Settings(Record):
 
 
 class _Rank(IntEnum):
-    """Whose word counts for more. A profile counts as much as who named it, but for what else that one says."""
+    """Precedence of the sources. A profile has that of the source that names it, except for that source's other
+    values.
+    """
 
     NOBODY = 0
     FILE = 1
@@ -180,7 +182,7 @@ def settings_from(arguments: Namespace, environment: Mapping[str, str], workspac
 
 
 def config_path(environment: Mapping[str, str]) -> str:
-    """Return where the user's configuration is, or would be: $XDG_CONFIG_HOME/harness/config.toml."""
+    """Return the path of the user's configuration, which may not exist: $XDG_CONFIG_HOME/harness/config.toml."""
     return State.of(environment).config_file
 
 
@@ -192,14 +194,17 @@ def resolve(
     told: Mapping[str, JsonValue] = _NOTHING_TOLD,
     profile: Profile | None = None,
 ) -> Settings:
-    """Return what holds. `flags` has those that were given, by the setting's name, and `told` what flags say of how the model
-    answers. A `profile` counts as if a flag had named it; None: the one whose name is that of the model. Looks at no disk.
+    """Return the settings in force. `flags` are the given ones, by the setting's name, `told` the flags' settings of
+    answers.
 
-    INVARIANT: provider, address and key belong together. The highest layer that names a provider or an address chooses the
-    server; what lower ones say of another server (provider, base_url, key_variable; api and azure_api_version if they name
-    it themselves) does not count. Otherwise one flag would send one provider's key to another's address.
+    A `profile` counts as if a flag had named it; with `None` the one with the model's name does. Reads no file.
 
-    Raises UsageError for a value that makes no sense; not for what is missing, which is only needed to send something.
+    INVARIANT: provider, address and key belong together. The highest layer that names a provider or an address
+    chooses the server; lower layers' values for another server (provider, base_url, key_variable; api and
+    azure_api_version if they name it themselves) do not count. Otherwise one flag would send one provider's key to
+    another's address.
+
+    Raises UsageError for an invalid value; not for a missing one, which is only needed to send something.
     """
     return _Layers(flags, environment, file, told, profile).settings(table)
 
@@ -236,7 +241,7 @@ class _Layers:
         self.chosen = chosen.rank if chosen else _Rank.NOBODY
 
     def said(self, name: str) -> list[_Said]:
-        """Return what the layers say of a setting, the one that counts first."""
+        """Return all values of a setting, highest precedence first."""
         declared, said = SETTINGS[name], []
         if flag := self.flags.get(name):
             meant = not declared.default if isinstance(declared.default, bool) else flag
@@ -250,7 +255,7 @@ class _Layers:
         return sorted(said, key=lambda word: -word.rank)
 
     def refuse_another_server(self) -> None:
-        """Raise UsageError where a profile names a server, and whoever counts more names another one."""
+        """Raise UsageError if a profile names a server, and a layer of higher precedence names another one."""
         if self.profile is None or not self.profile.names_server:
             return
         for said in (self.provider, self.base_url):
@@ -275,7 +280,7 @@ class _Layers:
         return there.rstrip("/") == self.address().value.rstrip("/")
 
     def said_by(self, rank: _Rank, name: str) -> str:
-        """Return what one layer says of a setting, or nothing."""
+        """Return one layer's value of a setting, or `None`."""
         return next((str(said.value) for said in self.said(name) if said.rank is rank), "")
 
     def names_server(self, rank: _Rank) -> bool:
@@ -294,7 +299,7 @@ class _Layers:
         return said
 
     def own_address(self) -> _Said | None:
-        """Return what the variable says that belongs to the provider; OPENAI_BASE_URL is that of OpenAI, and of nobody."""
+        """Return the value of the provider's own variable; OPENAI_BASE_URL is that of OpenAI, and of no other."""
         preset = self.preset or PRESETS[OPENAI]
         said = self.variable("OPENAI_BASE_URL" if preset.name == OPENAI else preset.base_url_variable)
         if said and (text := address_problem(str(said.value))):
@@ -310,8 +315,9 @@ class _Layers:
         return None
 
     def of_model(self) -> dict[str, Setting[JsonValue]]:
-        """Return how the model answers: what the file says of all models, the profile above it, and flags above both. A file
-        that names a server says it of the models there.
+        """Return the settings of answers: the file's for all models, the profile's above it, and flags above both.
+
+        A file that names a server means the models there.
         """
         of_any = not self.names_server(_Rank.FILE)
         at_home = self.chosen <= _Rank.FILE or of_any or self.speaks_of_server(_Rank.FILE)
@@ -368,7 +374,7 @@ class _Layers:
         )
 
     def plain(self, name: str, convert: Callable[[Any], ValueT]) -> Setting[ValueT]:
-        """Return a setting that depends on no other: what counts most of what is said, or its default."""
+        """Return a setting that depends on no other: its value of highest precedence, or its default."""
         said = next(iter(self.said(name)), None)
         if said is not None:
             return Setting(value=convert(said.value), origin=said.origin)
@@ -399,7 +405,7 @@ class _Layers:
         return _setting(own or self.of_server("azure_api_version"), "")
 
     def key_variable(self) -> Setting[str]:
-        """Return which variable holds the key; the file, or a profile, may say so only of the server that it means."""
+        """Return the variable of the key; the file, or a profile, may name it only for its own server."""
         for rank, values in ((self.profile_rank, self.profile and self.profile.values), (_Rank.FILE, self.file.values)):
             written = values.get("key_variable") if values else None
             if written and self.speaks_of_server(rank, keeps_key=True):
@@ -415,14 +421,14 @@ class _Layers:
         return _setting(said, DEFAULT_MODEL if self.preset is None or self.preset.name == OPENAI else "")
 
     def template(self, name: str) -> Setting[str]:
-        """Return the path of a template; what the file names lies beside it."""
+        """Return the path of a template; one that the file names is relative to it."""
         said = self.plain(name, str)
         if said.value and not said.origin.startswith("flag "):
             return Setting(value=os.path.join(os.path.dirname(self.file.path), said.value), origin=said.origin)
         return said
 
     def sign_key(self) -> Setting[str]:
-        """Return the path of the key; `~/` is the home folder, and what is relative lies beside the file."""
+        """Return the path of the key; `~/` is the home folder, and a relative path is relative to the file."""
         written = self.plain("sign_key", str)
         path, home = written.value, self.environment.get("HOME", "")
         if not path or (path.startswith("~/") and not home):
@@ -445,14 +451,14 @@ class _Layers:
 
 
 def prices_of(file: ConfigFile, table: ModelTable, model: str) -> Setting[Prices | None]:
-    """Return what a model costs: by the file, else by the table, where it says both prices."""
+    """Return the prices of a model: by the file, else by the table, if it has both."""
     if written := file.prices.get(model):
         return Setting(value=written.value, origin=written.origin)
     return _known(table, model, "prices", Prices)
 
 
 def _known(table: ModelTable, model: str, name: str, of: type[ValueT]) -> Setting[ValueT | None]:
-    """Return what the table says of a model in a field of ModelFacts; None where it does not say."""
+    """Return the table's value of a field of ModelFacts; `None` without one."""
     known = table.models.get(model)
     value = getattr(known.facts, name) if known is not None else None
     return (
@@ -463,7 +469,7 @@ def _known(table: ModelTable, model: str, name: str, of: type[ValueT]) -> Settin
 
 
 def sight_of(preset: Preset | None, model: str) -> Setting[bool]:
-    """Return whether a model is sent pictures where nobody says it."""
+    """Return whether a model is sent pictures by default."""
     name = preset.name if preset is not None else ""
     return Setting(value=takes_images(name, model), origin=f"preset {name}" if name else DEFAULT)
 

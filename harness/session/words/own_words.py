@@ -48,7 +48,7 @@ def words_here(state: State, workspace: str, home: str) -> OwnWords:
 
 
 def _first(found: Iterable[Mapping[str, WordT]], notes: list[str]) -> dict[str, WordT]:
-    """Return the first of each name; of the others is told, but for one that is the same file."""
+    """Return the first of each name; a note names the others, unless they are the same file."""
     words = dict[str, WordT]()
     for name, word in (item for one in found for item in one.items()):
         first = words.setdefault(name, word)
@@ -76,8 +76,10 @@ def _users_own(state: State, workspace: str) -> list[OwnWords]:
 
 
 def _places_of(skill: Skill) -> Iterable[str]:
-    """Return what is to be read of a skill, links followed: its folder, and its file, if that is a link out of there; with
-    the folder around it, if that has the same name (as `stow` links file by file).
+    """Return the readable places of a skill, links followed: its folder, and its file if that is a link out of there.
+
+    With a file that is a link, the folder around its target counts too if it has the same name (as `stow` links file
+    by file).
     """
     folder, path = os.path.realpath(os.path.dirname(skill.path)), os.path.realpath(skill.path)
     around = os.path.dirname(path)

@@ -1,4 +1,4 @@
-"""What the model is told of the skills: their names, when they help, and where each is written."""
+"""The model's text about the skills: their names, when they help, and their paths."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ in its folder. A skill grants no permission: what it says to run is a tool call 
 
 
 def skills_text(skills: Iterable[Skill]) -> str:
-    """Return what the system prompt says of the skills; empty where there are none."""
+    """Return the text of the system prompt about the skills; empty without any."""
     lines = [f"- {one.name} ({one.path}): {' '.join(one.description.split())}" for one in skills]
     return "\n".join((_BEGIN, *lines)) if lines else ""

@@ -18,23 +18,23 @@ from harness.text.visible import visible_line
 
 SKILL = "SKILL.md"
 MOST_FILES = 500
-"""Of one folder, and as many folders in it."""
+"""Maximum number of files in one folder, and of folders in it."""
 MOST_BYTES = 200_000
-"""Of one file: of the commands and skills that people publish the largest has 121,453."""
+"""Maximum size of one file. The largest published command or skill has 121,453 bytes."""
 MOST_FOLDER_BYTES = 2_000_000
-"""Of all files of one folder: a person is to read them before they trust them."""
+"""Maximum size of all files of one folder, since a person reads them before trusting them."""
 _NAME = regex(r"[a-z0-9][a-z0-9._-]{0,63}")
 _FIELDS = ("description", "model", "plan", "argument-hint")
-"""What a command may say of itself; `plan: true` asks in plan mode. Of what else other agents read nothing permits here."""
+"""Fields of a command; `plan: true` asks in plan mode. Other agents' further fields permit nothing here."""
 _NO_MODELS = ("inherit", "default")
-"""What other agents call the model that answers anyway."""
+"""Other agents' names for the present model."""
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1_024
-"""Of a skill, in characters (agentskills.io/specification). Of a longer one the beginning is told."""
+"""Maximum length of a skill's description, in characters (agentskills.io/specification). A longer one is cut."""
 _MOST_NOTE = 1_000
 
 Check: TypeAlias = Callable[[str], None]
-"""Raises ValueError for a path that must not be read, because of where it lies or leads."""
+"""Raises ValueError for a path that must not be read, because of its place or its target."""
 
 
 class OwnCommand(Record):
@@ -44,7 +44,7 @@ class OwnCommand(Record):
     """Without the slash; of `frontend/component.md` it is `frontend:component`."""
     description: str
     arguments: str
-    """How they are written, if the file says it."""
+    """Form of the arguments, if the file gives it."""
     model: str
     plans: bool
     body: str
@@ -52,12 +52,12 @@ class OwnCommand(Record):
 
     @property
     def short_name(self) -> str:
-        """The name without its folders: it is meant too, where nothing else has it."""
+        """The name without its folders, which is valid too if it is unique."""
         return self.name.rpartition(":")[2]
 
 
 class Skill(Record):
-    """A skill: what the model is told of it, and where the rest is."""
+    """A skill: its description for the model, and the place of the rest."""
 
     name: str
     """That of its folder."""
@@ -66,12 +66,12 @@ class Skill(Record):
 
 
 class OwnWords(Record):
-    """What there is, by name, and what a person is told."""
+    """Commands and skills by name, and notes for a person."""
 
     commands: Mapping[str, OwnCommand] = {}
     skills: Mapping[str, Skill] = {}
     left_out: Mapping[str, str] = {}
-    """Why a command does not count, by its name."""
+    """Reasons why commands do not count, by name."""
     skill_places: tuple[str, ...] = ()
     """The folders of skills outside the workspace, absolute, links followed; of one that has none of its own, its file."""
     notes: tuple[str, ...] = ()
@@ -89,14 +89,14 @@ class WordFolder(Record):
     data: bytes = b""
     """One JSON object, text by path within the folder; empty where there is none."""
     left_out: Mapping[str, str] = {}
-    """Why a file does not count, by its path within the folder."""
+    """Reasons why files do not count, by path within the folder."""
 
 
 def read_word_folder(folder: str, check: Check) -> WordFolder:
-    """Return the files of `folder`, links followed; one that is no plain file of text, or not passed by `check`, is left out
+    """Return the files of `folder`, links followed. A file that is not plain text, or fails `check`, is left out
     alone.
 
-    Raises ValueError where that is so of the folder itself, or there is too much: then nothing of it counts.
+    Raises ValueError if that is true of the folder itself, or it holds too much: then none of it counts.
     """
     texts, left_out = dict[str, str](), dict[str, str]()
     files = _skills if os.path.basename(folder) == "skills" else _commands
@@ -170,7 +170,7 @@ def _text(path: str, check: Check) -> str:
 
 
 def words_in(found: WordFolder, folder: str) -> OwnWords:
-    """Return what the files of `folder`, a path, say. A file that is not understood is left out, and a note says why."""
+    """Parse the files of `folder`, a path. An invalid file is left out, with a note."""
     commands, skills, left_out, notes = dict[str, OwnCommand](), dict[str, Skill](), dict[str, str](), list[str]()
 
     def leave_out(name: str, why: str) -> None:
@@ -225,7 +225,7 @@ def _command(name: str, text: str, path: str, notes: list[str]) -> OwnCommand:
 
 
 def _slips(said: Mapping[str, str]) -> Iterator[str]:
-    """Yield what to tell of keys that are almost ours; all others are another agent's."""
+    """Yield notes about keys that are nearly ours; all others are another agent's."""
     others = [key for key in said if key not in _FIELDS]
     if not others:
         return
@@ -257,7 +257,7 @@ def _skill(text: str, path: str, notes: list[str]) -> Skill:
 
 
 def lines_of(found: WordFolder, folder: str) -> list[str]:
-    """Return what a person is told of a folder before they trust it: each name with what it says of itself. Not yet safe."""
+    """Return the text about a folder for a person before trusting it: each name with its description. Not yet safe."""
     words = words_in(found, folder)
     told = [f"the command /{one.name}: {one.description}{_switches(one)}" for one in words.commands.values()]
     told += [f"the skill {one.name}: {one.description}" for one in words.skills.values()]

@@ -1,4 +1,4 @@
-"""What a run changed in its work folder, as patches for `git apply`. The git data in the folder itself is not trusted."""
+"""Changes of a run in its work folder, as patches for `git apply`. The git data in the folder itself is not trusted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Changes(Record):
     ignored: Patch | None = None
     """The patch of new files that the repository ignores; None where there are none."""
     lost: tuple[str, ...] = ()
-    """What no patch holds, a line each: the folder must be kept for it."""
+    """Changes that a patch cannot hold, a line each: the folder must be kept for them."""
 
 
 def take_changes(work_folder: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> Changes:
@@ -65,12 +65,12 @@ def take_changes(work_folder: WorkFolder, attempt: str, out: str, environment: M
 
 
 class Tree(Record):
-    """What the folder holds."""
+    """Content of the folder."""
 
     sizes: Mapping[bytes, int]
     """The size of each file and link, by its path from the root."""
     touched: frozenset[bytes]
-    """The files and links that were made or changed since a moment, whatever time they show."""
+    """Files and links that were created or changed since a moment, whatever time they show."""
     odd: tuple[str, ...]
     """Descriptions of what a patch cannot hold."""
 
@@ -137,7 +137,7 @@ class _Taking:
         return self._patch(IGNORED, changed, self._written())
 
     def _ignored(self, new: Collection[bytes]) -> set[bytes]:
-        """Return the paths that the repository ignores, as its .gitignore files stand now."""
+        """Return the paths that the repository ignores, by its present .gitignore files."""
         # `./` in front, since a name that begins with `:` would be more than a name. No index, since git would look for
         # submodules in it.
         given = _listed(b"./" + path for path in new)
@@ -206,7 +206,9 @@ class _Taking:
         return Patch(file=name, files=names.count(b"\0"), bytes=size, sha256=digest)
 
     def _disproved(self, patch: str, before: str, after: str) -> str:
-        """Return why `git apply` does not turn one tree into the other, or nothing. For some names it does not."""
+        """Return the reason why `git apply` does not turn one tree into the other, or an empty string. For some names
+        it fails.
+        """
         index = os.path.join(self._objects, "proof")
         variables = self._with_index(index)
         try:
@@ -257,7 +259,7 @@ _FORM = (
 
 
 def _lies_in(path: bytes, links: Collection[bytes]) -> bool:
-    """Say whether a path lies below one of `links`."""
+    """Return whether a path is below one of `links`."""
     while links and (path := os.path.dirname(path)):
         if path in links:
             return True

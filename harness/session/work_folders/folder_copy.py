@@ -1,4 +1,4 @@
-"""A copy of a folder that is no repository. A repository beside it keeps what it held at first. No link is followed."""
+"""A copy of a folder outside of repositories. A repository beside it keeps the original content. No link is followed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from harness.session.work_folders.work_folder import GIT, INDEX, TREE, WorkFolde
 
 
 def walk(root: str, goes_into: Callable[[bytes], bool]) -> Iterator[tuple[bytes, os.stat_result]]:
-    """Yield the path from `root`, and the status, of all that lies below it. A folder comes before what is in it.
+    """Yield the path from `root`, and the status, of everything below it. A folder comes before its content.
 
-    `goes_into` says for the path of a folder whether to look into it. What vanishes meanwhile is left out. Raises OSError
-    for what cannot be read.
+    `goes_into` decides for the path of a folder whether to enter it. Entries that vanish meanwhile are left out.
+    Raises OSError for unreadable ones.
     """
     start, waiting = os.fsencode(root), [b""]
     while waiting:
@@ -39,7 +39,7 @@ def walk(root: str, goes_into: Callable[[bytes], bool]) -> Iterator[tuple[bytes,
 
 
 def fingerprint(root: str, path: bytes) -> str:
-    """Return a digest of what lies at a path: its names, modes, sizes and times, but no contents. Raises OSError."""
+    """Return a digest of a path: its names, modes, sizes and times, but no contents. Raises OSError."""
     import hashlib
 
     place = os.path.join(os.fsencode(root), path)
@@ -58,7 +58,7 @@ _ATTRIBUTES = b"* -text -ident -working-tree-encoding -filter !eol !diff !merge\
 
 
 class Copy(Record):
-    """What a copy holds."""
+    """Content of a copy."""
 
     files: Collection[bytes]
     """The paths of files and links from the root, but for the data of repositories."""
@@ -69,9 +69,9 @@ class Copy(Record):
 
 
 def located(cwd: str, revision: str | None, environment: Mapping[str, str]) -> tuple[str, bool]:
-    """Return the folder `cwd`, absolute and links followed, and whether it lies in a repository.
+    """Return the folder `cwd`, absolute and links followed, and whether it is in a repository.
 
-    Raises UsageError where there is no such folder, and for one outside of repositories that is not to be copied, or has no
+    Raises UsageError for a missing folder, and for one outside of repositories that must not be copied, or has no
     `revision`.
     """
     source = os.path.realpath(cwd)

@@ -64,10 +64,10 @@ class Git:
     def __init__(
         self, environment: Mapping[str, str], *, folder: str, filters: Iterable[str] = (), hooks: Iterable[str] = ()
     ) -> None:
-        """Take the environment of the program, and the folder that the commands are run in.
+        """Take the environment of the program, and the folder of the commands.
 
-        `filters` names filter drivers (gitattributes(5)), and `hooks` the hooks of the configuration (git-hook(1), from git
-        2.54 on). All of them are switched off. Raises UsageError where there is no git.
+        `filters` names filter drivers (gitattributes(5)), and `hooks` the hooks of the configuration (git-hook(1),
+        from git 2.54 on). All of them are switched off. Raises UsageError without git.
         """
         self.folder = folder
         self._program = _found()
@@ -92,10 +92,10 @@ class Git:
         into: int | None = None,
         fine: Sequence[int] = (0,),
     ) -> bytes:
-        """Run one command. Return what it printed, or write that to the descriptor `into`.
+        """Run one command. Return its output, or write that to the descriptor `into`.
 
-        `given` is its input. Raises GitFailure for an exit code that is not in `fine`, and after `seconds`. No message holds
-        what stands before the host in an address.
+        `given` is its input. Raises GitFailure for an exit code that is not in `fine`, and after `seconds`. Messages
+        leave out the part of an address before the host.
         """
         import subprocess
 

@@ -28,8 +28,8 @@ _LEFT_SECONDS = 24 * 3600
 def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: Callable[[str], None]) -> str:
     """Return the mirror of the repository at `address` that holds `commit` (a full ID) with its whole history.
 
-    It is fetched where it is not there: by its own name, else with all branches and tags. Several who ask for it at once
-    fetch it once. `tell` is told, in words, that something is fetched. Raises UsageError where it cannot be had.
+    A missing commit is fetched: by its own name, else with all branches and tags. Simultaneous callers fetch it once.
+    `tell` gets a message about a fetch. Raises UsageError if it cannot be fetched.
     """
     here = local_path(address)
     if here is not None and not os.path.isdir(here):
@@ -53,9 +53,10 @@ def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: C
 
 
 def mirror_of_bundle(bundle: str, sha256: str, commit: str, environment: Mapping[str, str]) -> str:
-    """Return the mirror that holds what is in the file `bundle` (git-bundle(1)), whose digest is checked before git reads it.
+    """Return the mirror with the content of the file `bundle` (git-bundle(1)), whose digest is checked before git
+    reads it.
 
-    Raises UsageError for a file with another digest, one that is no whole bundle, and one without the commit.
+    Raises UsageError for a file with another digest, an incomplete bundle, and one without the commit.
     """
     path = _path(f"bundle-{sha256}", environment)
     if _has(path, commit, environment):
@@ -89,7 +90,7 @@ def _has(path: str, commit: str, environment: Mapping[str, str]) -> bool:
 
 @contextmanager
 def _held(path: str) -> Iterator[None]:
-    """Hold the lock of a mirror. Raises UsageError, also where it cannot be written meanwhile."""
+    """Hold the lock of a mirror. Raises UsageError, also if it cannot be written meanwhile."""
     with held(f"{path}.lock"):
         try:
             yield
@@ -99,7 +100,7 @@ def _held(path: str) -> Iterator[None]:
 
 @contextmanager
 def _new(path: str) -> Iterator[str]:
-    """Yield where to make a mirror. It gets to its place when it is whole; a kill leaves nothing there."""
+    """Yield a temporary path for a mirror. It is moved to its place when it is whole; a kill leaves nothing there."""
     folder, name = os.path.split(path)
     for left in os.listdir(folder):
         if left.startswith(f"{name}.") and left.endswith(".tmp"):
@@ -153,7 +154,9 @@ def _fetch(path: str, place: str, commit: str, environment: Mapping[str, str]) -
 
 
 def _lacks(path: str, commit: str, environment: Mapping[str, str]) -> str:
-    """Return why a commit is not there with its history and all files, or nothing: a part of it may be, after a kill."""
+    """Return the reason why a commit is incomplete, or an empty string: after a kill, a part of its history may be
+    missing.
+    """
     git, here = Git(environment, folder=path), f"--git-dir={path}"
     try:
         kind = git.run([here, "cat-file", "-t", commit]).decode().strip()
@@ -196,7 +199,7 @@ def _unbundle(path: str, bundle: str, sha256: str, environment: Mapping[str, str
 
 
 def _forget_parts(path: str) -> None:
-    """Remove what killed fetches left behind: parts of packs that nobody writes any more."""
+    """Remove leftovers of killed fetches: parts of packs that are no longer written."""
     import time
 
     folder = os.path.join(path, "objects", "pack")

@@ -41,23 +41,23 @@ class Packed(Record):
     kind: str
     """BUNDLE or TAR: the name of the field of a task that takes it."""
     path: str
-    """Its name is its digest."""
+    """The file, named by its digest."""
     sha256: str
     commit: str = ""
     """The commit of a bundle; empty for an archive."""
     cwd: str = ""
     """The folder in it that is worked in; empty for the top."""
     notes: tuple[str, ...] = ()
-    """How it differs from the folder that it was made of, for a person."""
+    """Differences from the packed folder, for a person."""
 
 
 def pack(cwd: str, revision: str | None, into: str, environment: Mapping[str, str]) -> Packed:
-    """Make a file of the folder `cwd`, in the folder `into`, which is made where it is missing. Return it.
+    """Pack the folder `cwd` into a file in the folder `into`, which is made if it is missing. Return it.
 
-    Of a repository it is a bundle of `revision` (else HEAD) with its history: what is not committed is not in it. Of any
-    other folder it is a tar, within the bounds of a copy. The same content makes the same file, as far as git goes. Raises
-    UsageError for a folder that is not there, a history that is not whole, links in a folder that is no repository, and
-    a folder that is too large or a task's own.
+    A repository becomes a bundle of `revision` (else HEAD) with its history, without uncommitted changes. Any other
+    folder becomes a tar, within the bounds of a copy. The same content makes the same file, as far as git goes.
+    Raises UsageError for a missing folder, an incomplete history, links in a folder outside of repositories, and a
+    folder that is too large or a task's own.
     """
     source, in_repository = located(cwd, revision, environment)
     os.makedirs(into, mode=0o700, exist_ok=True)
@@ -193,9 +193,10 @@ def _named(file: str, into: str, kind: str) -> tuple[str, str]:
 
 
 def take_copy(path: str, sha256: str, to: str, *, most: int | None = None) -> None:
-    """Copy a file to `to`, which is new, and check its digest: what is read afterwards is what was checked.
+    """Copy a file to `to`, which is new, and check its digest: later reads get the checked content.
 
-    Raises UsageError for another digest, for what is no file, and for more than `most` bytes; then there is no copy.
+    Raises UsageError for another digest, for anything but a file, and for more than `most` bytes; then there is no
+    copy.
     """
     try:
         problem = _taken(path, sha256, to, most)
@@ -207,7 +208,7 @@ def take_copy(path: str, sha256: str, to: str, *, most: int | None = None) -> No
 
 
 def _taken(path: str, sha256: str, to: str, most: int | None) -> str:
-    """Copy a file. Return what is wrong with it, or nothing. Raises OSError."""
+    """Copy a file. Return its problem, or an empty string. Raises OSError."""
     import hashlib
 
     digest, size = hashlib.sha256(), 0
@@ -226,10 +227,10 @@ def _taken(path: str, sha256: str, to: str, most: int | None) -> str:
 
 
 def unpack(attempt: str, archive: str, sha256: str, folder: str, environment: Mapping[str, str]) -> WorkFolder:
-    """Unpack an archive into the folder of an attempt, and return the work folder. `folder` is the one that is worked in.
+    """Unpack an archive into the folder of an attempt, and return the work folder. `folder` is the working one.
 
-    Its digest is checked before anything reads it. Raises UsageError for another digest, for what is no plain tar, for
-    links, devices and `.git` in it, for names that lead out of it, and for more than a copy may hold.
+    Its digest is checked before anything reads it. Raises UsageError for another digest, for anything but a plain
+    tar, for links, devices and `.git` in it, for names that lead out of it, and for more than a copy may hold.
     """
     note_place(attempt, "")
     copy = os.path.join(attempt, ARCHIVE)
@@ -270,7 +271,7 @@ def _unpacked(copy: str, root: str, archive: str) -> list[bytes]:
 
 
 def _entry_problem(entry: tarfile.TarInfo) -> str:
-    """Return why one entry of a tar is not unpacked, or nothing."""
+    """Return the reason not to unpack one entry of a tar, or an empty string."""
     if entry.islnk() or entry.issym():
         return "is a link, which no archive of a task may hold"
     if not (entry.isreg() or entry.isdir()):

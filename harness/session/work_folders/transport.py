@@ -1,4 +1,4 @@
-"""Addresses of repositories, and the one git that may reach them: with the person's own keys, and nobody is asked."""
+"""Addresses of repositories, and the one git that may reach them: with the person's own keys, without questions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.errors import UsageError
 from harness.session.work_folders.git_runner import Git
 
 PROTOCOLS = ("file", "http", "https", "ssh")
-"""What a repository may be fetched by."""
+"""Protocols for fetching a repository."""
 FETCH_SECONDS = 3_600.0
 """The time that one fetch may take."""
 
@@ -25,10 +25,10 @@ _KEYS_ELSEWHERE = (
 
 
 def address_problem(given: str) -> str:
-    """Return why a text is no address that a repository may be fetched from, or nothing.
+    """Return the reason why a text is not a valid address of a repository, or an empty string.
 
-    An address is a path, `https://HOST/PATH` (`http`, `ssh` and `file` too), or `USER@HOST:PATH`. The text is not repeated,
-    since it may hold a password.
+    An address is a path, `https://HOST/PATH` (`http`, `ssh` and `file` too), or `USER@HOST:PATH`. The text is not
+    repeated, since it may hold a password.
     """
     if not given.isprintable() or given.strip() != given:
         return "must be one line, without blanks around it"
@@ -58,9 +58,10 @@ def _short_problem(given: str) -> str:
 
 
 def local_path(address: str) -> str | None:
-    """Return where a repository on this machine lies, absolute and links followed; None for one elsewhere.
+    """Return the path of a repository on this machine, absolute and links followed; `None` for one elsewhere.
 
-    A relative path is taken from the current folder. Raises UsageError for what is no address (see `address_problem`).
+    A relative path is taken from the current folder. Raises UsageError for an invalid address (see
+    `address_problem`).
     """
     if problem := address_problem(address):
         raise UsageError(f"repo: {problem}")
@@ -91,7 +92,7 @@ LET_PASS = (
     "badTimezone", "badDate", "badEmail", "badName", "missingEmail", "missingSpaceBeforeDate", "missingSpaceBeforeEmail",
     "missingNameBeforeEmail", "zeroPaddedDate", "zeroPaddedFilemode",
 )  # fmt: skip
-"""Mistakes (git-fsck(1)) that are no danger, and that old histories hold."""
+"""Harmless mistakes (git-fsck(1)) that occur in old histories."""
 _VARIABLES = {
     "GIT_ALLOW_PROTOCOL": ":".join(PROTOCOLS),
     "GIT_NO_LAZY_FETCH": "1",
@@ -113,8 +114,7 @@ class FetchingGit(Git):
     seconds = FETCH_SECONDS
 
     def __init__(self, environment: Mapping[str, str], *, folder: str) -> None:
-        """Take the environment of the program, and the folder that commands are run in. Raises UsageError where there is no
-        git."""
+        """Take the environment of the program, and the folder of the commands. Raises UsageError without git."""
         super().__init__(environment, folder=folder)
         self._passed |= {name: environment[name] for name in _OF_THE_PERSON if name in environment}
         self._settings += [*_SETTINGS, *((f"fetch.fsck.{name}", "ignore") for name in LET_PASS)]

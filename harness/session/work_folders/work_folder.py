@@ -1,4 +1,4 @@
-"""The folder that one attempt at a task works in: what lies beside it, how it is recognised, and its removal."""
+"""The work folder of one attempt at a task: its neighbours, its identity, and its removal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ ARCHIVE = "archive"
 KEPT = "kept"
 """An empty file. It says that the folder holds what no patch does, and must not be removed."""
 NOTE = "place.json"
-"""Where the folder was taken from. It is noted before the folder is made: a start after a kill needs it to clean up."""
+"""File with the source of the folder. It is written before the folder is made: a start after a kill needs it to clean
+up.
+"""
 
 
 class WorkFolder(Record):
@@ -51,7 +53,7 @@ class WorkFolder(Record):
     inner: Mapping[bytes, str] = {}
     """The fingerprint that each `.git` in a copy had at first, by its path."""
     notes: tuple[str, ...] = ()
-    """How it differs from the folder that it was taken from, for a person."""
+    """Differences from the source folder, for a person."""
 
     @property
     def kind(self) -> str:
@@ -73,7 +75,7 @@ def is_kept(attempt: str) -> bool:
 
 
 def identity_of(root: str) -> tuple[int, int]:
-    """Return device and inode, which tell a folder from any other. Raises UsageError where there is no folder."""
+    """Return device and inode, which identify a folder. Raises UsageError if it does not exist."""
     try:
         status = os.stat(root, follow_symlinks=False)
     except OSError as error:
@@ -116,7 +118,7 @@ RETRY_SECONDS = 0.2
 
 
 def removed(path: str) -> str:
-    """Remove `path`, if it is there. Return why it could not be removed, or nothing."""
+    """Remove `path`, if it exists. Return the reason for a failure, or an empty string."""
     for left in reversed(range(TRIES)):
         try:
             if not os.path.lexists(path):

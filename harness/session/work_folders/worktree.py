@@ -28,15 +28,15 @@ from harness.session.work_folders.work_folder import (
 from harness.text.visible import visible_line
 
 ADD_TRIES = 5
-"""Git cannot list worktrees while somebody else's git is adding one, so adding is tried again."""
+"""Number of tries to add a worktree: git cannot list worktrees while another git is adding one."""
 WAIT_SECONDS = 0.2
 _NO_REPOSITORY = "which is no repository that can be worked in"
 
 
 def add_worktree(attempt: str, source: str, revision: str | None, environment: Mapping[str, str]) -> WorkFolder:
-    """Add a worktree of the repository that `source` lies in, in the folder of an attempt. Return it.
+    """Add a worktree of the repository around `source`, in the folder of an attempt. Return it.
 
-    Raises UsageError where the repository has no such revision, or the revision does not hold the folder `source`.
+    Raises UsageError for an unknown revision, or one without the folder `source`.
     """
     top, common = repository_of(source, environment)
     commit = commit_of(top, revision, environment)
@@ -81,10 +81,10 @@ def add_worktree_of(
 
 
 def forget_worktrees(repository: str, folder: str, environment: Mapping[str, str]) -> str:
-    """Remove what a repository knows of worktrees below `folder` that are gone. Return what failed, or nothing.
+    """Remove a repository's entries for missing worktrees below `folder`. Return the failure, or an empty string.
 
-    Git notes the path of each, so that nobody else's is forgotten. (`git worktree prune` forgets every worktree whose folder
-    is missing at the moment.)
+    Git notes the path of each, so that no others are forgotten. (`git worktree prune` forgets every worktree whose
+    folder is missing at the moment.)
     """
     worktrees = os.path.join(repository, "worktrees")
     below = os.path.realpath(folder) + os.sep  # as git notes it
@@ -109,9 +109,9 @@ def forget_worktrees(repository: str, folder: str, environment: Mapping[str, str
 
 
 def repository_of(source: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the top of the work tree that `source` lies in and its common git folder, both absolute, links followed.
+    """Return the top of the work tree around `source` and its common git folder, both absolute, links followed.
 
-    Raises UsageError where it lies in none that can be worked in.
+    Raises UsageError if it is in no usable repository.
     """
     git = Git(environment, folder=source)
     try:
@@ -192,7 +192,8 @@ def _one_at_a_time(environment: Mapping[str, str]) -> AbstractContextManager[Non
 
 
 def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:
-    """Remove the work folder of an attempt, and what the repository knows of it. Return what went wrong, or nothing.
+    """Remove the work folder of an attempt, and the repository's entry for it. Return the problem, or an empty
+    string.
 
     This works also after a kill at any moment. It touches only what was made for the attempt.
     """

@@ -1,4 +1,4 @@
-"""What a task works on: a folder here, or the repository, bundle or archive that it brings."""
+"""Sources of a task: a folder here, or the repository, bundle or archive that it brings."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def make_work_folder(
 def work_folder_of(
     task: Task, attempt: str, cwd: str, out: str, environment: Mapping[str, str], tell: Callable[[str], None]
 ) -> WorkFolder:
-    """Make the work folder of one attempt at a task: out of `cwd`, or of the repository, bundle or archive that it names.
+    """Make the work folder of one attempt at a task: from `cwd`, or from the repository, bundle or archive that it
+    names.
 
-    See `make_work_folder`. `tell` is told, in words, what takes long. Raises UsageError.
+    See `make_work_folder`. `tell` gets messages about long steps. Raises UsageError.
     """
     folder, inputs = task.cwd or ".", environment.get(INPUTS_VARIABLE, "")
     if task.repo is not None and task.commit is not None:
@@ -59,10 +60,10 @@ def work_folder_of(
 
 
 def refuse_outside(task: Task, folders: Iterable[str]) -> None:
-    """Raise UsageError where a task names a place on this machine that lies below none of `folders`, links followed.
+    """Raise UsageError if a task names a place on this machine that is below none of `folders`, links followed.
 
-    For a worker, who takes tasks from others: they choose no folder, repository, bundle or archive of its machine. A task
-    that names no place at all works where the worker was started.
+    For a worker, who takes tasks from others: they choose no folder, repository, bundle or archive of its machine. A
+    task that names no place works in the worker's current folder.
     """
     allowed = [os.path.realpath(folder) for folder in folders]
     repository = None if task.repo is None else local_path(task.repo)
