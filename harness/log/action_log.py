@@ -53,7 +53,7 @@ class ActionLog:
         self._sessions: dict[int, str] = {}
         """The sessions of threads that have one of their own."""
         self._turn = RLock()
-        """Held by whoever appends."""
+        """The lock for appending."""
         self.observers: list[Callable[[LogRecord], None]] = []
         self.redactor = redactor
         self._descriptor = descriptor
@@ -80,13 +80,14 @@ class ActionLog:
         write: Callable[[int, bytes], int] = os.write,
         sync: Callable[[int], None] = os.fdatasync,
     ) -> ActionLog:
-        """Open the log at `path`, made with mode 0600 if it is not there; an existing whole log is continued.
+        """Open the log at `path`: a new file gets mode 0600, an existing whole log is continued.
 
-        Every text of a record goes through `redactor` before it is written; None: one that knows the values `secrets`
-        and the usual shapes. Another process that writes it is waited for, at most so many seconds. `write` and `sync` are
-        as in write(2) and fdatasync(2).
+        Every text of a record goes through `redactor` before it is written. `None` selects a redactor of the
+        values `secrets` and the usual shapes. `wait_seconds` is the longest wait for another process that writes the
+        log. `write` and `sync` are as in write(2) and fdatasync(2).
 
-        Raises LogError if it cannot be opened, is no regular file, is in use, or does not end in a whole record.
+        Raises LogError if the log cannot be opened, is not a regular file, is in use, or does not end in a whole
+        record.
         """
         path = os.path.abspath(path)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -150,17 +151,17 @@ class ActionLog:
 
     @property
     def count(self) -> int:
-        """How many records the file holds."""
+        """Number of records in the file."""
         return self._seq
 
     @property
     def size(self) -> int:
-        """How many bytes the file holds."""
+        """Size of the file, in bytes."""
         return self._size
 
     @property
     def counts(self) -> dict[str, int]:
-        """What the calls of the session that is written now were so far: how many had which decision, answer and status."""
+        """Counts of the current session's calls: total, and number by decision, answer and status."""
         return self._ledger.counts(self.session)
 
     def begin_session(self) -> str:
@@ -179,7 +180,7 @@ class ActionLog:
         return self._ledger.grants(self.session)
 
     def saved_session(self) -> dict[str, JsonValue]:
-        """Return what `Ledger.restored` takes up, of the session that is written now. Raises KeyError where none is open."""
+        """Return the state of the current session for `Ledger.restored`. Raises KeyError if no session is open."""
         return self._ledger.saved(self.session)
 
     def last_step(self, call: int) -> str | None:
@@ -257,7 +258,7 @@ class ActionLog:
             raise LogError(f"the action log was changed by another program: {self.path}")
 
     def close(self) -> None:
-        """Close the file; nothing can be appended afterwards. May be called again."""
+        """Close the file: appending fails afterwards. May be called again."""
         self._whole = False
         if self._descriptor >= 0:
             os.close(self._descriptor)

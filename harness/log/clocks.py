@@ -13,7 +13,9 @@ from harness.regex import regex
 
 NANO = 1_000_000_000
 _APART = 2 * NANO
-"""What two clocks that were read one after the other may differ by: a process waits in between, and a second leaps."""
+"""Largest accepted difference between two clocks, in nanoseconds. A process may wait between reading them, and a
+second leaps.
+"""
 _RFC3339 = regex(
     r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)",
     re.ASCII,
@@ -27,11 +29,11 @@ class Jump(Record):
     """The first line written after it, from 1."""
     session: str
     seconds: int
-    """How far ahead; below 0: back."""
+    """Seconds that the wall clock jumped ahead; negative if it jumped back."""
 
     @property
     def words(self) -> str:
-        """What is said of it. A machine that sleeps stops the monotonic clock (clock_gettime(2))."""
+        """Description of the jump. A machine that sleeps stops the monotonic clock (clock_gettime(2))."""
         if self.seconds < 0:
             return f"the wall clock jumped back by {-self.seconds:,} s: it was set"
         return f"the wall clock jumped ahead by {self.seconds:,} s: it was set, or the machine slept"
@@ -66,7 +68,9 @@ def timestamp(seconds: float, *, digits: int = 0) -> str:
 
 
 def nanoseconds(text: JsonValue) -> int | None:
-    """Return the nanoseconds from 1970 to an RFC 3339 timestamp; None for what is none, or lies before 1970."""
+    """Return the nanoseconds from 1970 to an RFC 3339 timestamp. `None` for an invalid timestamp, or a time before
+    1970.
+    """
     found = _RFC3339.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
@@ -83,9 +87,10 @@ def nanoseconds(text: JsonValue) -> int | None:
 
 
 def seconds_between(first: LogRecord, later: LogRecord) -> float | None:
-    """Return how long after `first` a record of the same session was written; never under 0.
+    """Return the seconds from `first` to a later record of the same session; never negative.
 
-    The monotonic clock decides where both have it: the other one may have been set in between. None if neither tells.
+    Uses the monotonic clock if both records have it, because the wall clock may have been set in between. `None` if
+    neither clock is in both records.
     """
     start, stop = whole(first.get("mono_ns")), whole(later.get("mono_ns"))
     if start is None or stop is None:

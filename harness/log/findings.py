@@ -1,4 +1,7 @@
-"""Say in words what reading a log showed, compared with what was kept of it outside: all standing of logs is told here."""
+"""Findings: the result of reading a log, compared with the heads noted outside it, and put into words.
+
+All reports on the state of a log are written here.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from harness.log.verify import Verification, first_session, verify
 from harness.record import Record
 
 MAX_TOLD = 20
-"""Of many open calls or sessions, so many are named, and the others counted."""
+"""Maximum number of open calls or sessions listed; the rest are counted."""
 _CONSISTENT = (
     "each record is as the harness writes it and follows from the one before; every run was permitted beforehand, with the "
     "same arguments, under the policy of its session"
@@ -28,7 +31,7 @@ WENT_ON = "The log went on after the head that was kept: a tail that was cut off
 
 
 class Soundness(Enum):
-    """What reading a log came to; the values are the exit codes."""
+    """The result of reading a log; the values are the exit codes."""
 
     WHOLE = 0
     BROKEN = 1
@@ -57,7 +60,7 @@ class GivenHead(Record):
         return {}
 
     def words(self) -> str:
-        """Return whose head it is."""
+        """Return a description of the head's source."""
         return "the one that you gave"
 
 
@@ -80,12 +83,12 @@ class SignedHead(Record):
         return {self.note.records: frozenset((self.note.head,))}
 
     def words(self) -> str:
-        """Return whose head it is."""
+        """Return a description of the head's source."""
         return f"the one that {self.signer} signed"
 
 
 class NotedHead(Record):
-    """What the heads file says of a log."""
+    """The notes about a log in the heads file."""
 
     known: KnownHead
     elsewhere: bool = False
@@ -93,7 +96,7 @@ class NotedHead(Record):
 
     @property
     def source(self) -> str:
-        """Where it comes from."""
+        """The name of the head's source in `--json`."""
         return "heads file, under another path" if self.elsewhere else "heads file"
 
     @property
@@ -107,7 +110,7 @@ class NotedHead(Record):
         return self.known.noted
 
     def words(self) -> str:
-        """Return whose head it is."""
+        """Return a description of the head's source."""
         return f"the one that was noted{f' as {self.known.file}' if self.elsewhere else ''} when the log was closed"
 
 
@@ -116,18 +119,20 @@ KeptHead: TypeAlias = GivenHead | SignedHead | NotedHead
 
 
 class Evidence(Record):
-    """What a log is compared with."""
+    """The heads and the signature to compare a log with."""
 
     kept: tuple[KeptHead, ...] = ()
-    """What its end is compared with: what was asked for, and the heads file where nothing was. All of it must hold."""
+    """Heads to compare the log's end with: those that were requested, otherwise the heads file. All of them must
+    match.
+    """
     noted: NotedHead | None = None
-    """What the heads file says, asked for or not: the log must have had every head in it."""
+    """The notes in the heads file, requested or not. The log must have had every head in them."""
     signature: Signature | None = None
-    """What checking the signature showed, where that was asked for."""
+    """Result of checking the signature. `None` if no check was requested."""
 
     @property
     def known(self) -> KnownHead | None:
-        """What was noted of the log."""
+        """The log's noted head. `None` if the heads file has no note of it."""
         return self.noted.known if self.noted is not None else None
 
     @property
@@ -142,7 +147,7 @@ class Evidence(Record):
 
     @property
     def source(self) -> str:
-        """What the end is compared with, as `--json` says it."""
+        """Sources of the heads that the end is compared with, in the words of `--json`."""
         return ", ".join(one.source for one in self.kept) or "none"
 
     @property
@@ -160,7 +165,7 @@ class Evidence(Record):
 
 
 def evidence_of(noted: NotedHead | None, given: str | None, signature: Signature | None) -> Evidence:
-    """Return what a log is compared with: a hash and a signature where they were asked for, else the heads file."""
+    """Return the evidence to compare a log with: the requested hash and signature, otherwise the heads file."""
     kept: list[KeptHead] = [GivenHead(head=given)] if given else []
     if signature is not None and signature.note is not None:
         kept.append(SignedHead(note=signature.note, signer=signature.signer))
@@ -170,12 +175,12 @@ def evidence_of(noted: NotedHead | None, given: str | None, signature: Signature
 
 
 class Findings(Record):
-    """What is said of one log."""
+    """The report on one log."""
 
     path: str
     soundness: Soundness
     lines: tuple[str, ...]
-    """What is wrong with it, open or odd."""
+    """Problems, open ends and oddities of the log."""
     proved: str
     not_proved: str
     evidence: Evidence
@@ -183,20 +188,22 @@ class Findings(Record):
 
     @property
     def why(self) -> str:
-        """What is wrong or open, in one line."""
+        """Problems and open ends, in one line."""
         return "; ".join(self.lines) or self.not_proved
 
     @property
     def added(self) -> int:
-        """How many records stand after the head that was noted when the log was closed; the next session is noted first."""
+        """Number of records after the head that was noted when the log was closed. A session that continues a log
+        first notes that.
+        """
         known = self.evidence.known
         return max(0, self.found.records - known.records) if known is not None and known.closed else 0
 
     @property
     def unfit(self) -> str:
-        """Why nothing may be built on this log, neither a session nor a signature; empty where nothing speaks against it.
+        """The reason why neither a session nor a signature may build on this log; empty if there is none.
 
-        Whoever goes on with a log, or signs it, says of all its records that they are what the harness wrote.
+        Continuing or signing a log asserts that the harness wrote all its records.
         """
         return self.why if self.soundness is Soundness.BROKEN or self.added else ""
 
@@ -218,7 +225,7 @@ def judge_log(path: str, heads: HeadsFile, *, given: str | None = None, signatur
 
 
 def findings_of(path: str, evidence: Evidence, found: Verification) -> Findings:
-    """Return what is to be said of a log that was read."""
+    """Return the findings about a log from its verification and the evidence."""
     broken = tuple(_breaks(evidence, found))
     still_open = () if broken else tuple(_open_ends(found))
     if broken:
@@ -239,7 +246,7 @@ def findings_of(path: str, evidence: Evidence, found: Verification) -> Findings:
 
 
 def _breaks(evidence: Evidence, found: Verification) -> Iterator[str]:
-    """Yield what shows that this is not what was written."""
+    """Yield the signs that this is not the log that was written."""
     if found.broken_line is not None:
         yield f"BROKEN at line {found.broken_line} (byte {found.broken_offset}): it {found.problem}"
         return

@@ -16,7 +16,7 @@ _STEP = 65_536
 
 
 class LogHead(Record):
-    """What the whole lines of a log come to; a torn line at the end is left out."""
+    """The head of a log after its whole lines; a torn line at the end is left out."""
 
     records: int
     head: str
@@ -27,7 +27,7 @@ class LogHead(Record):
     closed: bool
     """Whether the last record says that the session ended."""
     time: str
-    """When that record was written (RFC 3339)."""
+    """Time of that record (RFC 3339)."""
 
     def note(self, file: str) -> bytes:
         """Return the head as a line of a heads file, which `harness audit verify --heads` takes. `file` is the log's path."""
@@ -44,14 +44,15 @@ class LogHead(Record):
 
 
 def heads_line(note: Mapping[str, JsonValue]) -> bytes:
-    """Return what is noted of a head as a line of a heads file."""
+    """Return the note of a head as a line of a heads file."""
     return json.dumps(note, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
 def head_of(path: str) -> LogHead | None:
-    """Return the head of a log as it is now; None where there is no whole record at its end.
+    """Return the current head of a log. `None` if the log does not end in a whole record.
 
-    The number of records is told by the last one: a log counts them from 0 without gaps. Raises LogError if it cannot be read.
+    The number of records comes from the last one: a log counts them from 0 without gaps. Raises LogError if the log
+    cannot be read.
     """
     try:
         with open_log(path) as file:
@@ -82,9 +83,9 @@ class GrowingLog:
         self._size = -1
 
     def look(self) -> LogHead | None:
-        """Return the head, where it is another than at the last look; else None.
+        """Return the head if it differs from the one at the last look, otherwise `None`.
 
-        A log that has not grown is not read. Raises LogError if it cannot be read; one that is not there is no error.
+        A log of unchanged size is not read. Raises LogError if the log cannot be read; a missing log is not an error.
         """
         try:
             size = os.stat(self.path).st_size
@@ -103,7 +104,11 @@ class GrowingLog:
 
 
 def _last_whole_line(descriptor: int, size: int) -> tuple[bytes, int]:
-    """Return the last line that has an end, without that, and where it ends; nothing where there is none. Raises OSError."""
+    """Return the last complete line without its newline, and the offset after that newline. `(b"", 0)` if there is
+    none.
+
+    Raises OSError.
+    """
     step = _STEP
     while True:
         begin = max(0, size - step)

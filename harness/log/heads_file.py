@@ -1,7 +1,7 @@
 """The heads file: the size and head of every log, noted outside the logs while they grow; and signed notes of a head.
 
-Each line is a note, {file, session, records, head, closed, time, size}, or a tombstone, which says that a log was removed on
-purpose. A signed note lies beside its log; `signed_heads` makes and checks the signature.
+Each line is a note, {file, session, records, head, closed, time, size}, or a tombstone, which records that a log was
+removed on purpose. A signed note is a file beside its log; `signed_heads` makes and checks the signature.
 """
 
 from __future__ import annotations
@@ -35,19 +35,21 @@ class Note(Record):
     closed: bool = False
     time: str = ""
     size: int | None = None
-    """In bytes; None in notes of older versions."""
+    """Size of the log, in bytes. `None` in notes of older versions."""
     tombstone: str = ""
-    """Why the log was removed; empty: it was not."""
+    """The reason why the log was removed; empty if it was not removed."""
     by: str = ""
-    """Who removed it."""
+    """The user who removed it."""
     lost: bool = False
-    """Whether that is all that is known of its end: it was gone when another log was begun under its name."""
+    """Whether the log's end is unknown: the log was missing when another one was started under its name."""
     torn_sha256: str = ""
-    """Of a torn end that `audit recover` is about to cut off: its digest."""
+    """SHA-256 of a torn end that `audit recover` is about to cut off."""
 
 
 class KnownHead(Record):
-    """What the notes of one log come to: its last size and head, and the ones before, which it must pass through."""
+    """The notes of one log combined: its last size and head, and the earlier heads, all of which it must pass
+    through.
+    """
 
     records: int
     head: str
@@ -56,9 +58,9 @@ class KnownHead(Record):
     file: str = ""
     """Under which path it was noted."""
     time: str = ""
-    """When it was noted last."""
+    """Time of the last note."""
     removed: str = ""
-    """Why it was removed, where a tombstone is the last that is known of it."""
+    """The reason why the log was removed, if its last note is a tombstone; otherwise empty."""
     lost: bool = False
     """Whether it was gone when another log was begun under its name."""
     noted: Mapping[int, frozenset[str]] = {}
@@ -73,7 +75,7 @@ class KnownHead(Record):
 
     @property
     def words(self) -> str:
-        """What it was, for people who are told that it is gone."""
+        """Description of the log, for users who learn that it is missing."""
         when = "missed, when another log was begun under its name," if self.lost else "noted last"
         return f"{self.records} records, head {self.head}, {when} {self.time or 'some time'}"
 
@@ -127,7 +129,7 @@ def _note_of(line: bytes) -> Note | None:
 
 
 class NotedLogs:
-    """What a heads file says, log by log."""
+    """The contents of a heads file, log by log."""
 
     def __init__(self, notes: Iterable[Note]) -> None:
         """INVARIANT: a tombstone ends what was noted before it; a log that comes under that name later is another one."""
@@ -151,16 +153,16 @@ class NotedLogs:
 
     @property
     def lost(self) -> Iterator[KnownHead]:
-        """What is known of logs that were gone when others were begun under their names."""
+        """The noted heads of logs that were missing when others were started under their names."""
         return map(_known, self._lost)
 
     def of_file(self, path: str) -> KnownHead | None:
-        """Return what is known of the log at `path` (absolute), or None."""
+        """Return the noted head of the log at `path` (absolute). `None` if it was never noted."""
         notes = self._notes.get(path)
         return _known(notes) if notes else None
 
     def of_session(self, session: str) -> KnownHead | None:
-        """Return what is known of the log that holds this session, whatever its path was, or None."""
+        """Return the noted head of the log that contains this session, under any path. `None` if it was never noted."""
         found = [
             notes for notes in (*self._lost, *self._notes.values()) if any(note.session == session for note in notes)
         ]
@@ -196,23 +198,25 @@ class HeadsFile:
         self._all: NotedLogs | None = None
 
     def of_path(self, path: str) -> KnownHead | None:
-        """Return what is known of the log at `path`, or None."""
+        """Return the noted head of the log at `path`. `None` if it was never noted."""
         names = names_of(path)
         logs = self._holding(names)
         return next((found for name in names if (found := logs.of_file(name)) is not None), None)
 
     def of_session(self, session: str) -> KnownHead | None:
-        """Return what is known of the log that holds a session, or None: for a log that lies under another name now."""
+        """Return the noted head of the log that contains a session, for a log that has another name now. `None` if
+        it was never noted.
+        """
         files = self._holding((session,)).files
         return self._holding(files).of_session(session) if files else None
 
     def every(self) -> Iterator[KnownHead]:
-        """Yield what is known of every log that was noted, but for the lost ones."""
+        """Yield the noted head of every log, except the lost ones."""
         logs = self._whole()
         return (known for file in logs.files if (known := logs.of_file(file)) is not None)
 
     def lost(self) -> Iterator[KnownHead]:
-        """Yield what is known of logs that were gone when others were begun under their names."""
+        """Yield the noted heads of logs that were missing when others were started under their names."""
         return self._whole().lost
 
     def _whole(self) -> NotedLogs:
@@ -220,7 +224,7 @@ class HeadsFile:
         return self._holding(())
 
     def _holding(self, texts: Iterable[str]) -> NotedLogs:
-        """Return the logs in whose notes one of these texts stands, and perhaps others."""
+        """Return the logs whose notes contain one of these texts, and perhaps others."""
         self._asked += 1
         if self._all is None and self._asked > self.FEW:
             self._all = NotedLogs(notes_in(self.path))
@@ -233,8 +237,11 @@ def names_of(path: str) -> tuple[str, ...]:
 
 
 LOCK_SECONDS = 5.0
-"""How long another writer of the heads file is waited for. Then the line is appended without the lock: one write with
-O_APPEND lands whole (write(2)), and a writer that was stopped must not stop all others."""
+"""Maximum wait for another writer of the heads file, in seconds.
+
+Afterwards the line is appended without the lock: one write with O_APPEND is whole (write(2)), and a writer that was
+stopped must not stop all others.
+"""
 
 
 def note_head(heads: str, log: ActionLog, *, closed: bool) -> None:
@@ -269,10 +276,10 @@ def note_loss(heads: str, known: KnownHead) -> None:
 
 
 def _sync_log(path: str) -> None:
-    """Bring what was written to a log to the disk. Raises LogError; not where the log has lost its name.
+    """Sync a log to disk. Raises LogError if that fails; a log that cannot be opened under its name is skipped.
 
-    After a power cut, a note of records that were lost would look like a tail that somebody cut off. fdatasync(2) is
-    about the file, whichever descriptor it is given.
+    After a power cut, a note of records that were lost would look like a tail that was cut off on purpose.
+    fdatasync(2) applies to the file, through any of its descriptors.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -321,12 +328,12 @@ _NOTE_LINES = 6
 
 
 class HeadNote(Record):
-    """What a signed note says of a log."""
+    """The contents of a signed note of a log."""
 
     records: int
     head: str
     size: int
-    """In bytes."""
+    """Size of the log, in bytes."""
     session: str
     time: str
 
@@ -336,18 +343,18 @@ class HeadNote(Record):
 
 
 class Signature(Record):
-    """What checking a signed note showed."""
+    """The result of checking a signed note."""
 
     note: HeadNote | None
-    """None: there is none, or it does not count."""
+    """The valid note. `None` if it is missing, or does not count."""
     signer: str = ""
-    """Whose signature it is, as the file of allowed signers calls them."""
+    """The signer's name in the file of allowed signers."""
     problem: str = ""
-    """Why the signature does not count; empty with no note: there is none."""
+    """The reason why the signature does not count. Empty without a signed note."""
 
 
 def parse_note(data: bytes) -> HeadNote | None:
-    """Return what a note says, or None if it is none to the letter: other bytes were not written by the harness."""
+    """Parse a note. `None` if it differs by any byte from the form that the harness writes."""
     try:
         lines = data.decode("ascii").split("\n")
         note = HeadNote(records=int(lines[1]), head=lines[2], size=int(lines[3]), session=lines[4], time=lines[5])

@@ -26,12 +26,15 @@ _BEFORE: Mapping[str, tuple[str, ...]] = {
     "intent": ("decision", "approval_answered"),
     "outcome": ("decision", "approval_asked", "approval_answered", "intent"),
 }
-"""What may stand before a record about a call. An outcome follows a question where the question failed."""
+"""Kinds of record that may precede each kind of record about a call.
+
+An outcome may follow an approval question that failed.
+"""
 _WITH_A_TOOL = frozenset(("decision", "intent", "outcome"))
 
 
 class _Call:
-    """How far a call has come, and what the records so far say of it."""
+    """The last step of a call, and its state from the records so far."""
 
     __slots__ = (
         "arguments", "by_person", "decision", "effects", "grants", "hooks",
@@ -50,7 +53,7 @@ class _Call:
         self.by_person = False
         self.parts: JsonValue = None
         self.grants = 0
-        """How many were given with its answer."""
+        """Number of grants that were made with the call's answer."""
         self.walls: list[JsonValue] | None = None
         """Places that programs granted with its answer may write, inside walls. `None` if no program was granted."""
         self.hooks = 0
@@ -67,7 +70,7 @@ class _Session:
         self.dry_run = dry_run
         self.grants: set[str] = set()
         self.asleep: set[str] = set()
-        """Grants that decide nothing until somebody has answered for changed places."""
+        """Grants that decide no calls until an answer about changed places."""
         self.begun = False
         """Whether anything but grants from earlier was recorded."""
         self.halted = False
@@ -76,26 +79,26 @@ class _Session:
         self.ended: set[str] = set()
         self.counts: dict[str, int] = {}
         self.wanted: dict[str, JsonValue] = {}
-        """The calls that are to be put in the place of others, and of which."""
+        """Calls that are to replace others, each with the call it replaces."""
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
 
 class Ledger:
-    """Which calls were proposed, decided, begun and ended: the order that the gate promises.
+    """The state of every call (proposed, decided, begun, ended), to check the order that the gate promises.
 
-    Of a call that has its end only the number is kept, and that until its session ends.
+    An ended call is kept by its number only, until its session ends.
     """
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Session | None] = {}
-        """None: the session has ended."""
+        """Sessions by name. `None` if the session has ended."""
         self._unknown: list[str] = []
         """Calls of ended sessions that have an intent and no outcome."""
 
     def enter(self, record: LogRecord) -> str:
-        """Take in one record; return what is wrong with its place in the order, or nothing."""
+        """Enter one record. Return a description of the problem with its place in the order, or an empty string."""
         name, kind = str(record["session"]), str(record["kind"])
         if kind == "session_started":
             if name in self._sessions:
@@ -118,7 +121,7 @@ class Ledger:
         return _enter_work(session, kind, record)
 
     def _wrong_parent(self, record: LogRecord) -> str:
-        """Return what is wrong with the beginning of a helper, or nothing: one is had by a call that runs."""
+        """Return the problem with the beginning of a helper, or an empty string. A helper belongs to a running call."""
         parent, number = self._sessions.get(str(record.get("parent"))), str(record.get("parent_call"))
         call = None if parent is None else parent.calls.get(number)
         if call is None or call.step != "intent":
@@ -126,9 +129,9 @@ class Ledger:
         return ""
 
     def _close(self, name: str, session: _Session, record: LogRecord) -> str:
-        """Return what is wrong with the end of a session, or nothing.
+        """Return the problem with the end of a session, or an empty string.
 
-        A call whose intent was the last is no breach: it may have run, and `unknown_calls` says so.
+        A call whose last record is its intent is not a breach: it may have run, and `unknown_calls` lists it.
         """
         for number, call in session.calls.items():
             if call.step != "intent":
@@ -145,7 +148,7 @@ class Ledger:
         return frozenset() if found is None else frozenset(found.grants)
 
     def saved(self, session: str) -> dict[str, JsonValue]:
-        """Return what is known of an open session, as JSON: `restored` takes it up in another process. Raises KeyError."""
+        """Return the state of an open session as JSON, for `restored` in another process. Raises KeyError."""
         found = self._sessions[session]
         if found is None:
             raise KeyError(session)
@@ -191,7 +194,7 @@ class Ledger:
         return int(running[-1])
 
     def counts(self, session: str) -> dict[str, int]:
-        """Return what the calls of an open session were so far: `calls`, and how many had which decision, answer and status."""
+        """Return the counts of an open session's calls: `calls`, and the number by decision, answer and status."""
         found = self._sessions.get(session)
         return {} if found is None else dict(found.counts)
 
@@ -214,7 +217,7 @@ class Ledger:
 
 
 def _as_json(value: object) -> JsonValue:
-    """Return what a slot holds as JSON: sets as sorted lists."""
+    """Return the value of a slot as JSON: sets as sorted lists."""
     held: JsonValue = sorted(value) if isinstance(value, set) else value  # type: ignore[assignment]  # JSON already
     return held
 
@@ -242,7 +245,7 @@ def _enter_work(session: _Session, kind: str, record: LogRecord) -> str:
 
 
 def _enter_grant(session: _Session, record: LogRecord) -> str:
-    """Take in what was granted or revoked; return what is wrong with it, or nothing."""
+    """Enter a grant or its revocation. Return a description of the problem with it, or an empty string."""
     name, change = str(record.get("grant")), record.get("change")
     if change == "revoked":
         if name not in session.grants:
@@ -270,7 +273,9 @@ def _enter_grant(session: _Session, record: LogRecord) -> str:
 
 
 def _enter_places(session: _Session, kind: str, record: LogRecord) -> str:
-    """Take in that grants sleep, or what was answered; return what is wrong with it, or nothing."""
+    """Enter changed places, which put grants to sleep, or the answer about them. Return the problem, or an empty
+    string.
+    """
     named = record.get("grants")
     grants = set(map(str, named)) if isinstance(named, list) else set()
     if kind == "places_answered":
@@ -287,7 +292,7 @@ def _enter_places(session: _Session, kind: str, record: LogRecord) -> str:
 
 
 def _enter_check(session: _Session, record: LogRecord) -> str:
-    """Take in what a hook answered; return what is wrong with it, or nothing."""
+    """Enter the answer of a hook. Return a description of the problem with it, or an empty string."""
     event, number = record.get("event"), record.get("call")
     if event not in ("before-call", "after-call"):
         return "" if number is None else f"has a hook answer about call {number} at {event}"
@@ -301,7 +306,7 @@ def _enter_check(session: _Session, record: LogRecord) -> str:
 
 
 def _wrong_grant(session: _Session, name: str, record: LogRecord) -> str:
-    """Return what is wrong with a grant that is said to be part of an answer, or nothing."""
+    """Return the problem with a grant that claims to be part of an answer, or an empty string."""
     call = session.calls.get(str(record.get("call")))
     if call is None or call.step != "approval_answered" or not call.permitted or call.scope is None or call.by_person:
         return f"adds {name}, and no yes before it says so"
@@ -350,7 +355,7 @@ def _enter_call(session: _Session, kind: str, number: str, record: LogRecord) ->
 
 
 def _breach(session: _Session, kind: str, call: _Call, record: LogRecord) -> str:
-    """Return what the gate would never do although the kinds are in order, or nothing."""
+    """Return a description of the gate violation in a record whose kind is in order, or an empty string."""
     if kind in _WITH_A_TOOL and record.get("tool") != call.tool:
         return f"is about another tool than call {call.number} was proposed for"
     match kind:
@@ -423,7 +428,9 @@ def _wrong_decision(session: _Session, call: _Call, record: LogRecord) -> str:
 
 
 def _other_digest(session: _Session, call: _Call, record: LogRecord, *, judged: bool) -> str:
-    """Return what is wrong where a record is about other arguments than were proposed, or of another policy, or nothing."""
+    """Return the problem if a record has other arguments than were proposed, or another policy; otherwise an empty
+    string.
+    """
     if record.get("arguments_sha256") != call.arguments:
         return f"is about other arguments than call {call.number} was proposed with"
     if judged and record.get("policy_sha256") != session.policy:

@@ -34,7 +34,7 @@ _STEP = 65_536
 
 
 def open_log(path: str) -> BinaryIO:
-    """Open a log for reading. Raises LogError for what cannot be read, and for what is no regular file."""
+    """Open a log for reading. Raises LogError if it cannot be read, or is not a regular file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -46,7 +46,7 @@ def open_log(path: str) -> BinaryIO:
 
 
 def unreadable(path: str, error: OSError) -> LogError:
-    """Return what is raised where a log cannot be read."""
+    """Return the error to raise if a log cannot be read."""
     return LogError(f"the action log cannot be read: {path}: {error.strerror}")
 
 
@@ -162,16 +162,18 @@ def records(
     stopped: Callable[[int], None] | None = None,
     passed_over: Callable[[bytes], bool] | None = None,
 ) -> Iterator[LogRecord]:
-    """Yield the records of a log that are of these kinds (None: all), in order; stops at the first line that is none.
+    """Yield the records of a log that are of these kinds (`None` for all), in order. Stops at the first line that is
+    not a record.
 
-    `stopped` is told the number (from 1) of that line. A line of a wanted kind for which `passed_over` says so is not
+    `stopped` is called with the number (from 1) of that line. Lines for which `passed_over` returns true are not
     parsed either.
 
-    Whether a line is of a wanted kind is told by its bytes, as the writer lays them out. Inside a text of a record a
-    quotation mark is escaped, so that no text can look like the kind; an object within a record could, and is sorted out
-    once it is parsed. What was read says nothing of the chain: verify the log first.
+    A line is selected by its bytes, as the writer lays them out. Inside a text of a record a quotation mark is
+    escaped, so that no text can look like the kind; an object within a record could, and is sorted out after parsing.
+    The records read prove no chain: verify the log first.
 
-    A number that JSON cannot hold again (NaN, Infinity, 1e999) is a text. Raises LogError if the file cannot be read.
+    A number that JSON cannot represent (NaN, Infinity, 1e999) is read as text. Raises LogError if the file cannot be
+    read.
     """
     wanted = None if kinds is None else frozenset(kind.encode() for kind in kinds)
     for place, (line, whole) in enumerate(log_lines(path), start=1):
@@ -189,13 +191,13 @@ def records(
 
 
 class WholeRecords:
-    """The records of a log, each with its line, whatever stands between them. Iterating raises LogError."""
+    """The records of a log, each with its line, among any other lines. Iterating raises LogError."""
 
     def __init__(self, path: str) -> None:
-        """Take the log. What it holds besides records is known once all of it was yielded."""
+        """Use the log at `path`. The other attributes are complete after the last record was yielded."""
         self._path = path
         self.left_out = 0
-        """How many lines are no records."""
+        """Number of lines that are not records."""
         self.torn = False
         """Whether the last line is torn; it is not counted: a session may just be writing it."""
 

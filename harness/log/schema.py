@@ -24,7 +24,9 @@ VERSION = 1
 makes a new version."""
 
 MAX_RECORD_BYTES = 64 * 1024 * 1024
-"""Of a record's line, without its newline: none is written that is longer, and none is read into memory."""
+"""Maximum size of a record's line in bytes, without its newline. Longer ones are neither written nor read into
+memory.
+"""
 
 _COMMON: Mapping[str, str] = {
     "v": "count",
@@ -293,7 +295,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
 }
 """Kinds and their fields, beside those that all records have."""
 OPEN_KINDS = frozenset(("session_started",))
-"""Whoever starts a session may say more of it, in fields of any other name."""
+"""Kinds of record that accept fields of any other name: the starter of a session may record more of it."""
 
 _PARTS: Mapping[str, Mapping[str, str]] = {
     "policy_file": {"layer": "text", "path": "text", "sha256": "digest", "trusted": "flag", "text?": "text"},
@@ -365,9 +367,9 @@ _fields: dict[str, Fields] = {}
 
 
 def problem(record: Mapping[str, JsonValue]) -> str:
-    """Return what is wrong with the fields of one record, or nothing. Total: a record may hold anything.
+    """Return the problem with the fields of one record, or an empty string. Total: a record may contain any values.
 
-    Not looked at: the values of `v`, `seq` and `prev`, which the reader of a whole log knows.
+    Not checked: the values of `v`, `seq` and `prev`, which the reader of a whole log checks.
     """
     kind = record.get("kind")
     if not isinstance(kind, str) or kind not in RECORDS:

@@ -16,12 +16,12 @@ from harness.safe_files import remove_if_there, sync_path, write_new
 from harness.text.visible import visible_line
 
 NAMESPACE = "harness-log"
-"""Of the signature: one that was made for anything else does not count (ssh-keygen(1), -n)."""
+"""Namespace of the signature: one that was made for another purpose does not count (ssh-keygen(1), -n)."""
 SECONDS = 10.0
-"""How long ssh-keygen may take: an agent may be asking somebody to touch a key."""
+"""Time limit for ssh-keygen, in seconds: an agent may be asking the user to touch a key."""
 MAX_NOTE_BYTES = 4096
 _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin")
-"""Where ssh-keygen is looked for. Never along PATH: that may name folders that commands can write."""
+"""Folders to search for ssh-keygen. Never PATH: that may name folders that commands can write."""
 
 
 def sign_head(path: str, note: HeadNote, key: str, environment: Mapping[str, str]) -> None:
@@ -53,9 +53,11 @@ def sign_head(path: str, note: HeadNote, key: str, environment: Mapping[str, str
 
 
 def check_signature(path: str, signers: str, signer: str | None, environment: Mapping[str, str]) -> Signature:
-    """Check the signed note beside the log at `path` against a file of allowed signers (ssh-keygen(1), ALLOWED SIGNERS).
+    """Check the signed note beside the log at `path` against a file of allowed signers (ssh-keygen(1), ALLOWED
+    SIGNERS).
 
-    `signer` is who it must be of; None takes anybody in the file. Raises UsageError if ssh-keygen or that file is missing.
+    `signer` is the required signer; `None` accepts any in the file. Raises UsageError if ssh-keygen or that file is
+    missing.
     """
     beside = f"{os.path.abspath(path)}.head"
     if not os.path.isfile(signers):

@@ -1,4 +1,4 @@
-"""The conversation of a session, made again out of its records, whatever ended it."""
+"""The conversation of a session, rebuilt from its records after any kind of end."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def text_of(value: LogRecord, name: str) -> str:
 
 
 def _echo_of(value: JsonValue) -> str:
-    """Return what a provider wants back, or nothing where the log does not have it as it came."""
+    """Return the echo that a provider expects back. Empty if the log does not have it in its original form."""
     if not isinstance(value, str) or is_redacted(value):
         return ""
     try:
@@ -79,16 +79,19 @@ UNKNOWN = (
 NOT_RUN = "Not run: the harness was stopped before this call's turn came."
 _EDITED = "[At the question this call was changed into: {}]\n{}"
 _MAX_EDITED_CHARACTERS = 999
-"""Of arguments that a call was changed into, in what the model reads; the log has more (gate.records.MAX_CUT_ARGUMENTS)."""
+"""Maximum length of edited arguments that the model reads, in characters. The log has more
+(gate.records.MAX_CUT_ARGUMENTS).
+"""
 _UNUSABLE = frozenset((FinishReason.FUNCTION_CALL.value, FinishReason.REASONING.value))
 """Finish reasons of replies that are not answers although they may have text: these never enter the conversation."""
 _SHOWN_CHARACTERS = 200
-"""How much is kept of the beginning of arguments that the log has cut."""
+"""Number of characters kept from the beginning of arguments that the log has cut."""
 
 
 def edited_text(edits: Sequence[str], result: str) -> str:
-    """Return what the model reads of a call that was changed at the question, perhaps more than once: the arguments that it
-    was changed into, redacted, and what came of the last ones.
+    """Return the text for the model about a call that was edited at the approval prompt, perhaps more than once.
+
+    It contains the arguments of every edit, redacted, and the result of the last one.
     """
     for arguments in reversed(edits):
         cut = " ..." if len(arguments) > _MAX_EDITED_CHARACTERS else ""
@@ -97,7 +100,7 @@ def edited_text(edits: Sequence[str], result: str) -> str:
 
 
 class Rebuilt(Record):
-    """What the records of one session come to."""
+    """The conversation from the records of one session."""
 
     messages: tuple[Message, ...] = ()
     """The conversation without its system message; every call has its result."""
@@ -106,11 +109,11 @@ class Rebuilt(Record):
     cut_arguments: int = 0
     """Calls of which the log has only the beginning of the arguments."""
     marks: frozenset[str] = frozenset()
-    """Those that stand for secrets in it; whoever goes on with it gives them to `Redactor.note`."""
+    """Marks that replace secrets in the conversation. A caller that continues it gives them to `Redactor.note`."""
 
 
 def rebuilt(records: Iterable[LogRecord]) -> Rebuilt:
-    """Return what the records of one session, in their order, come to, however the session ended.
+    """Rebuild the conversation from the records of one session, in their order, after any kind of end.
 
     Texts that the log has masked stay masked. Raises ValueError for records that no agent writes.
     """
@@ -132,9 +135,9 @@ class _Reply:
         self.results: dict[int, str] = {}
         self.attachments: dict[int, tuple[Attachment, ...]] = {}
         self.edits: dict[int, list[str]] = {}
-        """What calls were changed into, by their first number."""
+        """Arguments that calls were edited into, by the first number of the call."""
         self.places: dict[int, int] = {}
-        """The first number of a call that was put in the place of another."""
+        """First number of a call, by the number of the call that replaced it."""
 
     def place(self, number: int) -> int:
         """Return the number under which the model's own call was proposed."""
@@ -148,7 +151,7 @@ class _Reply:
 
 
 class _Rebuilding:
-    """What the records so far came to."""
+    """A conversation being rebuilt from the records so far."""
 
     def __init__(self) -> None:
         self._history = History("")
@@ -156,7 +159,7 @@ class _Rebuilding:
         self._unknown: list[ToolCall] = []
         self._cut: set[int] = set()
         self._by_person: set[int] = set()
-        """Calls that are no part of the conversation."""
+        """Calls that are not part of the conversation."""
         self._marks: set[str] = set()
 
     def take(self, record: LogRecord) -> None:

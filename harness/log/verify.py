@@ -28,19 +28,19 @@ _STRICTNESS = {decision: rank for rank, decision in enumerate(DECISIONS)}
 
 
 class Verification(Record):
-    """What reading a whole log showed."""
+    """The result of reading a whole log."""
 
     records: int
     head: str
     """Hash of the last good line."""
     bytes: int = 0
-    """How long the good lines are, newlines included."""
+    """Size of the good lines in bytes, newlines included."""
     sessions: tuple[str, ...] = ()
-    """In the order in which they began."""
+    """Sessions in the order in which they began."""
     broken_line: int | None = None
     """The first line (from 1) that does not follow from the one before."""
     broken_offset: int = 0
-    """Where that line begins, in bytes from the start of the file."""
+    """Offset of that line in bytes from the start of the file."""
     problem: str = ""
     torn: bool = False
     """The last line has no end: a crash while it was written."""
@@ -58,7 +58,7 @@ class Verification(Record):
     masked_policies: tuple[str, ...] = ()
     """Policy files whose text is in the log, but with secrets masked: their digests could not be checked."""
     jumps: tuple[Jump, ...] = ()
-    """Where the wall clock jumped: the first _MOST_JUMPS."""
+    """Jumps of the wall clock: the first `_MOST_JUMPS`."""
     held_arguments: int = 0
     """Calls whose arguments have the digest that the log gives for them."""
     masked_arguments: int = 0
@@ -87,10 +87,11 @@ def verify(path: str, head: str | None = None, noted: Mapping[int, frozenset[str
 
 
 def is_as_noted(path: str, noted: Mapping[int, frozenset[str]]) -> bool:
-    """Say whether a log holds, to the byte, what it held when its last head was noted, and has every head noted earlier.
+    """Return whether a log is unchanged, to the byte, since its last head was noted, and has every head noted
+    earlier.
 
-    Only the chain is read, which takes little more than hashing; what the records say is not judged. The answer is also no
-    where `prev` stands twice in a record: such a log has to be judged as a whole. Raises LogError if it cannot be read.
+    Only the chain is read, which takes little more than hashing; the contents of the records are not checked. False
+    also if a record has `prev` twice: such a log must be verified as a whole. Raises LogError if it cannot be read.
     """
     count, previous = 0, NO_PREVIOUS
     for line in raw_lines(path):
@@ -104,7 +105,9 @@ def is_as_noted(path: str, noted: Mapping[int, frozenset[str]]) -> bool:
 
 
 def first_session(path: str) -> str:
-    """Return the session of the first record, or nothing where that is no record. Raises LogError if it cannot be read."""
+    """Return the session of the first record. Empty if the first line is not a record. Raises LogError if it cannot
+    be read.
+    """
     record = parse_line(first_line(path))
     session = record["session"] if record is not None else ""
     return session if isinstance(session, str) else ""
@@ -122,7 +125,7 @@ class _Reading:
         self.missed: int | None = None
         self.ledger = Ledger()
         self.clocks: dict[str, int] = {}
-        """When the last record of each session was written."""
+        """Monotonic time of the last record of each session, in nanoseconds."""
         self.wall_clocks = Clocks()
         self.jumps: list[Jump] = []
         self.policies = _Policies()
@@ -200,10 +203,11 @@ class _Reading:
 
 
 def _read_record(raw: bytes) -> tuple[LogRecord | None, str]:
-    """Return the record in one raw line, and what is wrong with it as JSON, or nothing.
+    """Return the record in one raw line, and a description of its problem as JSON, or an empty string.
 
-    What encodes to the very bytes again is strict JSON in the one form that the harness writes: no key twice, no NaN, no
-    blanks, sorted. Only where it does not, the line is read again, slowly, to say which of the two is missing.
+    A record that encodes to the same bytes again is strict JSON in the one form that the harness writes: no duplicate
+    key, no NaN, no blanks, sorted. Only other lines are read again, slowly, to distinguish a line that is not a
+    record from a record in another form.
     """
     try:
         text = raw.decode("ascii")
@@ -229,7 +233,10 @@ def _chain_problem(record: LogRecord, count: int, previous: str) -> str:
 
 
 def _decision_problem(record: LogRecord) -> str:
-    """Return where a decision is not the strictest of those on its parts, or nothing: that is how the gate decides."""
+    """Return the problem if a decision is not the strictest of its parts' decisions; otherwise an empty string.
+
+    The gate always decides by the strictest part.
+    """
     facets, decision = record.get("facets"), record.get("decision")
     if not isinstance(facets, list) or not facets:
         return ""
@@ -251,7 +258,7 @@ class _Arguments:
         self.cut = 0
 
     def problem(self, record: LogRecord) -> str:
-        """Return what is wrong with the arguments of a proposed call, or nothing."""
+        """Return the problem with the arguments of a proposed call, or an empty string."""
         text, characters = str(record["arguments"]), record.get("arguments_characters")
         if isinstance(characters, int) and characters > len(text):
             self.cut += 1
@@ -272,7 +279,7 @@ class _Policies:
         self.masked: dict[str, None] = {}
 
     def problem(self, record: LogRecord) -> str:
-        """Return what is wrong with the texts of policies in a record that says which hold, or nothing."""
+        """Return the problem with the policy texts in a record that names the policies in force, or an empty string."""
         files = record.get("policy_files")
         for file in files if isinstance(files, list) else ():
             text = file.get("text") if isinstance(file, dict) else None
@@ -290,7 +297,10 @@ class _Policies:
 
 
 def _policy_problem(record: LogRecord) -> str:
-    """Return where a session's policy, by which its calls are judged, is not that of the files it names, or nothing."""
+    """Return the problem if a session's policy is not that of the files it names; otherwise an empty string.
+
+    The session's calls are judged by that policy.
+    """
     files, claimed = record.get("policy_files"), record.get("policy_sha256")
     if not isinstance(files, list) or not files or claimed is None:
         return ""

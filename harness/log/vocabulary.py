@@ -21,9 +21,9 @@ class Answer(Enum):
     HALT = "halt"
     """No, and the run is halted, as by a hard block."""
     EDIT = "edit"
-    """Not this call, but another in its place, with `arguments`: it is judged like every call."""
+    """Not this call, but another one instead, with `arguments`. It is judged like every call."""
     NOBODY = "nobody"
-    """There is nobody to ask; the policy's `[unattended]` says what that means."""
+    """No user is there to ask; the policy's `[unattended]` determines the decision."""
 
 
 class PlacesAnswer(Enum):
@@ -34,11 +34,11 @@ class PlacesAnswer(Enum):
     REVOKE = "revoke"
     """Put back, and the grant ends."""
     NOBODY = "nobody"
-    """Nobody answered: all stays as it is, and the grant sleeps."""
+    """No user answered: the changes remain, and the grant sleeps."""
 
 
 class CheckEvent(Enum):
-    """The moment at which a hook is asked."""
+    """The moment of a hook's check."""
 
     BEFORE_CALL = "before-call"
     AFTER_CALL = "after-call"
@@ -66,7 +66,7 @@ CUT_SHORT = ("timeout", "interrupted", "crashed")
 SEEN_BY_US = "harness exec"
 """Reporter of the end of another agent's call that the harness ran; of all other calls the agent reports it."""
 SUMMARY = "summary"
-"""`purpose` of a model_request and a model_response that are no part of the conversation."""
+"""Value of `purpose` in a model_request and a model_response that are not part of the conversation."""
 MOST_FACETS = 50
 """Maximum number of parts of a call that a decision lists; those that decided come first."""
 MAX_LOGGED_PATHS = 20
