@@ -10,9 +10,10 @@ What a table cannot say is said by a function: `refine` gets what the tables sai
 is destroyed (losses.py). A model vouches: what it does not name is not covered, and a person is asked. Read program.py first,
 then options.py and any file of models.
 
-To add a program, add one entry to `PROGRAMS` in the file of its kind (what several models say alike is in shared.py), its
-name to that file's line in catalog.py, and lines on what it does to `tests/programs/<file>.txt`. Names that rules and the shell
-must know besides are in runners.py and variables.py; catalog.py answers questions about a program by its name alone.
+To add a program, add a row to asked.py and lines on what it does to `tests/programs/asked.txt`. A program that needs more than
+a row gets an entry in `PROGRAMS` in the file of its kind (shared.py has what several models say alike), and its name that
+file's line in catalog.py. Names that rules and the shell must know besides are in runners.py and variables.py; catalog.py
+answers questions about a program by its name alone.
 
 Nothing here knows a policy, splits a command line into words, or looks at the disk.
 """

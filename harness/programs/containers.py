@@ -1,4 +1,4 @@
-"""docker, podman and compose; kubectl, helm, terraform, ansible and their like.
+"""docker, podman and compose; kubectl, terraform, ansible and their like.
 
 What only lists containers is told by a local daemon, over its socket; all else changes or runs something, and the tools for
 clusters reach the network. What runs inside a container is text here; which of this machine's files it is given is not.
@@ -12,19 +12,10 @@ from collections.abc import Mapping, Sequence
 from harness.actions import Access, Act
 from harness.programs.options import read_command
 from harness.programs.program import Found, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap, joined
-from harness.programs.shared import runs
+from harness.programs.shared import plain_values, runs
 from harness.record import replace
 
 # --- docker, podman, compose
-
-
-def plain_values(parsed: Parsed, use: Use) -> Use:
-    """Refine for programs written with Go's pflag: it drops the `=` of `-o=x`, and no file is the input."""
-    if any(given.value is not None and given.value[:1] == "=" for given in parsed.options):
-        return gap("an option of one letter with = behind it")
-    if "-" in parsed.operands or any(given.value == "-" for given in parsed.options):
-        return gap("a file that is the input")
-    return use
 
 
 def looks(options: str = "", operands: str = "TEXT...", *, network: bool = False, needs: str = "") -> Program:
@@ -234,7 +225,7 @@ _ENGINE = Program(
 )
 
 
-# --- kubectl, helm, terraform, ansible
+# --- kubectl, terraform, ansible
 
 # kubectl. A kubeconfig may name programs to run, so that --kubeconfig is not here.
 
@@ -301,29 +292,6 @@ _KUBECTL = Program(
     },
 )
 
-_RELEASE = "-n|--namespace=TEXT --kube-context=TEXT -o|--output=TEXT "
-_VALUES = _RELEASE + (
-    "-f|--values=READ --set=TEXT --set-string=TEXT --version=TEXT --create-namespace --wait --timeout=TEXT --atomic "
-    "-i|--install --dry-run[=TEXT] --reuse-values --debug --repo=TEXT"
-)
-_HELM = Program(
-    options=_RELEASE + "--help:info",
-    refine=plain_values,
-    subcommands={
-        **dict.fromkeys(
-            ("list", "ls", "status", "history", "get values", "get manifest", "search repo", "repo list"),
-            looks(_RELEASE + "-a|--all -A|--all-namespaces --short -q|--short-names", network=True),
-        ),
-        "version": looks("--short --template=TEXT", ""),
-        **dict.fromkeys(("template", "lint", "show values", "show chart"), changes(_VALUES, "TREE...", act=Act.RUNS)),
-        **dict.fromkeys(("install", "upgrade"), changes(_VALUES, "TREE...")),
-        **dict.fromkeys(
-            ("uninstall", "rollback", "repo add", "repo update"), changes(_RELEASE + "--wait --timeout=TEXT")
-        ),
-        **dict.fromkeys(("dependency update", "dependency build", "dep update"), changes("", "EITHER_TREE")),
-    },
-)
-
 
 # terraform: most commands ask for new versions, and those that evaluate anything run providers.
 
@@ -379,10 +347,6 @@ _ANSIBLE = runs(
 )
 
 
-def _machines(*names: str) -> Program:
-    return Program(options="--help:info", subcommands=dict.fromkeys(names, changes(act=Act.RUNS)))
-
-
 PROGRAMS = {
     "docker": _ENGINE,
     # podman top runs ps inside the container where it is given options of ps.
@@ -392,10 +356,6 @@ PROGRAMS = {
     ),
     "docker-compose": Program(read=_compose),
     "kubectl": _KUBECTL,
-    "helm": _HELM,
     **dict.fromkeys(("terraform", "tofu"), _TERRAFORM),
     "ansible-playbook": _ANSIBLE,
-    "vagrant": _machines(*"up halt destroy status reload provision suspend resume global-status".split()),
-    "minikube": _machines(*"start stop delete status ip version".split()),
-    "kind": _machines("create cluster", "delete cluster", "get clusters", "load docker-image", "version"),
 }

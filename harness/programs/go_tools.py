@@ -1,4 +1,4 @@
-"""go, and the tools around it.
+"""go and gofmt.
 
 Options come with one dash or two; a boolean one may be given a value (`-race=false`), which is joined on.
 """
@@ -18,7 +18,6 @@ from harness.programs.shared import (
     either_dash,
     operands_written,
     options_first,
-    runs,
 )
 from harness.record import replace
 
@@ -139,20 +138,8 @@ _GOFMT = Program(
     options=either_dash("l[=TEXT] d[=TEXT] e[=TEXT] s[=TEXT] w[=TEXT] r=TEXT cpuprofile=WRITE h:info help:info"),
     refine=_gofmt,
 )
-# These load packages, which may fetch modules; the configuration of golangci-lint names plugins.
-_CHECKERS = runs(
-    either_dash(
-        """
-        h[=TEXT] help[=TEXT] version[=TEXT] v[=TEXT] l d e fix[=TEXT] fast[=TEXT] tests[=TEXT] checks=TEXT f=TEXT tags=TEXT
-        timeout=TEXT new[=TEXT] new-from-rev=TEXT enable=TEXT E=TEXT disable=TEXT D=TEXT presets=TEXT out-format=TEXT
-        local=TEXT srcdir=READ w:inplace c=CODE config=CODE
-        """
-    ),
-    style=Style.SINGLE,
-)
 
 PROGRAMS: Mapping[str, Program] = {
     "go": _GO,
     "gofmt": options_first(_GOFMT),
-    **dict.fromkeys(("golangci-lint", "staticcheck", "goimports", "gofumpt"), _CHECKERS),
 }

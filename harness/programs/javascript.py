@@ -4,8 +4,8 @@ A project steers all of them. `.npmrc` names the registry, into whose address va
 turn on the look for a newer npm, which any npm command then makes (seen with npm 11.19), places cache and logs, and names code
 that npm 6 loads (onload-script). `.yarnrc.yml` (yarnPath) and `package.json` (packageManager, by corepack and pnpm) name the
 very program that runs. Hence no package manager only looks, but npm where there is no `.npmrc`, and `npm --version`, which
-prints before any of that. The configuration of the tools is code
-of the project, or names modules that they load: they run it, also to list or to check.
+prints before any of that. The configuration of the tools is code of the project, or names modules that they load: they run it,
+also to list or to check.
 """
 
 from __future__ import annotations
@@ -202,13 +202,6 @@ _YARN = runs(
     },
 )
 
-# --- What installs and switches versions of node and of package managers
-
-_VERSIONS = runs(
-    "-h|--help -v|--version --lts --latest --install-if-missing --default", operands="TEXT...", refine=arguments_from(1)
-)
-
-
 # --- Tools
 
 _SOURCES = tuple(
@@ -299,17 +292,6 @@ _MARKDOWNLINT = Program(
 
 # --- Tests
 
-_JEST = runs("""
-        -h|--help -v|--version -t|--testNamePattern=TEXT --testPathPattern|--testPathPatterns=TEXT
-        --testPathIgnorePatterns=TEXT -i|--runInBand -u|--updateSnapshot --coverage[=TEXT] --collectCoverage
-        --collectCoverageFrom=TEXT --coverageReporters=TEXT --coverageDirectory=WRITE_TREE --watch --watchAll[=TEXT] --ci
-        --silent --verbose[=TEXT] -b|--bail[=TEXT] -w|--maxWorkers=TEXT --passWithNoTests --json --outputFile=WRITE
-        --detectOpenHandles --forceExit --no-cache --clearCache --listTests -o|--onlyChanged --onlyFailures|-f
-        --findRelatedTests --selectProjects=TEXT --shard=TEXT --testTimeout=TEXT --color --colors --no-color --expand|-e
-        --noStackTrace --logHeapUsage --showConfig --runTestsByPath --changedSince=TEXT
-        -c|--config=CODE --rootDir=CODE --env=CODE --reporters=CODE --setupFiles=CODE --globalSetup=CODE --transform=CODE
-        --runner=CODE --resolver=CODE
-    """)
 _VITEST = runs(
     """
         -h|--help -v|--version -t|--testNamePattern=TEXT -u|--update -w|--watch[=TEXT] --run --coverage[=TEXT]
@@ -337,10 +319,6 @@ _MOCHA = runs(
         one_of("-u", "bdd tdd exports qunit"),
     ),
 )
-_AVA = runs("""
-        --help --version -m|--match=TEXT -v|--verbose -s|--serial -u|--update-snapshots -t|--tap -T|--timeout=TEXT
-        --fail-fast --config=CODE
-    """)
 _BROWSER_TESTS = runs(
     """
         -h|--help -V|--version -g|--grep=TEXT --grep-invert=TEXT --project=TEXT --workers|-j=TEXT --retries=TEXT --headed
@@ -356,46 +334,18 @@ _BROWSER_TESTS = runs(
 )
 
 
-# --- Bundlers, frameworks, task runners, servers
-
-_BUNDLER = runs(
-    """
-        -h|--help -v|--version -w|--watch --mode=TEXT --debug --verbose --silent --prod --production --no-color --color
-        --bundle --minify[=TEXT] --sourcemap[=TEXT] --format=TEXT --platform=TEXT --target=TEXT --external:gap --all
-        --port=TEXT --host[=TEXT] --open --strictPort --clearScreen=TEXT --emptyOutDir --parallel=TEXT --skip-nx-cache
-        --force --no-cache --filter=TEXT --concurrency=TEXT --since=TEXT --scope=TEXT --turbo --turbopack --lint --fix
-        --outdir|--outDir=WRITE_TREE --outfile=WRITE -c|--config=CODE --plugin=CODE -p|--require:gap
-    """,
-    operands="TEXT...",
-    refine=arguments_from(1),
-)
-_SERVER = runs(
-    """
-        -h|--help -v|--version -p|--port=TEXT -l|--listen=TEXT -s|--single -c=TEXT -e|--ext=TEXT -w|--watch=READ
-        -q|--quiet -o:gap -x|--exec=CODE -r|--require=CODE --config=CODE
-    """,
-    operands="SCRIPT TEXT...",
-    refine=arguments_from(1),
-)
-
-
 PROGRAMS: Mapping[str, Program] = {
     "npm": _NPM,
     **dict.fromkeys(("npx", "pnpx"), _NPX),
     "bunx": _BUNX,
     "pnpm": _PNPM,
     "yarn": _YARN,
-    **dict.fromkeys(("corepack", "nvm", "fnm", "volta"), _VERSIONS),
     "tsc": no_files_of_words(_TSC),
     "eslint": _ESLINT,
     "prettier": _PRETTIER,
     "stylelint": _STYLELINT,
     **dict.fromkeys(("markdownlint", "markdownlint-cli2"), _MARKDOWNLINT),
-    "jest": _JEST,
     "vitest": _VITEST,
     "mocha": _MOCHA,
-    "ava": _AVA,
     **dict.fromkeys(("playwright", "cypress"), _BROWSER_TESTS),
-    **dict.fromkeys("vite webpack rollup esbuild next ng nx turbo lerna gulp grunt".split(), _BUNDLER),
-    **dict.fromkeys(("nodemon", "serve", "http-server"), _SERVER),
 }

@@ -1,4 +1,4 @@
-"""Programs that reach the network: curl, wget, ping, ssh, rsync (which also copies on this machine) and their like.
+"""Programs that reach the network: curl, wget, dig, ssh, rsync (which also copies on this machine) and their like.
 
 curl(1) is that of 8.11, and 7.88 where it differs: its values read files behind `@`, and it writes under names out of
 addresses.
@@ -165,7 +165,7 @@ def _remote_name(address: str) -> str:
     return path.partition("/")[2].rpartition("/")[2]
 
 
-# --- wget, ping and others
+# --- wget and others
 
 # wget(1), 1.21.
 _WGET_OPTIONS = """
@@ -329,24 +329,7 @@ _RSYNC_OPTIONS = """
 PROGRAMS: Mapping[str, Program] = {
     "curl": Program(network=True, options=_CURL_OPTIONS, operands="TEXT...", refine=_curl_files),
     "wget": replace(_NET, options=_WGET_OPTIONS, operands="TEXT...", refine=_wget_writes),
-    "ping": replace(
-        _NET,
-        options="-4 -6 -c=TEXT -i=TEXT -W=TEXT -w=TEXT -s=TEXT -I=TEXT -t=TEXT -n -q -D -O -v -V:info",
-        operands="HOST...",
-    ),
     "dig": replace(_NET, options=_DIG_OPTIONS, operands="HOST...", refine=_dig_files),
-    "host": replace(_NET, options="-a -c=TEXT -C -d -l -r -s -t=TEXT -T -v -4 -6 -W=TEXT -R=TEXT", operands="HOST..."),
-    "nslookup": replace(
-        _NET, style=Style.SINGLE, options="-type=TEXT -query=TEXT -timeout=TEXT -port=TEXT -debug", operands="HOST..."
-    ),
-    "traceroute": replace(_NET, options="-4 -6 -n -I -T -U -m=TEXT -w=TEXT -q=TEXT -p=TEXT", operands="HOST..."),
-    "whois": replace(_NET, options="-h=TEXT -p=TEXT -H", operands="HOST..."),
-    "nc": replace(
-        _NET,
-        act=Act.CHANGES,
-        options="-4 -6 -d -D -k -l -n -N -r -t -u -v -z -i=TEXT -p=TEXT -q=TEXT -s=TEXT -w=TEXT -e=CODE -c=CODE -U=CODE",
-        operands="TEXT...",
-    ),
     "openssl": Program(
         subcommands={
             "version": replace(_OPENSSL, options="-a -v -d -b -o -p -f"),

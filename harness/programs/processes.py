@@ -1,4 +1,4 @@
-"""Programs that show and end processes, say what a machine has, and manage its users."""
+"""ps, top, lsof and others that show processes and settings of a machine; many more are rows of asked.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from harness.record import replace
 from harness.regex import regex
 
 _INFO = " -V|--version:info -h|--help:info"
-_LOOKS = Program(operands="")
 
 
 _CHANGES = Program(act=Act.CHANGES, style=Style.TEXT, operands="TEXT...")
@@ -115,42 +114,11 @@ def _tput(parsed: Parsed, use: Use) -> Use:
     )
 
 
-_SAYS_ITS_VERSION = Program(act=Act.RUNS, network=True, options="--version:info -v:info -V:info", operands="")
-"""A program that is asked for its version, and of which nothing else is known."""
-
-
 PROGRAMS: Mapping[str, Program] = {
-    **dict.fromkeys(("aws", "nginx"), _SAYS_ITS_VERSION),
     "ps": Program(read=_ps),
-    "pgrep": Program(
-        options="""
-            -d|--delimiter=TEXT -l|--list-name -a|--list-full -v|--inverse -w|--lightweight -c|--count -f|--full
-            -g|--pgroup=TEXT -G|--group=TEXT -i|--ignore-case -n|--newest -o|--oldest -O|--older=TEXT -P|--parent=TEXT
-            -s|--session=TEXT -t|--terminal=TEXT -u|--euid=TEXT -U|--uid=TEXT -x|--exact -F|--pidfile=READ -r|--runstates=TEXT
-        """
-        + _INFO,
-        operands="TEXT",
-    ),
-    "pidof": replace(_LOOKS, options="-s -c -x -q -o=TEXT", operands="TEXT..."),
-    "pstree": replace(_LOOKS, options="-a -c -p -u -s -l -n -h -T -A -U -g -t -V|--version:info", operands="TEXT"),
     "top": Program(
         options="-b -n=TEXT -d=TEXT -p=TEXT -u=TEXT -o=TEXT -H -c -i -1 -w[=TEXT]", operands="", refine=_top
     ),
-    "free": replace(
-        _LOOKS,
-        options="""
-            -b|--bytes -k|--kibi -m|--mebi -g|--gibi --mega --giga -h|--human --si -l|--lohi -t|--total -v|--committed
-            -s|--seconds=TEXT -c|--count=TEXT -w|--wide --help:info -V|--version:info
-        """,
-    ),
-    "w": replace(_LOOKS, options="-h|--no-header -s|--short -f|--from -i|--ip-addr", operands="TEXT"),
-    "vmstat": replace(
-        _LOOKS,
-        options="-a|--active -f|--forks -m|--slabs -n|--one-header -s|--stats -d|--disk -D|--disk-sum -S|--unit=TEXT"
-        " -w|--wide -t|--timestamp -y|--no-first" + _INFO,
-        operands="TEXT TEXT",
-    ),
-    "iostat": replace(_LOOKS, options="-c -d -h -k -m -N -p=TEXT -s -t -x -y -z -V:info", operands="TEXT..."),
     "lsof": Program(
         options="""
             -i[=TEXT] -n -P -t -l -a -R -U -w -c=TEXT -d=TEXT -p=TEXT -u=TEXT -s[=TEXT] -F[=TEXT] -g[=TEXT] +c=TEXT
@@ -158,48 +126,16 @@ PROGRAMS: Mapping[str, Program] = {
         """,
         refine=_lsof,
     ),
-    "lscpu": replace(
-        _LOOKS,
-        options="-a|--all -b|--online -B|--bytes -C|--caches[=TEXT] -c|--offline -J|--json -e|--extended[=TEXT]"
-        " -p|--parse[=TEXT] -x|--hex -y|--physical --output-all" + _INFO,
-    ),
-    "lsblk": Program(
-        options="""
-            -a|--all -b|--bytes -d|--nodeps -D|--discard -f|--fs -i|--ascii -J|--json -l|--list -m|--perms -n|--noheadings
-            -o|--output=TEXT -O|--output-all -p|--paths -P|--pairs -r|--raw -s|--inverse -S|--scsi -t|--topology
-            -x|--sort=TEXT -e|--exclude=TEXT -I|--include=TEXT
-        """
-        + _INFO
-    ),
-    "lsusb": replace(_LOOKS, options="-v -t -s=TEXT -d=TEXT -V|--version:info"),
-    "lspci": replace(_LOOKS, options="-v -vv -vvv -k -n -nn -s=TEXT -d=TEXT -t -m -D"),
-    "lsmod": replace(_LOOKS),
-    "lsb_release": replace(_LOOKS, options="-a|--all -d|--description -i|--id -r|--release -c|--codename -s|--short"),
-    "sw_vers": replace(_LOOKS, style=Style.SINGLE, options="-productName -productVersion -buildVersion"),
-    "nvidia-smi": replace(
-        _LOOKS,
-        options="-L|--list-gpus -q|--query -i|--id=TEXT -d|--display=TEXT --query-gpu=TEXT --query-compute-apps=TEXT"
-        " --format=TEXT -l|--loop[=TEXT] -h|--help:info",
-    ),
     "sysctl": Program(
         options="-a|--all|-A -n|--values -e|--ignore -N|--names -b|--binary -w|--write:changes -p|--load[=READ]:changes"
         " --system:changes" + _INFO,
         operands="TEXT...",
         refine=_only_names,
     ),
-    "getconf": Program(options="-a", operands="TEXT READ"),
     "getent": Program(options="", operands="TEXT TEXT...", refine=_getent),
-    "locale": replace(
-        _LOOKS, options="-a|--all-locales -m|--charmaps -c|--category-name -k|--keyword-name", operands="TEXT..."
-    ),
     "crontab": Program(options="-l -u=TEXT -r:changes -i -e:gap", refine=_crontab, loses=_crontab_loses),
-    **dict.fromkeys(
-        ("kill pkill killall useradd usermod groupadd groupmod adduser passwd chpasswd chage gpasswd").split(),
-        _CHANGES,
-    ),
     "userdel": replace(_CHANGES, loses=always("userdel removes a user")),
     "deluser": replace(_CHANGES, loses=always("deluser removes a user")),
     "groupdel": replace(_CHANGES, loses=always("groupdel removes a group")),
-    "clear": replace(_LOOKS, options="-x"),
     "tput": Program(options="", operands="TEXT...", refine=_tput),
 }

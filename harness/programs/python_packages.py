@@ -1,4 +1,4 @@
-"""pip, uv, and what keeps environments of Python, builds and publishes: poetry, pipenv, twine, conda, pipx and their like.
+"""pip and uv; other programs for packages of Python are rows of asked.py.
 
 Installing runs code (setup.py, build backends); looking may too, where the project's own interpreter is asked, or plugins
 are loaded first.
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from harness.actions import Act
 from harness.programs.options import stricter
 from harness.programs.program import Inner, Parsed, Program, Style, Use
-from harness.programs.shared import ANYTHING_ELSE, also_writes, arguments_from, runs
+from harness.programs.shared import also_writes, arguments_from, runs
 from harness.record import replace
 
 # --- pip
@@ -169,108 +169,9 @@ _UV = Program(
         ),
     },
 )
-_UVX = replace(_UV_TOOL_RUN, options=f"-V|--version {_UV_TOOL_RUN.options}")
-
-
-# --- poetry, pipenv, twine, conda and their like
-
-_WITH_PLUGINS = """
-    -h|--help -V|--version -v|--verbose -q|--quiet -n|--no-interaction --ansi --no-ansi --no-plugins --no-cache --dry-run
-    -G|--group=TEXT --with=TEXT --without=TEXT --only=TEXT --no-root --no-dev --dev -d -E|--extras=TEXT --all-extras --sync
-    -t|--tree -l|--latest -o|--outdated --lock --no-update --all -f|--format=TEXT -C|--directory=FOLDER --python=CODE
-    --source=CODE -P|--project=READ
-"""
-_POETRY = runs(
-    _WITH_PLUGINS,
-    subcommands={
-        "": ANYTHING_ELSE,
-        "run": runs(style=Style.POSIX, operands="COMMAND..."),
-        **dict.fromkeys(
-            ("add", "remove", "install", "update", "lock", "sync"),
-            runs(_WITH_PLUGINS, operands="TEXT...", refine=also_writes("pyproject.toml", "poetry.lock")),
-        ),
-        **dict.fromkeys(
-            "show check version build publish env config export search init new about list".split(),
-            runs(_WITH_PLUGINS, operands="TEXT..."),
-        ),
-    },
-)
-_PIPENV = runs(
-    _WITH_PLUGINS,
-    subcommands={
-        "": ANYTHING_ELSE,
-        "run": runs(style=Style.POSIX, operands="COMMAND..."),
-        **dict.fromkeys(
-            "install uninstall update lock sync graph check clean requirements verify".split(),
-            runs("-d|--dev --deploy -v|--verbose", operands="TEXT..."),
-        ),
-    },
-)
-_BUILDS = runs(
-    """
-        -h|--help --version -v|--verbose -q|--quiet -c|--clean -t|--target=TEXT --format=TEXT --skip-existing
-        --strict
-    """,
-    operands="TEXT EITHER...",
-)
-_CONDA = Program(
-    options="-h|--help -V|--version:info",
-    subcommands={
-        # It asks for nothing, and lists what lies in an environment.
-        **dict.fromkeys(
-            ("list", "info", "env list"),
-            Program(
-                options="--json -n|--name=TEXT -e|--envs -s|--system --export -q|--quiet -f|--full-name --no-pip",
-                operands="TEXT...",
-            ),
-        ),
-        "run": runs("-n|--name=TEXT --no-capture-output --live-stream", style=Style.POSIX, operands="COMMAND..."),
-        **dict.fromkeys(
-            (
-                *"search install create remove update upgrade clean config".split(),
-                *("env create", "env update", "env remove", "env export"),
-            ),
-            Program(
-                act=Act.CHANGES,
-                network=True,
-                options="""
-                    -h|--help -y|--yes -q|--quiet -v|--verbose --json -n|--name=TEXT -f|--file=READ -e|--envs --all --dry-run
-                    --export --no-deps --force-reinstall -p|--prefix=WRITE_TREE -c|--channel=CODE --override-channels
-                """,
-                operands="TEXT...",
-            ),
-        ),
-    },
-)
-_PIPX = runs(
-    "-h|--help --version:info",
-    subcommands={
-        "run": runs(
-            "--spec=TEXT --no-cache --pypackages:gap", style=Style.POSIX, operands="TEXT...", refine=arguments_from(1)
-        ),
-        **dict.fromkeys(
-            "install uninstall upgrade upgrade-all reinstall list inject ensurepath".split(),
-            runs("-h|--help -f|--force -v|--verbose --short --json --include-deps", operands="TEXT..."),
-        ),
-    },
-)
-_VIRTUALENV = runs(
-    """
-        -h|--help --version -v|--verbose -q|--quiet --clear --system-site-packages --prompt=TEXT --no-download --download
-        --copies --no-pip --no-setuptools -p|--python=CODE --extra-search-dir=CODE --app-data=CODE
-    """,
-    operands="WRITE_TREE",
-)
 
 
 PROGRAMS: Mapping[str, Program] = {
     **dict.fromkeys(("pip", "pip3"), PIP),
     "uv": _UV,
-    "uvx": _UVX,
-    "poetry": _POETRY,
-    "pipenv": _PIPENV,
-    **dict.fromkeys(("twine", "hatch", "flit", "pdm"), _BUILDS),
-    **dict.fromkeys(("conda", "mamba", "micromamba"), _CONDA),
-    "pipx": _PIPX,
-    "virtualenv": _VIRTUALENV,
 }

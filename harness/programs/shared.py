@@ -293,6 +293,15 @@ def also_writes(*paths: str) -> Refine:
     return lambda _parsed, use: replace(use, paths=(*use.paths, *written))
 
 
+def plain_values(parsed: Parsed, use: Use) -> Use:
+    """Refine for programs written with Go's pflag: it drops the `=` of `-o=x`, and no file is the input."""
+    if any(given.value is not None and given.value[:1] == "=" for given in parsed.options):
+        return gap("an option of one letter with = behind it")
+    if "-" in parsed.operands or any(given.value == "-" for given in parsed.options):
+        return gap("a file that is the input")
+    return use
+
+
 def here_by_default(parsed: Parsed, use: Use) -> tuple[Parsed, Use]:
     """Return both as if the folder of the command had been named, where no operand is."""
     if parsed.operands:

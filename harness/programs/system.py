@@ -1,7 +1,4 @@
-"""Services, logs, mounts, addresses and sockets of a machine, and the package programs of systems.
-
-Of packages, what is installed is looked at; everything else changes the machine.
-"""
+"""Logs, mounts, addresses and sockets of a machine; what packages are installed. Services are rows of asked.py."""
 
 from __future__ import annotations
 
@@ -10,42 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
 from harness.programs.options import stricter
-from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap, reads
+from harness.programs.program import Found, Parsed, PathUse, Program, Unknown, Use, gap, reads
 from harness.record import replace
 from harness.regex import regex
 
-# --- Services, logs, mounts, addresses, sockets
+# --- Logs, mounts, addresses, sockets
 
-# systemctl(1), systemd 252. Other machines, containers and folders (-H -M --root --image) are left out.
-_SYSTEMCTL = """
-    -t|--type=TEXT --state=TEXT -p|--property=TEXT -P=TEXT -a|--all --failed -l|--full -r|--recursive --reverse
-    --with-dependencies --value --plain --no-pager --no-legend --legend=TEXT -q|--quiet -n|--lines=TEXT -o|--output=TEXT
-    --timestamp=TEXT --user --system --show-types --no-ask-password
-    --now --no-block --wait --no-reload --runtime --global -f|--force --job-mode=TEXT -s|--signal=TEXT --kill-whom=TEXT
-"""
-_SYSTEMCTL_LOOKS = """
-    status is-active is-enabled is-failed is-system-running get-default list-units list-unit-files list-timers
-    list-sockets list-jobs list-dependencies list-paths list-automounts
-"""
-_SYSTEMCTL_CHANGES = """
-    start stop restart reload try-restart reload-or-restart try-reload-or-restart kill clean freeze thaw isolate enable
-    disable reenable preset mask unmask link revert add-wants add-requires set-default set-property reset-failed cancel
-    daemon-reload daemon-reexec set-environment unset-environment import-environment
-    halt poweroff reboot suspend hibernate rescue emergency default kexec exit
-"""
-
-
-_MANAGER = "the socket of systemd, or of the system's message bus"
 _NETLINK = "a netlink socket"
 
 
-def _verbs(options: str, looks: str, changes: str) -> dict[str, Program]:
-    """Return subcommands whose operands are names, by what they do."""
-    model = Program(options=options, operands="TEXT...", needs=_MANAGER)
-    return dict.fromkeys(looks.split(), model) | dict.fromkeys(changes.split(), replace(model, act=Act.CHANGES))
-
-
-_CONTROL = "--no-pager --no-ask-password -p|--property=TEXT -a|--all --value -q|--quiet"
 _INFO = " -h|--help:info --version:info"
 
 # journalctl(1), systemd 252.
@@ -135,38 +105,7 @@ def _ifconfig(parsed: Parsed, use: Use) -> Use:
     return replace(use, act=Act.CHANGES) if len(parsed.operands) > 1 else use
 
 
-_NAMES = Program(act=Act.CHANGES, style=Style.TEXT, operands="TEXT...")
-
-
 # --- Packages of the system
-
-# apt(8), apt-get(8), apt-cache(8), 2.6. -o and -c set what apt runs.
-_APT = """
-    -y|--yes|--assume-yes --assume-no -q|--quiet[=TEXT] -s|--simulate|--dry-run|--just-print -d|--download-only
-    -f|--fix-broken -m|--fix-missing -V|--verbose-versions -u|--show-upgraded --no-install-recommends
-    --install-recommends --no-install-suggests --no-upgrade --only-upgrade --reinstall --purge --auto-remove|--autoremove
-    --allow-downgrades --allow-change-held-packages -t|--target-release|--default-release=TEXT --no-show-upgraded
-    -a|--all-versions -n|--names-only --full --installed --upgradable|--upgradeable --manual-installed -i|--important
-    --recurse --no-pager
-    -o|--option=CODE -c|--config-file=CODE
-"""
-_APT_LOOKS = "policy show search depends rdepends madison showpkg showsrc stats pkgnames"
-_APT_CHANGES = """
-    install remove purge autoremove update upgrade full-upgrade dist-upgrade reinstall clean autoclean build-dep satisfy
-    download source autopurge dselect-upgrade check
-"""
-_APT_LOOKING = Program(options=_APT, operands="READ...")
-_APT_CHANGING = Program(act=Act.CHANGES, network=True, options=_APT, operands="READ...")
-"""`apt show ./x.deb` and `apt install ./x.deb` read a file."""
-_HELP = " -v|--version:info -h|--help:info"
-
-
-def _apt(looking: str, changing: str) -> Program:
-    subcommands = dict.fromkeys(looking.split(), _APT_LOOKING) | dict.fromkeys(changing.split(), _APT_CHANGING)
-    if "search" in subcommands:
-        subcommands["search"] = replace(_APT_LOOKING, operands="TEXT...")
-    return Program(options=_APT + _HELP, subcommands=subcommands)
-
 
 # dpkg(1), dpkg-deb(1), 1.21. Other roots, hooks and loggers are left out. --info unpacks into the folder for temporary files.
 _DPKG = """
@@ -201,35 +140,8 @@ def _pacman_query(parsed: Parsed, use: Use) -> Use:
     return use if parsed.has("-Q") else replace(use, act=stricter(use.act, Act.CHANGES), network=True)
 
 
-_ANY = Program(act=Act.CHANGES, network=True, style=Style.TEXT, operands="TEXT...")
-"""Programs of which everything counts as a change over the network, plugins and all."""
-_MANAGED = replace(_ANY, style=Style.GNU, options="-y|--assumeyes -q|--quiet -v|--verbose -f|--force")
-
-
 PROGRAMS: Mapping[str, Program] = {
-    "systemctl": Program(
-        options=_SYSTEMCTL + _INFO,
-        subcommands={
-            "": Program(options=_SYSTEMCTL, operands="", needs=_MANAGER),
-            **_verbs(_SYSTEMCTL, _SYSTEMCTL_LOOKS, _SYSTEMCTL_CHANGES),
-        },
-    ),
-    "service": replace(_NAMES),
     "journalctl": Program(options=_JOURNALCTL + _INFO, operands="TEXT...", refine=_journal_files),
-    "timedatectl": Program(
-        options=_CONTROL + _INFO,
-        subcommands={
-            "": Program(options=_CONTROL, operands="", needs=_MANAGER),
-            **_verbs(_CONTROL, "status show list-timezones timesync-status", "set-time set-timezone set-ntp"),
-        },
-    ),
-    "hostnamectl": Program(
-        options=_CONTROL + _INFO,
-        subcommands={
-            "": Program(options=_CONTROL, operands="", needs=_MANAGER),
-            **_verbs(_CONTROL, "status", "hostname set-hostname icon-name chassis deployment location"),
-        },
-    ),
     "dmesg": Program(
         options="""
             -f|--facility=TEXT -l|--level=TEXT -J|--json -k|--kernel -L|--color[=TEXT] -P|--nopager -p|--force-prefix
@@ -246,11 +158,6 @@ PROGRAMS: Mapping[str, Program] = {
         " -a|--all:changes -V|--version:info -h|--help:info",
         operands="EITHER...",
         refine=_mount,
-    ),
-    "umount": Program(act=Act.CHANGES, options="-l -f -v -R -a", operands="EITHER..."),
-    "findmnt": Program(
-        options="-l|--list -t|--types=TEXT -o|--output=TEXT -J|--json -n|--noheadings -T|--target=READ -R|--submounts -D|--df",
-        operands="TEXT...",
     ),
     "ip": Program(read=_ip),
     "ss": Program(
@@ -275,42 +182,13 @@ PROGRAMS: Mapping[str, Program] = {
     "ifconfig": Program(
         options="-a -s -v", operands="TEXT...", network=True, needs="a network socket", refine=_ifconfig
     ),
-    "apt": replace(_apt(f"{_APT_LOOKS} list", _APT_CHANGES)),
-    "apt-get": replace(_apt("", _APT_CHANGES)),
-    "apt-cache": replace(_apt(_APT_LOOKS, "gencaches")),
-    "apt-mark": replace(_apt("showauto showmanual showhold", "auto manual hold unhold")),
     "dpkg": Program(options=_DPKG, operands="TEXT...", refine=_one_action),
-    "dpkg-query": Program(
-        options="""
-            -l|--list -s|--status -L|--listfiles -S|--search -p|--print-avail -W|--show -f|--showformat=TEXT --no-pager
-            --version:info -?|--help:info
-        """,
-        operands="TEXT...",
-    ),
     "rpm": Program(
         options="-q|--query -a|--all -i|--info -l|--list -f|--file -R|--requires -c|--configfiles -d|--docfiles"
         " -U|--upgrade:changes -F|--freshen:changes -e|--erase:changes -v -h --version:info",
         operands="TEXT...",
         refine=_rpm_query,
     ),
-    "dnf": replace(_MANAGED),
-    "yum": replace(_MANAGED),
-    "zypper": replace(_MANAGED),
-    "apk": Program(
-        options="-q|--quiet -v|--verbose --no-cache",
-        subcommands={
-            "info": Program(options="-e|--installed -v|--verbose -q|--quiet -L|--contents", operands="TEXT..."),
-            **{
-                name: replace(
-                    _ANY,
-                    style=Style.GNU,
-                    options="-q|--quiet -v|--verbose --no-cache -U|--update-cache --virtual|-t=TEXT",
-                )
-                for name in ("add", "del", "update", "upgrade", "fix", "search", "list", "policy")
-            },
-        },
-    ),
-    "brew": replace(_ANY),
     "pacman": Program(
         options="-Q|--query -S|--sync -R|--remove -U|--upgrade -s -i -l -o -q -e -m -n -t -u -y -c --noconfirm --needed"
         " -V|--version:info",

@@ -30,6 +30,7 @@ from sizes import examples
 
 import harness.programs
 from harness.actions import Access, Act
+from harness.programs import asked
 from harness.programs.catalog import FILES, model_of, names
 from harness.programs.git_pathspecs import GitFiles
 from harness.programs.options import operand_roles, option_table, read_command
@@ -37,6 +38,8 @@ from harness.programs.program import TEMPORARY_FOLDER, Found, Inner, PathUse, Pr
 
 MODELS: dict[str, Program] = {name: model for name in names() if (model := model_of(name)) is not None}
 HERE = Path(__file__).parent
+NAMES = {**{file: programs.split() for file, programs in FILES.items()}, "asked": list(asked.PROGRAMS)}
+"""The programs of each file of models."""
 
 
 def _rows(file: str) -> Iterator[tuple[int, str, str]]:
@@ -113,7 +116,7 @@ def _only_looks(use: Use) -> bool:
     return not use.gap and use.act in (Act.LOOKS, Act.WRAPS) and not use.network and not use.needs and reads
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", NAMES)
 def test_what_commands_do(file: str) -> None:
     wrong, told = [], set()
     for number, line, expected in _rows(file):
@@ -124,7 +127,7 @@ def test_what_commands_do(file: str) -> None:
         written = any(path.access is not Access.READ for path in use.paths)
         if written and use.act in (Act.LOOKS, Act.WRAPS):
             wrong.append(f"{file}.txt:{number}: {line} writes, and is said to look")
-    without = [f"{name} has no line in {file}.txt" for name in FILES[file].split() if id(MODELS[name]) not in told]
+    without = [f"{name} has no line in {file}.txt" for name in NAMES[file] if id(MODELS[name]) not in told]
     assert wrong + without == []
 
 
@@ -136,9 +139,9 @@ def _files_with_programs() -> Iterator[str]:
 
 
 def test_the_catalog_names_every_file_and_its_programs() -> None:
-    assert sorted(_files_with_programs()) == sorted(FILES) == sorted(file.stem for file in HERE.glob("*.txt"))
-    assert {file: sorted(import_module(f"harness.programs.{file}").PROGRAMS) for file in FILES} == {
-        file: sorted(programs.split()) for file, programs in FILES.items()
+    assert sorted(_files_with_programs()) == sorted(NAMES) == sorted(file.stem for file in HERE.glob("*.txt"))
+    assert {file: sorted(import_module(f"harness.programs.{file}").PROGRAMS) for file in NAMES} == {
+        file: sorted(programs) for file, programs in NAMES.items()
     }
     assert len(MODELS) == len(list(names()))
 
