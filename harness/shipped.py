@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness.checks.hook_form import HookForm
     from harness.plugin import Plugin, SessionPart, SettingsSection, ToolOffer
     from harness.tools.file_reader import AttachmentKeeper, FileReader
 
@@ -26,6 +27,8 @@ RUN_OTHERWISE: Mapping[str, tuple[str, str]] = dict.fromkeys(
     ("task", "out"), ("harness.plugins.fleet.batch.task_run", "run_task")
 )
 """Module and function that do `harness run` in another way, by the flag that asks for it."""
+HOOK_FORMS = {"claude": "harness.plugins.agents.claude_hooks"}
+"""The module of each further form of a hook's JSON (harness.checks.hook_form), by the value of `form`."""
 STATE_FOLDERS = ("mcp",)
 """Folders that plugins have in the state folder (harness.session.state), by name."""
 _PERMISSION_PROMPT = ("harness.plugins.agents.permission_prompt", "opened_prompt")
@@ -63,6 +66,12 @@ def function_in(module: str, name: str) -> Callable[..., Any]:
 def permission_prompt(*given: Any) -> Any:
     """Return the tool by which a served client asks whether calls that it carries out itself may run."""
     return function_in(*_PERMISSION_PROMPT)(*given)
+
+
+def hook_form(name: str) -> HookForm:
+    """Return the form of HOOK_FORMS that has this name."""
+    form: HookForm = import_module(HOOK_FORMS[name]).FORM
+    return form
 
 
 def section_of(key: str) -> SettingsSection:

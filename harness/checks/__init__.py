@@ -8,8 +8,7 @@ Read these first:
 
 Then:
 
-    hook_form.py         input and output as JSON: our own form
-    claude_form.py       the same in the form of Claude Code's hooks
+    hook_form.py         the form of input and output as JSON, and the form that ships
 
-Not here: the gate's use of an answer (gate/call_checks.py), and the gate before other agents (hook/).
+Not here: the gate's use of an answer (gate/call_checks.py), and the gate before other agents (a plugin).
 """

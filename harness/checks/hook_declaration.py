@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import NoReturn
 
 from harness.actions import Action
+from harness.checks.hook_form import HARNESS_FORM, HookForm
 from harness.errors import nearest
 from harness.log.vocabulary import CheckEvent
 from harness.policy.matcher import Matcher, RuleKeys
@@ -26,14 +27,6 @@ _CODE = regex(r"-[A-Za-z]*[cm]")
 _OF_CALLS = ("tool", "path", "access", "argv")
 
 
-class HookForm(Enum):
-    """The JSON form of a hook's input and output."""
-
-    HARNESS = "harness"
-    CLAUDE = "claude"
-    """That of Claude Code's hooks."""
-
-
 class HookDeclaration(Record):
     """One hook."""
 
@@ -44,7 +37,7 @@ class HookDeclaration(Record):
     matchers: tuple[Matcher, ...] = ()
     """Conditions as in policies; empty: it is asked about every call."""
     seconds: float = STANDARD_SECONDS
-    form: HookForm = HookForm.HARNESS
+    form: HookForm = HARNESS_FORM
     origin: Origin | None = None
     """Its place in the configuration, from the reader of the file."""
     layer: Layer = Layer.USER
@@ -55,9 +48,15 @@ class HookDeclaration(Record):
         return any(all(matcher.hits(action, facet) for matcher in self.matchers) for facet in action.all_facets())
 
 
-def declared(table: Mapping[str, object]) -> HookDeclaration:
-    """Return the hook that a `[[hook]]` table declares. Raises ValueError, whose text begins with the key."""
-    problem = _FIELDS.problem(dict(table))
+def declared(
+    table: Mapping[str, object],
+    further_forms: Mapping[str, Callable[[], HookForm]] = {},
+) -> HookDeclaration:
+    """Return the hook that a `[[hook]]` table declares. Raises ValueError, whose text begins with the key.
+
+    `further_forms` return the forms of plugins, by name.
+    """
+    problem = _fields((HARNESS_FORM.name, *further_forms)).problem(dict(table))
     if problem:
         raise ValueError(problem)
     event = CheckEvent(table["event"])
@@ -72,11 +71,11 @@ def declared(table: Mapping[str, object]) -> HookDeclaration:
         known = (*SHIPPED_TOOLS, SCRIPT_TOOLS, SERVER_TOOLS)
         raise ValueError(f"tool: there is no tool {wrong[:50]!r}{nearest(wrong[:50].lower(), known)}")
     matchers = tuple(read_matchers(RuleKeys(table, auto=False, tools=tools, fail=_fail)))
-    form = HookForm(table.get("form", HookForm.HARNESS.value))
-    if form is HookForm.CLAUDE and (code := _code_in(command)):
+    form = further_forms.get(str(table.get("form")), lambda: HARNESS_FORM)()
+    if form.workspace_variable and (code := _code_in(command)):
         raise ValueError(
-            f"command: {code!r}: what an interpreter is told so looks in the workspace for more, where hooks of Claude's "
-            "form start; name a file that lies elsewhere"
+            f"command: {code!r}: what an interpreter is told so looks in the workspace for more, where hooks of the form "
+            f"{form.name} start; name a file that lies elsewhere"
         )
     return HookDeclaration(
         id=str(table["id"]),
@@ -131,17 +130,19 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, Iterable) else ()
 
 
-_FIELDS = Fields(
-    {
-        "id": "id",
-        "event": f"one of {' '.join(event.value for event in CheckEvent)}",
-        "command": "command",
-        "tool?": "texts",
-        "path?": "texts",
-        "access?": "accesses",
-        "argv?": "any",
-        "seconds?": f"number above 0, at most {MOST_SECONDS}",
-        "form?": f"one of {' '.join(form.value for form in HookForm)}",
-    },
-    {"id": _id, "command": _command, "texts": _some_texts, "accesses": _accesses, "any": lambda value: ""},  # noqa: ARG005
-)
+@cache
+def _fields(forms: tuple[str, ...]) -> Fields:
+    return Fields(
+        {
+            "id": "id",
+            "event": f"one of {' '.join(event.value for event in CheckEvent)}",
+            "command": "command",
+            "tool?": "texts",
+            "path?": "texts",
+            "access?": "accesses",
+            "argv?": "any",
+            "seconds?": f"number above 0, at most {MOST_SECONDS}",
+            "form?": f"one of {' '.join(forms)}",
+        },
+        {"id": _id, "command": _command, "texts": _some_texts, "accesses": _accesses, "any": lambda value: ""},  # noqa: ARG005
+    )

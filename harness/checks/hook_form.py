@@ -1,4 +1,4 @@
-"""Our own form of a hook's JSON: what goes in, and what may come out.
+"""The form of a hook's JSON, and the form that ships: what goes in, and what may come out. Plugins bring further forms.
 
 In:   {"v": 1, "event", "session", "workspace"} and, of a call, "call" (judged_json.py), after it "result"; else "answer",
       "again", "stop" or "about".
@@ -7,13 +7,14 @@ Out:  nothing, or {"decision": "confirm" | "deny" | "block", "reason": "...", "n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
 from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
 from harness.decisions import Decision
 from harness.log.vocabulary import CheckEvent
 from harness.messages import ToolResult
+from harness.record import Record
 from harness.text.fields import Fields
 from harness.text.visible import visible_line
 
@@ -22,6 +23,21 @@ ALLOWING = ("allow", "approve", "auto")
 """Words by which a hook would let a call run. They mean nothing."""
 _STRICT = {decision.word: decision for decision in Decision if decision is not Decision.AUTO}
 _ANSWER = Fields({"decision?": "text", "reason?": "text", "note?": "text"})
+
+
+class HookForm(Record):
+    """The JSON in which a hook is told and answers."""
+
+    name: str
+    """The value of `form` in the configuration."""
+    question_of: Callable[[HookCase], dict[str, JsonValue]]
+    """Returns what a hook is told."""
+    answer_in: Callable[[Mapping[str, JsonValue]], SaidByHook]
+    """Returns the decision of an answer. Raises NoAnswerError for an answer of another form."""
+    workspace_variable: str = ""
+    """The variable that names the workspace to hooks that start there. Empty if hooks start in `/`."""
+    notes_of: tuple[CheckEvent, ...] = ()
+    """Events at which plain text is a note to the model, and not only an object is an answer."""
 
 
 def question_of(case: HookCase) -> dict[str, JsonValue]:
@@ -70,3 +86,6 @@ def answer_in(answer: Mapping[str, JsonValue]) -> SaidByHook:
     if word and word not in _STRICT:
         raise NoAnswerError(f"decision: {visible_line(word, 50)!r} is none of {', '.join(_STRICT)}")
     return SaidByHook(decision=_STRICT.get(word, Decision.AUTO), reason=reason, note=note)
+
+
+HARNESS_FORM = HookForm(name="harness", question_of=question_of, answer_in=answer_in)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from harness.checks.hook_declaration import HookDeclaration, HookForm
+from harness.checks.hook_declaration import HookDeclaration
 from harness.digest import digest_of
 from harness.errors import UsageError
 from harness.process.environment import leads_through, program_outside
@@ -33,10 +33,8 @@ class HookProgram:
         is_path = "/" in first
         first = os.path.join(workspace, first) if is_path else program_outside(workspace, first, environment) or ""
         self.argv = (first, *words)
-        self.folder = workspace if hook.form is HookForm.CLAUDE else "/"
-        """Its working folder. Hooks of Claude's form expect the workspace; in `/` no interpreter finds files of the
-        model.
-        """
+        self.folder = workspace if hook.form.workspace_variable else "/"
+        """Its working folder. Some forms expect the workspace; in `/` no interpreter finds files of the model."""
         self._words = [os.path.join(self.folder, word) for word in words]
         self._parts = [first, *self._named_files()]
         """The program, and files among its words: of an interpreter its script, it may be."""

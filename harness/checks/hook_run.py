@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from harness.checks import claude_form, hook_form
 from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
-from harness.checks.hook_declaration import HookDeclaration, HookForm
+from harness.checks.hook_declaration import HookDeclaration
+from harness.checks.hook_form import HookForm
 from harness.checks.hook_program import HookProgram
 from harness.decisions import Decision
 from harness.errors import HarnessError
@@ -110,12 +110,11 @@ class HookRun:
         problem = program.problem()
         if problem:
             raise HookFailedError(problem)
-        form = claude_form if hook.form is HookForm.CLAUDE else hook_form
-        question = json.dumps(form.question_of(case), ensure_ascii=False)
+        question = json.dumps(hook.form.question_of(case), ensure_ascii=False)
         environment = {**self._environment, "HARNESS_HOOK": hook.id}
-        if hook.form is HookForm.CLAUDE:
+        if variable := hook.form.workspace_variable:
             # It starts in the workspace: nothing of it is a module of a Python that the hook starts.
-            environment |= {"CLAUDE_PROJECT_DIR": self._workspace, "PYTHONSAFEPATH": "1"}
+            environment |= {variable: self._workspace, "PYTHONSAFEPATH": "1"}
         try:
             answer = ask_program(
                 program.argv,
@@ -168,12 +167,12 @@ def _printed(answer: ProgramAnswer, form: HookForm, event: CheckEvent) -> SaidBy
         raise HookFailedError(f"what it printed is no UTF-8 (byte {error.start})") from None
     if not text:
         return SaidByHook()
-    if form is HookForm.CLAUDE and event is CheckEvent.SESSION_START and text[0] != "{":
-        return SaidByHook(note=text)  # there, plain text is what the model shall know
+    if event in form.notes_of and text[0] != "{":
+        return SaidByHook(note=text)
     try:
         value = read_one(text)
         if not isinstance(value, dict):
             raise NoAnswerError("it is no object")  # noqa: TRY301 - said as the others are
-        return claude_form.answer_in(value) if form is HookForm.CLAUDE else hook_form.answer_in(value)
+        return form.answer_in(value)
     except (NotJsonError, NoAnswerError) as error:
         raise HookFailedError(f"what it printed is no answer ({error}): {visible_line(text, 80)}") from None

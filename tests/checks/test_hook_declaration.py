@@ -9,12 +9,15 @@ import pytest
 from rows import all_rows
 
 from harness.actions import Access
-from harness.checks.hook_declaration import HookForm, declared
+from harness.checks.hook_declaration import declared
+from harness.checks.hook_form import HARNESS_FORM
 from harness.log.vocabulary import CheckEvent
+from harness.plugins.agents.claude_hooks import FORM
 from harness.policy.matchers import CommandMatcher, OperandMatcher
 from harness.policy.patterns import ArgvPattern, PathPatterns
 from harness.policy.tool_matchers import ToolMatcher
 
+FORMS = {FORM.name: lambda: FORM}
 PLAIN: dict[str, Any] = {"id": "check", "event": "before-call", "command": ["/opt/check.py"]}
 
 
@@ -22,7 +25,7 @@ def test_what_is_not_said_is_the_widest() -> None:
     hook = declared(PLAIN)
     assert (hook.id, hook.event, hook.command) == ("check", CheckEvent.BEFORE_CALL, ("/opt/check.py",))
     assert hook.matchers == ()
-    assert (hook.seconds, hook.form) == (10.0, HookForm.HARNESS)
+    assert (hook.seconds, hook.form) == (10.0, HARNESS_FORM)
 
 
 def test_what_is_said() -> None:
@@ -36,14 +39,15 @@ def test_what_is_said() -> None:
             "seconds": 5,
             "form": "claude",
             "command": ["python3", "/opt/check.py"],
-        }
+        },
+        FORMS,
     )
     assert hook.matchers == (
         CommandMatcher(argv=ArgvPattern(tokens=(("git",), ("push", "fetch")), rest=True)),
         OperandMatcher(patterns=PathPatterns(patterns=("src/",)), access=(Access.WRITE,)),
         ToolMatcher(names=("bash", "mcp__*")),
     )
-    assert (hook.seconds, hook.form) == (5.0, HookForm.CLAUDE)
+    assert (hook.seconds, hook.form) == (5.0, FORM)
 
 
 @all_rows(
@@ -88,7 +92,7 @@ def test_what_is_said() -> None:
 )
 def test_what_is_refused(more: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}"):
-        declared({**PLAIN, **more})
+        declared({**PLAIN, **more}, FORMS)
 
 
 def test_what_is_missing() -> None:

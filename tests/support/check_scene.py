@@ -23,6 +23,7 @@ from harness.log.order import LogRecord
 from harness.log.reader import read_log
 from harness.log.verify import verify
 from harness.messages import RunResult, ToolCall
+from harness.plugins.agents.claude_hooks import FORM
 from harness.policy.loader import parse_policy
 from harness.policy.rules import Layer, Origin
 from harness.policy.verdict import Verdict
@@ -52,6 +53,8 @@ HANGS = 'touch "$(dirname "$0")/begun"; exec sleep 600'
 KEEP = 'cat > "$(dirname "$0")/told.json"'
 """In a hook: it keeps what it is told."""
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "SECRET_TOKEN": "not for hooks"}
+
+FORMS = {FORM.name: lambda: FORM}
 
 
 class CheckScene:
@@ -85,7 +88,7 @@ class CheckScene:
         layer = more.pop("layer", Layer.USER)
         table = {"id": name, "event": event, "command": list(command), "seconds": 60, **more}
         origin = Origin(file="config.toml", line=10 * len(self.declared) + 7)
-        self.declared.append(replace(declared(table), origin=origin, layer=layer))
+        self.declared.append(replace(declared(table, FORMS), origin=origin, layer=layer))
         return self.declared[-1]
 
     def checks(self, redact: Callable[[str], str] = str, interrupt: Interrupt | None = None) -> Checks:

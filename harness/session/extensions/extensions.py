@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.policy.rules import Layer, Origin
 from harness.record import Record, replace
 from harness.session.config.extension_tables import APPROVER, HOOK, TOOL, ExtensionTable
-from harness.shipped import SECTIONS, section_of
+from harness.shipped import HOOK_FORMS, SECTIONS, hook_form, section_of
 
 if TYPE_CHECKING:
     from harness.checks.hook_declaration import HookDeclaration
@@ -87,9 +87,14 @@ class _Reading:
         from harness.checks.hook_declaration import declared
 
         found = {}
+        forms = {name: partial(hook_form, name) for name in HOOK_FORMS}
         for table in tables:
             layer = Layer.PROJECT if table.of_project else Layer.USER
-            one = replace(_declared(table, declared), origin=Origin(file=table.file, line=table.line), layer=layer)
+            one = replace(
+                _declared(table, partial(declared, further_forms=forms)),
+                origin=Origin(file=table.file, line=table.line),
+                layer=layer,
+            )
             found[self._named(table, one.id)] = one
         return found
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
+from harness.checks.hook_form import HookForm
 from harness.decisions import Decision
 from harness.log.vocabulary import CheckEvent
 from harness.messages import ResultStatus, ToolResult
@@ -133,3 +134,12 @@ def _text(fields: Mapping[str, JsonValue], key: str) -> str:
     if not isinstance(value, str):
         raise NoAnswerError(f"{key} must be a string, not {kind_of(value)}")
     return value
+
+
+FORM = HookForm(
+    name="claude",
+    question_of=question_of,
+    answer_in=answer_in,
+    workspace_variable="CLAUDE_PROJECT_DIR",
+    notes_of=(CheckEvent.SESSION_START,),
+)
