@@ -137,13 +137,13 @@ def _reach_in(reach: Reach, tables: Sequence[SandboxTable]) -> Reach:
 
 
 def _is_in_all(entry: str, lists: Sequence[Sequence[str]]) -> bool:
-    """Say whether an entry lies within an entry of every list."""
+    """Return whether an entry lies within an entry of every list."""
     entry = posixpath.normpath(entry)
     return all(any(_within(entry, place) for place in places) for places in lists)
 
 
 def _within(entry: str, folder: str) -> bool:
-    """Say whether an entry lies in a folder, both as written: what is not plain to see is not within."""
+    """Return whether an entry lies in a folder, both as written: what is not plain to see is not within."""
     folder = posixpath.normpath(folder)
     if folder == ".":
         return not entry.startswith(("/", "~"))
@@ -285,7 +285,7 @@ def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
 
 
 def is_bounded(facet: Facet) -> bool:
-    """Say whether it is known what a part does to the world, at the most."""
+    """Return whether it is known what a part does to the world, at the most."""
     match facet:
         case PathAccess() | Unconfined():
             return True

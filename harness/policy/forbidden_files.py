@@ -77,7 +77,7 @@ def _meant(rules: Sequence[Rule], access: Access, names: TreeNames) -> dict[str,
 
 
 def _is_any_name(name: str) -> bool:
-    """Say whether a name stands for every name in its folder."""
+    """Return whether a name stands for every name in its folder."""
     return name.rpartition("/")[2] == ANY_NAME
 
 

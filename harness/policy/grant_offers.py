@@ -338,7 +338,7 @@ def command_of(facet: Facet) -> Command | None:
 
 
 def _is_opaque(verdict: FacetVerdict) -> bool:
-    """Say whether a part is not understood, and no text that a program is given, which walls can hold."""
+    """Return whether a part is not understood, and no text that a program is given, which walls can hold."""
     return isinstance(verdict.facet, Opaque) and (verdict.facet.given_to is None or not verdict.facet.whole)
 
 

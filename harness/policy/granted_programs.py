@@ -92,7 +92,7 @@ def granted_words(command: Command) -> tuple[str, ...] | str:
 
 
 def needs_network(words: Sequence[str]) -> bool:
-    """Say whether commands that begin so can do nothing without the network."""
+    """Return whether commands that begin so can do nothing without the network."""
     return not _NEEDS_NETWORK.isdisjoint(words[1:]) or (name_of(words[0]), *words[1:]) in _FETCHES
 
 
@@ -112,7 +112,7 @@ def _fetches(words: Sequence[str]) -> bool:
 
 
 def is_known_work(command: Command, root: str) -> bool:
-    """Say whether it is plain that a command works in the workspace at `root`, and needs no more.
+    """Return whether it is plain that a command works in the workspace at `root`, and needs no more.
 
     Not what reaches the network, removes files, is done to the machine or to others, or sets what runs later: such a one is
     asked about by itself. Nor a program of which nothing is known, but one that lies in the workspace.

@@ -232,7 +232,7 @@ def _grants(rule: Rule) -> Iterator[str]:
 
 
 def _looks_absolute(pattern: str) -> bool:
-    """Say whether a pattern names a folder as every machine has it; `/etc/` alone may be a folder of the workspace."""
+    """Return whether a pattern names a folder as every machine has it; `/etc/` alone may be a folder of the workspace."""
     if not pattern.startswith("/"):
         return False
     first, _, rest = pattern[1:].partition("/")

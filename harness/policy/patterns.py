@@ -35,7 +35,7 @@ class ArgvPattern(Record):
     flags: tuple[str, ...] | None = None
 
     def covers(self, argv: Sequence[str]) -> bool:
-        """Say whether this pattern accounts for every word of `argv`, as an auto rule must.
+        """Return whether this pattern accounts for every word of `argv`, as an auto rule must.
 
         The program is compared as it was written: `/tmp/pytest` is not `pytest`. Options may stand anywhere after the
         pattern's own words; one that is not listed is not covered. Letters in one word, or a value that is joined on, are
@@ -101,7 +101,7 @@ class ArgvPattern(Record):
         return "" if self.hits(argv) else "no option of `flags` follows"
 
     def hits(self, argv: Sequence[str]) -> bool:
-        """Say whether `argv` begins with this pattern, as a strict rule asks.
+        """Return whether `argv` begins with this pattern, as a strict rule asks.
 
         The program is compared without its folder, and options between the words (with or without a value) are
         skipped: `/usr/bin/git -C x push` begins with `git push`. If flags are given, one of them must follow.
@@ -109,12 +109,12 @@ class ArgvPattern(Record):
         return bool(argv) and name_of(argv[0]) in _programs(self.tokens) and self._hits_from(argv, {1})
 
     def hits_anywhere(self, words: Sequence[str]) -> bool:
-        """Say whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
+        """Return whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
         programs = _programs(self.tokens)
         return self._hits_from(words, {place for place, word in enumerate(words, 1) if name_of(word) in programs})
 
     def _hits_from(self, argv: Sequence[str], starts: set[int]) -> bool:
-        """Say whether the other tokens, and a flag if any are given, follow behind a program that ends at a start."""
+        """Return whether the other tokens, and a flag if any are given, follow behind a program that ends at a start."""
         after = _after_prefix(argv, starts, self.tokens[1:])
         if after is None:
             return False
@@ -165,7 +165,7 @@ def _is_listed(argv: Sequence[str], option: str, allowed: Sequence[str]) -> bool
 
 
 def _is_flag(flag: str, word: str) -> bool:
-    """Say whether a word is `flag`: also in a cluster, with a joined value, or as an abbreviation."""
+    """Return whether a word is `flag`: also in a cluster, with a joined value, or as an abbreviation."""
     name = word.partition("=")[0]
     if flag in OPERAND_FLAGS:
         bare = word.lstrip("\"'")  # a word that expands stands as it was written
@@ -210,12 +210,12 @@ class PathPatterns(Record):
     patterns: tuple[str, ...]
 
     def covers(self, names: Sequence[str]) -> bool:
-        """Say whether every one of `names`, taken for files, is matched exactly as written; absolute names never are."""
+        """Return whether every one of `names`, taken for files, is matched exactly as written; absolute names never are."""
         compiled = _compiled(self.patterns)
         return all(not name.startswith("/") and _is_meant(compiled, name) for name in names)
 
     def hits(self, names: Sequence[str]) -> bool:
-        """Say whether any of `names`, or a folder on the way to it, is matched, as it is or folded (`fold`)."""
+        """Return whether any of `names`, or a folder on the way to it, is matched, as it is or folded (`fold`)."""
         return any(self._matches(name) or self._matches_folded(name) for name in names)
 
     def hit_among(self, names: TreeNames) -> Iterator[str]:
@@ -254,7 +254,7 @@ class PathPatterns(Record):
 
 
 def _is_meant(compiled: _Compiled, name: str) -> bool:
-    """Say whether a pattern means the file `name` itself, or a folder with all below it in which that lies."""
+    """Return whether a pattern means the file `name` itself, or a folder with all below it in which that lies."""
     *folders, last = parts = name.strip("/").split("/")
     if last in compiled.names or last.endswith(compiled.endings) or not compiled.folders.isdisjoint(folders):
         return True
@@ -328,7 +328,7 @@ def _way(pattern: str) -> _Way:
 
 
 def is_simple(pattern: str) -> bool:
-    """Say whether a pattern is plain names with at most one `*` each, behind `**/` too: matched here, without pathspec."""
+    """Return whether a pattern is plain names with at most one `*` each, behind `**/` too: matched here, without pathspec."""
     if "//" in pattern:
         return False
     pattern = pattern.removeprefix("**/")
@@ -350,7 +350,7 @@ def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool
 
 
 def _leads_to(way: _Way, parts: Sequence[str]) -> bool:
-    """Say whether a pattern, part by part from the workspace on, ends at the last of `parts`, or at a folder before it."""
+    """Return whether a pattern, part by part from the workspace on, ends at the last of `parts`, or at a folder before it."""
     ends = {0}
     for wanted in way.wanted:
         if wanted == "**":

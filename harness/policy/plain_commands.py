@@ -64,7 +64,7 @@ def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
 
 
 def _fixes_script(argv: ArgvPattern) -> bool:
-    """Say whether every alternative after the program is a script's name, or -m with a module behind it."""
+    """Return whether every alternative after the program is a script's name, or -m with a module behind it."""
     if len(argv.tokens) < 2:
         return not argv.rest
     first = argv.tokens[1]

@@ -11,7 +11,7 @@ from harness.tool_kinds import Does, is_named, tool_kind
 
 
 def denies_altogether(policy: Policy, tool: str) -> bool:
-    """Say whether no call of `tool` can run: its default refuses, and no rule or reader could lift that.
+    """Return whether no call of `tool` can run: its default refuses, and no rule or reader could lift that.
 
     It errs towards False: a tool that is on offer is still judged call by call.
     """
@@ -29,7 +29,7 @@ def denies_altogether(policy: Policy, tool: str) -> bool:
 
 
 def _may_lift(rule: Rule, tool: str, does: Does) -> bool:
-    """Say whether a rule might let a call of the tool run, or have it asked about."""
+    """Return whether a rule might let a call of the tool run, or have it asked about."""
     if rule.decision > Decision.CONFIRM or (rule.tools and not is_named(tool, rule.tools)):
         return False
     match does:

@@ -198,7 +198,7 @@ class ArgumentPatterns(Record):
         return f"{self.name} at {', '.join(self.hosts)}" if self.hosts else f"{self.name} {' or '.join(self.words)}"
 
     def covers(self, arguments: Sequence[ToolArgument]) -> bool:
-        """Say whether the argument is there, and every text of it, and of what lies in it, is accounted for.
+        """Return whether the argument is there, and every text of it, and of what lies in it, is accounted for.
 
         Other spellings of the name count too: some programs take `PATH` for `path`.
         """

@@ -46,7 +46,7 @@ _SHOWN_NAME = 100
 
 
 class Source(Enum):
-    """What kind of thing decided a facet."""
+    """The kind of thing that decided a facet."""
 
     RULE = "rule"
     DEFAULT = "default"
@@ -74,7 +74,7 @@ class FacetVerdict(Record):
     rules: tuple[Rule, ...] = ()
     hint: str = ""
     by: str = ""
-    """What decided, for people: a rule's id and place, or a default's place."""
+    """The decider, for people: a rule's id and place, or a default's place."""
     layer: Layer = Layer.BUILT_IN
     """Whose word it was."""
     origin: Origin | None = None
@@ -92,9 +92,9 @@ class Verdict(Record):
     decision: Decision
     facets: tuple[FacetVerdict, ...]
     effects: Effects
-    """What a run would be confined to."""
+    """Limits that a run would be confined to."""
     notes: tuple[str, ...] = ()
-    """What a person should see besides the action: changes of entry points that nobody has looked at."""
+    """Lines for a person besides the action: changes of entry points that nobody has looked at."""
 
     @property
     def deciding(self) -> FacetVerdict:
@@ -202,7 +202,7 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hide
 
 
 def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
-    """Say whether each program that was granted inside walls is held by them, and nothing destroys; also if there is none.
+    """Return whether each program that was granted inside walls is held by them, and nothing destroys; also if there is none.
 
     INVARIANT: such a program gets no more than its grant, whatever the rest of the line may do.
     """
@@ -311,7 +311,7 @@ class _Judge:
         return True
 
     def _hits(self, rule: Rule, facet: Facet) -> bool:
-        """Say whether a strict rule touches a facet; of a tree that occurs again, the answer is known."""
+        """Return whether a strict rule touches a facet; of a tree that occurs again, the answer is known."""
         if not isinstance(facet, PathAccess) or not facet.below:
             return rule.hits(self._action, facet)
         key = (id(rule), facet.names, facet.access, id(facet.below))
@@ -320,7 +320,7 @@ class _Judge:
         return self._on_trees[key]
 
     def _is_operand(self, facet: Facet) -> bool:
-        """Say whether a path is one of a command's, and not a part of the action by itself."""
+        """Return whether a path is one of a command's, and not a part of the action by itself."""
         return isinstance(facet, PathAccess) and id(facet) not in self._own
 
     def _by_its_command(self, facet: Facet) -> FacetVerdict | None:
@@ -578,7 +578,7 @@ def _is_read_here(path: PathAccess) -> bool:
 
 
 def _only_reads(action: Action) -> bool:
-    """Say whether a call is the use of a tool that can do nothing but read."""
+    """Return whether a call is the use of a tool that can do nothing but read."""
     uses = [facet for facet in action.facets if isinstance(facet, ToolUse)]
     others = [facet for facet in action.facets if not isinstance(facet, ToolUse)]
     reads = all(isinstance(facet, PathAccess) and facet.access is Access.READ for facet in others)
@@ -586,7 +586,7 @@ def _only_reads(action: Action) -> bool:
 
 
 def _runs_its_input(facet: Facet) -> bool:
-    """Say whether a command runs what it is fed: an interpreter that no word tells what to run. No rule accounts for that."""
+    """Return whether a command is an interpreter that runs its input. No rule but one in walls accounts for that."""
     if not isinstance(facet, Command) or not facet.fed or any(word[:1] != "-" for word in facet.argv[1:]):
         return False
     return is_one_of(facet.argv[0], INTERPRETERS - {"make", "env"})

@@ -295,6 +295,7 @@ UNDERSTOOD = "is never understood well enough for an auto rule"
 RUNS_ANOTHER = f"{UNDERSTOOD}: have the command behind it called by itself, and write a rule for that"
 STEERS = "makes a program run something else; no auto rule may list it"
 
+MATCHES_NOTHING = "matches nothing: give argv, path, text, tool, where or host"
 TOO_MUCH = "would mean everything that a person has: name folders below it"
 GRANTED = "is what an auto rule grants to the commands of its argv"
 
@@ -431,8 +432,8 @@ BAD = [
         ),
         "11: [[rule]] id: 'a' is taken by the rule at line 2",
     ),
-    (rule(""), "2: [[rule]]: matches nothing: give argv, path, text, tool, where or host"),
-    (rule("reason = 'x'", "auto"), "2: [[rule]]: matches nothing: give argv, path, text, tool, where or host"),
+    (rule(""), f"2: [[rule]]: {MATCHES_NOTHING}"),
+    (rule("reason = 'x'", "auto"), f"2: [[rule]]: {MATCHES_NOTHING}"),
     # argv
     (rule("argv = 'git push'"), f"5: [[rule]] argv: {ARGV}"),
     (rule("argv = []"), f"5: [[rule]] argv: {ARGV}"),
