@@ -1,4 +1,4 @@
-"""Who is asked when a policy says confirm, and what an answer may say."""
+"""Approvers, who are asked when a policy says confirm, and their answers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Approval(Record):
     """`person`, `client` (a program that is served; the person in front of it is unknown), `approver` (one outside), `script`
     or `nobody`; a refusal never claims a person where there was none."""
     who: str = ""
-    """Of a client or an approver, the name that it gave."""
+    """Name that a client or an approver gave."""
     words: str = ""
-    """Of a no why, of a yes what goes with it, in the person's words; of NOBODY why nobody answered. They reach the model."""
+    """The person's words with a yes or no, or the reason for NOBODY. They reach the model."""
     arguments: str = ""
     """With EDIT: the arguments of the call as it is wanted, as JSON text."""
     scope: GrantScope | None = None
-    """With YES: for how long `patterns` are granted besides; None: this once."""
+    """Duration of the grant of `patterns` with YES; `None` for this call only."""
     days: int | None = None
     """With the scope WORKSPACE: for how many days; None: until it is revoked."""
     patterns: tuple[GrantPattern, ...] = ()
-    """What is granted: the patterns of one of the choices that `GrantsInForce.offer` offers for the question."""
+    """The granted patterns: those of one of the choices that `GrantsInForce.offer` returns for the question."""
 
     @property
     def is_sound(self) -> bool:
@@ -47,7 +47,7 @@ class Approval(Record):
 
     @property
     def whose(self) -> str:
-        """Whose answer it is, in words for the model."""
+        """The source of the answer, in words for the model."""
         return f"the {self.by} ({visible_line(self.who, 100)})" if self.who else f"the {self.by}"
 
     @property
@@ -65,17 +65,17 @@ def check_approval(approval: object) -> None:
 
 
 def nobody(why: str = "") -> Approval:
-    """Return what counts where nobody answered."""
+    """Return the approval for an absent person."""
     return Approval(answer=Answer.NOBODY, by="nobody", words=why)
 
 
 class Approver(Protocol):
     """Asks about one action.
 
-    Only `deny_all` itself says beforehand that nobody is there: under `[unattended] confirm = "block"` the gate then
-    halts before any call of the reply runs. Another approver that answers NOBODY is known when it is asked.
+    Only `deny_all` itself announces beforehand that no person is there: under `[unattended] confirm = "block"` the
+    gate then halts before any call of the reply runs. The NOBODY of another approver is known only when it is asked.
 
-    May take as long as it likes. Whatever it raises (but for KeyboardInterrupt, which is STOP) stops the run.
+    May take any time. An exception (except KeyboardInterrupt, which is STOP) stops the run.
     """
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
@@ -84,7 +84,7 @@ class Approver(Protocol):
 
 
 def deny_all(action: Action, verdict: Verdict) -> Approval:  # noqa: ARG001 - the signature of an Approver
-    """Answer that there is nobody to ask: the approver of unattended runs."""
+    """Answer NOBODY: the approver of unattended runs."""
     return nobody()
 
 
@@ -109,7 +109,7 @@ class ScriptedAnswers:
 
     @property
     def unused(self) -> int:
-        """How many answers were never asked for."""
+        """Number of answers that were never used."""
         return max(0, len(self._answers) - len(self.asked))
 
 

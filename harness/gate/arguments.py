@@ -13,16 +13,16 @@ from harness.model import ToolSpec
 from harness.text.fields import kind_of
 
 MAX_ARGUMENT_CHARACTERS = 12_000_000
-"""Of one call's raw arguments: room for a 10 MiB file in JSON, and a bound on what is parsed."""
+"""Maximum length of one call's raw arguments: room for a 10 MiB file in JSON, and a bound on parsing."""
 MAX_NAME_CHARACTERS = 100
-"""Of a name that the model made up, where it is told: no tool and no field has a longer one."""
+"""Maximum length of a name from the model in a message: no tool and no field has a longer one."""
 
 PATH_SCHEMA: dict[str, JsonValue] = {
     "type": "string",
     "description": "Relative to the workspace folder, or absolute.",
     "minLength": 1,
 }
-"""Of the argument `path`, the same for every tool that has one."""
+"""Schema of the argument `path`, the same for every tool that has one."""
 
 
 def quoted_name(name: str) -> str:
@@ -31,10 +31,12 @@ def quoted_name(name: str) -> str:
 
 
 def parse_arguments(text: str, spec: ToolSpec) -> dict[str, JsonValue]:
-    """Return the arguments in `text`, strict JSON that fits the schema of `spec`; see `read_as` for what is taken besides.
+    """Parse the arguments in `text`, strict JSON that fits the schema of `spec`; see `read_as` for further accepted
+    forms.
 
-    INVARIANT: this is the only reading of a call: the policy, the question, the record and the tool get what it returns.
-    Raises ToolError: no key twice, no NaN, no unknown field, no wrong type, no NUL, no lone surrogate, bounded size.
+    INVARIANT: this is the only reading of a call: the policy, the question, the record and the tool get its result.
+    Raises ToolError: no duplicate key, no NaN, no unknown field, no wrong type, no NUL, no lone surrogate, bounded
+    size.
     """
     if len(text) > MAX_ARGUMENT_CHARACTERS:
         raise ToolError(
@@ -73,7 +75,9 @@ def _no_constant(constant: str) -> JsonValue:
 
 
 def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -> str:
-    """Check an object: the subset of JSON Schema that the tools here use, strictly. What fits is no deeper than its schema."""
+    """Check an object against the subset of JSON Schema that the tools here use, strictly. It is then no deeper than
+    its schema.
+    """
     properties, required = schema.get("properties"), schema.get("required", [])
     if not isinstance(properties, dict) or not isinstance(required, list):
         raise TypeError("a tool's schema needs `properties`")
@@ -129,7 +133,7 @@ def read_as(value: JsonValue, schema: JsonValue) -> JsonValue:
 
 
 def _read_text(text: str, kind: str) -> JsonValue:
-    """Return the value of type `kind`, or the null, that `text` stands for, as JSON or as Python's word; else `text`."""
+    """Return the value of type `kind`, or the null, in `text`, as JSON or as Python's word; else `text`."""
     try:
         value = _json_value(_PYTHON_WORDS.get(text, text))
     except (ValueError, RecursionError):
@@ -235,9 +239,9 @@ def _number_problem(value: float, schema: Mapping[str, JsonValue]) -> str:
 
 
 def text(arguments: Arguments, name: str, default: str | None = None) -> str:
-    """Return a string argument, or `default` where it was not given.
+    """Return a string argument, or `default` if it is missing.
 
-    Raises TypeError where it is no string and there is no default: the schema was not checked.
+    Raises TypeError for another type or a missing argument without a default: the schema was not checked.
     """
     value = arguments.get(name, default)
     if not isinstance(value, str):

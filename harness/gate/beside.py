@@ -1,11 +1,11 @@
-"""Bodies of calls that only read, run at once: each on a thread, and taken by the gate in the order of the calls.
+"""Bodies of reading calls, run at once: each on a thread, with results taken in the order of the calls.
 
-INVARIANT: nothing of it is recorded or shown here. The gate's own thread does both, call by call, as if one had run after
-the other. When the `with` block is left, no body runs on but one that gave no sign of its end for PATIENCE_SECONDS after it
-was asked to stop: that one only reads.
+INVARIANT: nothing is recorded or shown here. The gate's own thread does both, call by call, as if they had run one
+after the other. When the `with` block is left, no body runs on, except one that did not end within PATIENCE_SECONDS
+after a request to stop: that one only reads.
 
-A body that is a session of its own (a helper) records what it does itself. It asks a person on the gate's own thread, by
-`on_gates_thread`.
+A body that is a session of its own (a helper) records its own events. It asks a person on the gate's own thread,
+through `on_gates_thread`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from harness.policy.verdict import Verdict
 from harness.record import Record, replace
 
 LOOK_UP_SECONDS = 0.1
-"""How often the gate's thread looks up from its waiting: what a command prints is shown then."""
+"""Seconds between checks of the waiting gate's thread, at which a command's output is shown."""
 PATIENCE_SECONDS = 15.0
-"""How long a body that was asked to stop is waited for: a command needs a few seconds, and a file of a server that is gone
-never comes."""
+"""Seconds to wait for a body after a request to stop: a command needs a few, and a file of a dead server never
+arrives.
+"""
 KEPT_CHARACTERS = 16_384
-"""Of what a call prints before its turn to be shown has come; of more, the oldest is dropped."""
+"""Maximum output kept of a call before its turn to be shown; the oldest is dropped."""
 
 
 _Result = TypeVar("_Result")
@@ -42,10 +43,10 @@ _HERE = Local()
 
 
 def on_gates_thread(work: Callable[[], _Result]) -> _Result:
-    """Do something on the thread of the gate, and return what came of it: at once, or, from a body that runs beside others,
-    when that thread looks up.
+    """Run `work` on the thread of the gate, and return its result: at once, or, from a body beside others, at its
+    next check.
 
-    Raises what `work` raises, and Interrupted where all were asked to stop before it was begun.
+    Raises the errors of `work`, and Interrupted if all were asked to stop before it began.
     """
     beside: Beside | None = getattr(_HERE, "beside", None)
     return work() if beside is None else beside.errand(work)
@@ -60,7 +61,7 @@ def looks_only(effects: Effects) -> bool:
 def runs_beside(action: Action, verdict: Verdict, tools: ToolRegistry, checks: CheckedCalls) -> bool:
     """Return whether a call may run beside others.
 
-    Nothing but reading is permitted, nobody is asked, no hook looks at it, and its tool can run so.
+    It must only read, need no question and no hook, and have a tool that can run so.
     """
     if verdict.decision is not Decision.AUTO or verdict.programs or not looks_only(verdict.effects):
         return False
@@ -71,7 +72,7 @@ def runs_beside(action: Action, verdict: Verdict, tools: ToolRegistry, checks: C
 
 
 class _Body:
-    """One body, and what came of it."""
+    """One body, and its result."""
 
     def __init__(self) -> None:
         self.over = allocate_lock()
@@ -80,7 +81,7 @@ class _Body:
         self.began: float | None = None
         self.attempt: Attempt | None = None
         self.error: BaseException | None = None
-        """What no attempt takes."""
+        """An exception that no attempt handles."""
         self._shown: deque[tuple[Callable[[str], None], str]] = deque()
         self._lock = allocate_lock()
 
@@ -89,7 +90,7 @@ class _Body:
         return self.attempt is not None or self.error is not None
 
     def keep(self, show: Callable[[str], None], text: str) -> None:
-        """Keep what it wants shown until its turn."""
+        """Keep output until its turn."""
         with self._lock:
             self._shown.append((show, text))
             size = sum(len(kept) for _, kept in self._shown)
@@ -97,7 +98,7 @@ class _Body:
                 size -= len(self._shown.popleft()[1])
 
     def show(self) -> None:
-        """Show what it has kept."""
+        """Show the kept output."""
         with self._lock:
             shown = tuple(self._shown)
             self._shown.clear()
@@ -130,7 +131,7 @@ class _Errand(Generic[_Result]):
 
     @property
     def result(self) -> _Result:
-        """What came of it. Raises what it raised."""
+        """The result. Raises its exception."""
         if self.error is not None:
             raise self.error
         return self._results[0]
@@ -149,10 +150,11 @@ class Beside:
         monotonic: Callable[[], float],
         undisturbed: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """Take how many bodies there are, what runs one by its place (from 0), and how many may run at once.
+        """Take the number of bodies, the function that runs one by its index (from 0), and the maximum number at
+        once.
 
-        `run` is called on threads, and looks before each body whether it still is to begin. `monotonic` is a clock in seconds.
-        `undisturbed` returns a block in which bodies do nothing that a person sees: one of them has a question.
+        `run` is called on threads, and checks before each body whether it may still begin. `monotonic` is a clock in
+        seconds. `undisturbed` returns a block in which bodies do nothing visible, since one of them has a question.
         """
         self._bodies = tuple(_Body() for _ in range(count))
         self._run = run
@@ -160,7 +162,7 @@ class Beside:
         self._interrupt = interrupt
         self._before = interrupt.count
         self._own = 0
-        """How often it was to stop besides: KeyboardInterrupts of Python's own handler, and the end of the block."""
+        """Number of further requests to stop: KeyboardInterrupts of Python's own handler, and the end of the block."""
         self._monotonic = monotonic
         self._undisturbed = undisturbed
         self._deadline: float | None = None
@@ -171,7 +173,7 @@ class Beside:
         self._lock = allocate_lock()
 
     def stops(self) -> int:
-        """Return how often all of them were asked to stop since the block was made."""
+        """Return the number of requests to stop since the block was made."""
         return self._interrupt.count - self._before + self._own
 
     def errand(self, work: Callable[[], _Result]) -> _Result:
@@ -210,9 +212,10 @@ class Beside:
         self._is_left = True
 
     def ended(self, place: int) -> Attempt | None:
-        """Wait for a body, showing what it prints, and return what came of it; None for one that was given up.
+        """Wait for a body, showing its output, and return its attempt; `None` for one that was given up.
 
-        Raises what its attempt did not take. An interrupt is no error here: the bodies are told, and end.
+        Raises an exception that its attempt did not handle. An interrupt is not an error here: the bodies are told,
+        and end.
         """
         body = self._bodies[place]
         self._wait(body, shows=True)
@@ -222,7 +225,7 @@ class Beside:
         return body.attempt
 
     def began(self, place: int) -> float | None:
-        """Return when a body was begun, by the clock; None where it was not."""
+        """Return the start of a body, by the clock; `None` if it did not start."""
         return self._bodies[place].began
 
     def _wait(self, body: _Body, *, shows: bool = False) -> None:
@@ -278,7 +281,7 @@ class BesideCall(Record):
 
 
 class CallsBeside(Beside):
-    """A `with` block in which the bodies of calls run at once; `attempt` gives what came of them, in their order."""
+    """A `with` block in which the bodies of calls run at once; `attempt` returns their results, in their order."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""What the person's own programs (hooks) say of calls and sessions: they may tighten, and never allow.
+"""Answers of the person's own programs (hooks) about calls and sessions: they may tighten, and never allow.
 
-Who starts them is in harness/checks; the gate and the loop ask by `CallChecks` and `SessionChecks`.
+harness/checks starts them; the gate and the loop ask through `CallChecks` and `SessionChecks`.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 
 
 class CheckAnswer(Record):
-    """What one hook answered, or what a hook that failed stands for."""
+    """The answer of one hook, or the effect of its failure."""
 
     event: CheckEvent
     hook: str
-    """Its id."""
+    """The hook's id."""
     decision: Decision = Decision.AUTO
     """AUTO: it has nothing against it. That allows nothing."""
     reason: str = ""
     note: str = ""
     """For the model, with the result of the call."""
     has_failed: bool = False
-    """Whether this is no answer of the hook's, but what follows from its having none."""
+    """Whether the hook gave no answer, so that this is the effect of its failure."""
     ignored: str = ""
-    """What it said besides that means nothing here: `allow`."""
+    """An additional word without effect: `allow`."""
     origin: Origin | None = None
     layer: Layer = Layer.USER
     program_sha256: str | None = None
-    """Of the program's file; None where there is none to read."""
+    """Digest of the program's file. `None` if it cannot be read."""
     duration_ms: int = 0
 
     @property
     def word(self) -> str:
-        """The word for it in the log; that it has nothing against it is no `auto`."""
+        """The word in the log. An answer without an objection is not `auto`."""
         return "nothing" if self.decision is Decision.AUTO else self.decision.word
 
     @property
@@ -63,18 +63,19 @@ class CallChecks(Protocol):
         ...
 
     def asks_about(self, action: Action) -> bool:
-        """Say whether any of them is asked about a call, before it or after."""
+        """Return whether any hook is asked about a call, before it or after."""
         ...
 
     def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
-        """Return what they say of a call that `verdict` lets run, or asks about; they have `seconds` left (None: no limit).
+        """Return the answers about a call that `verdict` lets run, or asks about, within `seconds` (`None`: no
+        limit).
 
-        Raises Interrupted where the person stopped it.
+        Raises Interrupted if the person stopped it.
         """
         ...
 
     def after(self, session: str, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:
-        """Return what they say of a call that ran."""
+        """Return the answers about a call that ran."""
         ...
 
 
@@ -87,15 +88,15 @@ class SessionChecks(Protocol):
         ...
 
     def session_starts(self, session: str, about: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:
-        """Return what they say of a session that begins."""
+        """Return the answers about a session that begins."""
         ...
 
     def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:
-        """Return what they say of a session that ends; nothing of it stops the end."""
+        """Return the answers about a session that ends, none of which stops the end."""
         ...
 
     def answer(self, session: str, text: str, seconds: float | None, *, again: bool) -> Sequence[CheckAnswer]:
-        """Return what they say of an answer of the model's, which is not its first where `again` is set. Raises Interrupted."""
+        """Return the answers about an answer of the model; `again` is set if it is not its first. Raises Interrupted."""
         ...
 
 
@@ -126,9 +127,9 @@ class _NoSessionChecks:
 
 
 NO_CHECKS: CallChecks = _NoCallChecks()
-"""There are no hooks for calls."""
+"""Checks without hooks for calls."""
 NO_SESSION_CHECKS: SessionChecks = _NoSessionChecks()
-"""There are no hooks."""
+"""Checks without hooks."""
 
 
 def strictest_answer(answers: Sequence[CheckAnswer]) -> CheckAnswer | None:
@@ -138,9 +139,9 @@ def strictest_answer(answers: Sequence[CheckAnswer]) -> CheckAnswer | None:
 
 
 def with_notes(content: str, answers: Sequence[CheckAnswer]) -> str:
-    """Return what the model reads of a call, with what hooks say to it behind, marked as theirs.
+    """Return the model's text of a call, followed by the marked words of hooks.
 
-    After a call nothing can be taken back: what they have against it is said to the model.
+    A call that ran cannot be taken back: the hooks' objections are shown to the model.
     """
     said = []
     for one in answers:

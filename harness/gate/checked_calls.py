@@ -1,4 +1,4 @@
-"""What hooks say of calls: they are asked before a call that may run, and after it; each answer is recorded."""
+"""Hooks about calls: asked before a call that may run, and after it; each answer is recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CheckedCalls:
     """Asks the hooks about the calls of a gate; what they have against one, the gate adds to its verdict (`tightened`)."""
 
     def __init__(self, checks: CallChecks, log: ActionLog, records: CallRecords) -> None:
-        """Take who asks them, the log that names the session, and where their answers are recorded."""
+        """Take the checks, the log that names the session, and the records for their answers."""
         self._checks = checks
         self._log = log
         self._records = records
@@ -31,7 +31,7 @@ class CheckedCalls:
         return self._checks.programs
 
     def asks_about(self, action: Action) -> bool:
-        """Say whether any hook is asked about a call, before it or after."""
+        """Return whether any hook is asked about a call, before it or after."""
         return self._checks.asks_about(action)
 
     def ask_before(self, pending: PendingCall, action: Action, verdict: Verdict, seconds: float | None) -> bool:
@@ -50,7 +50,8 @@ class CheckedCalls:
         return bool(answers)
 
     def look_at(self, pending: PendingCall, permit: Permit, result: ToolResult, *, ran: bool) -> tuple[ToolResult, str]:
-        """Return a result with what hooks say to the model behind it, and why nothing may run after it, or nothing.
+        """Return a result with the hooks' words for the model, and the reason why nothing may run after it, or an
+        empty string.
 
         Raises LogError.
         """

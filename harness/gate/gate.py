@@ -2,7 +2,8 @@
 
 Read `Gate.call` first, then `Gate.permit`; the methods below them are their steps, in order.
 
-INVARIANT: whatever goes wrong in here (a policy, an approver, the log) raises and stops the run; nothing is let through.
+INVARIANT: any failure in here (a policy, an approver, the log) raises and stops the run, and never lets a call
+through.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ MAX_EDITS = 20
 MOST_KEPT_CHARACTERS = 100_000
 """Maximum length of the preview of a judged call that waits. A longer one is prepared again, or many would fill the memory."""
 DRY_RUN = "dry run; every call is judged and recorded, and none is run. This one may run"
-"""Why a call did not run that may."""
+"""Reason why a permitted call did not run."""
 NO_WALLS = (
     "the walls that were chosen at the question cannot hold this call any more: files that a rule speaks of appeared "
     "meanwhile. Nothing was run. Send the call again: it is asked about again."
@@ -50,7 +51,7 @@ NO_WALLS = (
 
 
 class Gate:
-    """Judges, asks, records and runs. Policy, approver and log have no defaults: there is no gate without them."""
+    """Judges, asks, records and runs. Policy, approver and log have no defaults, so that no gate lacks them."""
 
     def __init__(
         self,
@@ -64,7 +65,9 @@ class Gate:
         options: GateOptions = GateOptions(),  # noqa: B008 - it never changes
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a gate. `checks` are asked after the policy, about each call that may run; `monotonic` is a clock in seconds."""
+        """Make a gate. `checks` are asked after the policy, about each call that may run; `monotonic` is a clock in
+        seconds.
+        """
         self.tools = tools
         self._approver = approver
         self._log = log
@@ -111,7 +114,7 @@ class Gate:
         return policy.guarding(self._log.path, attachments_beside(self._log.path), *self.checks.programs)
 
     def judge(self, action: Action) -> Verdict:
-        """Return what would be decided on an action now, grants and walls as they are. Records nothing. Raises GateError."""
+        """Return the verdict on an action by the present grants and walls. Records nothing. Raises GateError."""
         return self._judge.verdict(action)
 
     # -- the road of a call
@@ -133,10 +136,10 @@ class Gate:
         return PendingCall(self._calls.propose(call, turn, step, by_person=by_person, agent=agent), by_person=by_person)
 
     def blocks(self, pending: PendingCall, *, waits: bool = False) -> bool:
-        """Say whether a call is a hard block, without recording or asking. Raises GateError and WorkspaceError.
+        """Return whether a call is a hard block, without recording or asking. Raises GateError and WorkspaceError.
 
-        With nobody to ask, a confirm is one too where the policy's `[unattended]` says so. `waits`: others run before it.
-        Raises Interrupted where the person stopped it meanwhile.
+        Without a person, a confirm is one too if the policy's `[unattended]` says so. `waits`: others run before it.
+        Raises Interrupted if the person stopped it meanwhile.
         """
         try:
             action, verdict = self._judge.judged(pending)
@@ -155,12 +158,12 @@ class Gate:
         seconds_left: Callable[[], float | None] = lambda: None,
         approver: Approver | None = None,
     ) -> CallEnd:
-        """Judge, ask, write the intent, run, write the outcome; return what became of the call.
+        """Judge, ask, write the intent, run, write the outcome; return the end of the call.
 
-        A body that can be ended takes no longer than `seconds_left` (None: no limit), and none begins when that is 0; but
-        a call that somebody was asked about runs: their yes may have come late. `approver` answers in the place of the
-        gate's own. Raises GateError, LogError and WorkspaceError; then the run must stop; and
-        Interrupted where the person stopped it before it was judged.
+        A body that can be ended takes no longer than `seconds_left` (`None`: no limit), and none begins when that is
+        0, except for a call with a question, whose yes may have come late. `approver` answers in place of the gate's
+        own. Raises GateError, LogError and WorkspaceError, after which the run must stop, and Interrupted if the
+        person stopped it before it was judged.
         """
         ruling = self.permit(pending, seconds_left=seconds_left, approver=approver)
         if isinstance(ruling, CallEnd):
@@ -224,9 +227,9 @@ class Gate:
                     assert_never(ruling)
 
     def _checked(self, pending: PendingCall, seconds: float | None) -> tuple[Action, Verdict]:
-        """Return a call and its verdict, tightened by what hooks say; what they may have changed meanwhile is judged anew.
+        """Return a call and its verdict, tightened by the hooks; changes by the hooks themselves are judged anew.
 
-        Raises as `Judge.judged` does, and Interrupted.
+        Raises like `Judge.judged`, and Interrupted.
         """
         action, verdict = self._judge.judged(pending)
         if self.checks.ask_before(pending, action, verdict, seconds):
@@ -255,7 +258,7 @@ class Gate:
         return approval
 
     def _put_in_place(self, pending: PendingCall, refusal: Refusal) -> None:
-        """End a call that was changed at the question, and propose what is wanted in its place."""
+        """End a call that was edited at the question, and propose its replacement."""
         self._calls.end(refusal.proposal, ResultStatus.DENIED, refusal.text)
         wanted = refusal.wanted
         if wanted is None or len(pending.edits) >= MAX_EDITS:
@@ -264,7 +267,7 @@ class Gate:
         pending.proposal = self._calls.propose(wanted, refusal.proposal.turn, refusal.proposal.step, refusal.proposal)
 
     def _take_grants(self, permit: Permit, *, asked_own: bool) -> None:
-        """Note what an answer says besides the yes."""
+        """Note the grants of an answer besides the yes."""
         if permit.verdict.notes and asked_own:  # they were part of the question, and the answer was yes
             self._judge.mark_seen()
         if permit.approval is not None and permit.approval.scope is not None:
@@ -434,7 +437,7 @@ class Gate:
         return CallEnd(result=result, about=f"{self._about(refusal.action)} (refused)", ends_turn=refusal.ends_turn)
 
     def _advise_on(self, refusal: Refusal) -> None:
-        """Record what would let a refused call run, where somebody knows; that nobody does harms nothing."""
+        """Record the rules that would let a refused call run, if they are known. A failure here has no effect."""
         if self._options.advise is None:
             return
         try:

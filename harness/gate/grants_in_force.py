@@ -21,7 +21,7 @@ from harness.record import replace
 
 
 class GrantStore(Protocol):
-    """Where grants are kept for the workspace, beyond the session."""
+    """Storage of grants for the workspace, beyond the session."""
 
     def keep(self, pattern: GrantPattern, days: int | None) -> Grant | str:
         """Keep a grant for so many days (None: until it is revoked), and return it; or why it cannot be kept."""
@@ -32,7 +32,7 @@ class GrantStore(Protocol):
         ...
 
     def revoke(self, identity: str) -> str:
-        """Note the end of a grant; return why that cannot be kept, or nothing."""
+        """Note the end of a grant; return the reason why that cannot be stored, or an empty string."""
         ...
 
     def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> str:
@@ -46,7 +46,7 @@ EDITS = "edits"
 
 
 class GrantsInForce:
-    """What a person granted, on top of a policy."""
+    """A person's grants, on top of a policy."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class GrantsInForce:
         tools: Callable[[], ToolRegistry],
         records: CallRecords,
     ) -> None:
-        """Begin with `grants`. Without `kept` there is no place to keep any: they hold for the session.
+        """Begin with `grants`. Without `kept` none can be stored: they hold for the session.
 
-        `tools` returns the tools on offer, whose walls hold granted programs.
+        `tools` returns the tools on offer, whose walls confine granted programs.
         """
         self._files = policy
         self._tools = tools
@@ -67,9 +67,9 @@ class GrantsInForce:
         self._records = records
         numbers = (one.id.removeprefix(_NUMBERED) for one in grants if one.scope is GrantScope.SESSION)
         self._count = max((int(number) for number in numbers if number.isdigit()), default=0)
-        """Of grants that were given here, or earlier in the session by another process: each has a number of its own."""
+        """Number of grants given here, or earlier in the session by another process: each has a number of its own."""
         self._shown: tuple[Action, Verdict, Offer | str] | None = None
-        """What is offered at the question that stands: a file that appears meanwhile changes nothing of it."""
+        """The offer at the open question, which a file that appears meanwhile does not change."""
         self.policy = with_grants(policy, grants)
         """The policy, and what is granted."""
 
@@ -97,7 +97,9 @@ class GrantsInForce:
             self._records.grant(grant, "kept")
 
     def revoke(self, grant: Grant) -> str:
-        """Revoke a grant, also where it is kept; return why it is kept on for later sessions, or nothing. Raises LogError."""
+        """Revoke a grant, also in the store; return the reason why it is kept for later sessions, or an empty string.
+        Raises LogError.
+        """
         store = self._store_of(grant)
         not_kept = "" if store is None else store.revoke(grant.id)
         self._drop(grant.id, not_kept)
@@ -112,9 +114,9 @@ class GrantsInForce:
     def put_to_sleep(
         self, identities: Collection[str], changes: Sequence[PlaceChange]
     ) -> tuple[tuple[Grant, ...], str]:
-        """Let grants decide nothing until somebody has answered for these changes.
+        """Suspend grants until a person has answered for these changes.
 
-        Returns them, and why that holds for this session alone where it does.
+        Returns them, and the reason why that holds for this session alone, if it does.
         """
         slept = tuple(replace(one, changed=tuple(changes)) for one in self._grants if one.id in identities)
         self._put_in_place(slept)
@@ -144,9 +146,10 @@ class GrantsInForce:
         return None if grant.scope is GrantScope.SESSION else self._kept
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
-        """Return what the person may grant at the question whether `action` may run; else why nothing.
+        """Return the grants on offer at the question whether `action` may run, or the reason for none.
 
-        INVARIANT: while a grant sleeps no program is offered: one that does as much would wake it without an answer.
+        INVARIANT: while a grant is suspended no program is offered: an equal one would reactivate it without an
+        answer.
         """
         if action.asked_by:
             return f"a yes to {action.asked_by} counts for this call alone"
@@ -158,7 +161,7 @@ class GrantsInForce:
         return self._shown[2]
 
     def walls_here(self, tool: str) -> WallsHere:
-        """Return what can hold a granted program of a tool, as the workspace is now."""
+        """Return the possible walls of a granted program of a tool, in the present workspace."""
         return self._tools().walls_here(self._files, tool)
 
     def judge(self, action: Action, suspended: tuple[str, ...]) -> Verdict:
@@ -174,7 +177,9 @@ class GrantsInForce:
         return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden), hold=walls.held))
 
     def _held_by(self, walls: WallsHere) -> Policy:
-        """Return the policy and what is granted: of programs those that walls hold, but for files that were told then."""
+        """Return the policy with the grants: of programs those that the walls confine, except for files that were
+        named then.
+        """
         held = [
             grant
             for grant in self._grants
@@ -206,7 +211,7 @@ class GrantsInForce:
             self._hold([*self._grants, grant])
 
     def narrow(self, held: Grant, words: Sequence[str]) -> Grant | str:
-        """Put a grant of less in the place of one that is in force, also where it is kept; return it, or why all stays.
+        """Replace a grant in force with a narrower one, also in the store; return it, or the reason for no change.
 
         `words` are those of `narrowed`. Raises LogError.
         """

@@ -48,7 +48,7 @@ class Judge:
         self._interrupt = interrupt
         self._unseen = list(unseen)
         self._changes = 0
-        """How often something ran that may have changed what a prepared call means."""
+        """Number of runs that may have changed the meaning of a prepared call."""
 
     @property
     def unseen(self) -> tuple[tuple[str, str], ...]:
@@ -56,9 +56,9 @@ class Judge:
         return tuple(self._unseen)
 
     def judged(self, pending: PendingCall) -> tuple[Action, Verdict]:
-        """Return what a call means and the verdict on it; worked out anew only if something that matters has changed.
+        """Return the action of a call and the verdict on it, computed anew only after a relevant change.
 
-        Raises ToolError for what is no valid call, GateError for a policy that cannot judge it, WorkspaceError.
+        Raises ToolError for an invalid call, GateError for a policy that cannot judge it, WorkspaceError.
         """
         if pending.action is None or pending.prepared_at != self._changes:
             pending.action = pending.verdict = None
@@ -110,10 +110,10 @@ class Judge:
         self._unseen.clear()
 
     def note_changes(self, permit: Permit, result: ToolResult | None, found: Sequence[PlaceChange] = ()) -> None:
-        """Note what a call that ran may have changed: what other calls mean, and entry points that no person has seen.
+        """Note the possible changes of a call that ran: the meaning of other calls, and unseen entry points.
 
-        No result: another program carries it out, and may change whatever its parts write. `found` are entry points that
-        the watch saw changed.
+        Without a result another program carries it out, and may change everything that its parts write. `found` are
+        the changed entry points of the watch.
         """
         action, effects = permit.action, permit.verdict.effects
         for one in found:

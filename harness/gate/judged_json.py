@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 SAYS_READS, SAYS_DESTROYS = "says it reads", "says it destroys"
 ONLY_READS, WRITES_NOTHING = "only reads", "writes nothing"
-"""What is told of a tool from outside: two claims of its server, and two things that the kernel holds it to."""
+"""Facts about a tool from outside: two claims of its server, and two properties that the kernel enforces."""
 
 
 def judged_fields(action: Action, verdict: Verdict, redact: Callable[[str], str]) -> dict[str, JsonValue]:
-    """Return what is judged, how, and why; the arguments and the preview whole, with secrets masked by `redact`.
+    """Return the judged call, the decision and the reasons; arguments and preview whole, with secrets masked by
+    `redact`.
 
-    Of many parts the first `MOST_FACETS` are listed, those first that decided; `facet_count` says how many there are.
+    The first `MOST_FACETS` parts are listed, the deciding ones first; `facet_count` is the number of all.
     """
     from harness.policy.destruction import destroys
 
@@ -60,7 +61,7 @@ def facet_fields(verdict: Verdict, describe: Callable[[Facet], str]) -> list[Jso
 
 
 def _told_of(facet: Facet) -> dict[str, JsonValue]:
-    """Return what is known of a tool from outside: what its server says, and what it cannot do."""
+    """Return the facts about a tool from outside: its server's claims, and its limits."""
     if not isinstance(facet, ToolUse):
         return {}
     known = (
@@ -74,7 +75,7 @@ def _told_of(facet: Facet) -> dict[str, JsonValue]:
 
 
 def effect_fields(effects: Effects) -> JsonValue:
-    """Return what a run may do; of many paths the first, and how many there are."""
+    """Return the effects of a run; the first of many paths, and their number."""
     fields: dict[str, JsonValue] = {
         "network": effects.network,
         **({"hosts": list(effects.hosts)} if effects.hosts else {}),

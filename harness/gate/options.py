@@ -1,4 +1,4 @@
-"""Options of a gate besides the parts that it cannot do without."""
+"""Optional parts of a gate."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ from harness.record import Record
 
 
 class PendingCall:
-    """One call on its way through the gate: what is known of it so far."""
+    """State of a tool call in the gate."""
 
     def __init__(self, proposal: Proposal, *, by_person: bool = False) -> None:
         self.proposal = proposal
-        """The call as it is wanted now: an edit at the question puts another in its place."""
+        """The present call; an edit at the question replaces it."""
         self.by_person = by_person
         self.edits: list[str] = []
         """The arguments that it was changed into at the question, redacted, one change after the other."""
@@ -25,18 +25,18 @@ class PendingCall:
         """Whether its intent was written: then only an outcome says what was done."""
         self.action: Action | None = None
         self.prepared_at = -1
-        """When `action` was prepared: the count of changes then; see Judge."""
+        """Count of changes at which `action` was prepared; see Judge."""
         self.verdict: Verdict | None = None
         self.judged_by: object = None
-        """What `verdict` follows from besides the action."""
+        """The facts besides the action that `verdict` is based on. A difference makes it stale."""
         self.checked = -1
         """The number of the proposal that hooks were asked about."""
         self.said: Sequence[CheckAnswer] = ()
-        """What they said of it."""
+        """Answers of the hooks about it."""
 
 
 class CallEnd(Record):
-    """What became of a call."""
+    """The end of a call."""
 
     result: ToolResult
     about: str
@@ -44,4 +44,4 @@ class CallEnd(Record):
     ends_turn: bool = False
     """Whether the person asked to stop, not only to refuse this call."""
     halts: str = ""
-    """Why nothing runs after it, where a hook that looked at it says so."""
+    """Reason of the hook that stopped the run. Empty if none did."""

@@ -24,16 +24,16 @@ from harness.record import Record, replace
 from harness.text.visible import visible_line
 
 MOST_TOLD = 10
-"""Places that the model is told of by name."""
+"""Maximum number of places named to the model."""
 
 
 class PlacesQuestion(Record):
-    """What a person is asked."""
+    """A question about changed protected places."""
 
     about: str
-    """What ran, in a few words; empty where that was in an earlier session."""
+    """The run in a few words. Empty for one of an earlier session."""
     grants: tuple[Grant, ...]
-    """By which it ran, and which sleep now."""
+    """The grants behind the run, which are suspended now."""
     found: PlacesFound
 
 
@@ -41,7 +41,7 @@ AskPlaces: TypeAlias = Callable[[PlacesQuestion], PlacesAnswer]
 
 
 def nobody_to_ask(question: PlacesQuestion) -> PlacesAnswer:  # noqa: ARG001 - what asks
-    """Leave all as it is: nobody is there."""
+    """Answer for an absent user: keep the changes and suspend the grants."""
     return PlacesAnswer.NOBODY
 
 
@@ -56,7 +56,7 @@ class PlaceWatch:
         ask: AskPlaces,
         monotonic: Callable[[], float],
     ) -> None:
-        """Take the grants, where it is recorded, the tools on offer, who is asked, and a clock in seconds."""
+        """Take the grants, the records, the tools on offer, the function that asks, and a clock in seconds."""
         self._grants = grants
         self._records = records
         self._tools = tools
@@ -79,9 +79,10 @@ class PlaceWatch:
     def settle(
         self, permit: Permit, noted: NotedBefore | None, result: ToolResult
     ) -> tuple[ToolResult, Sequence[PlaceChange]]:
-        """Compare them; where some changed, let the grants sleep, record it, ask, and do what is answered. Raises LogError.
+        """Compare the places; after changes, suspend the grants, record it, ask, and carry out the answer. Raises
+        LogError.
 
-        Returns the result with a word of it for the model, and the entry points that changed, which nobody was asked about.
+        Returns the result with a note for the model, and the changed entry points, which lead to no question here.
         """
         tool = self._tools()[permit.action.tool]
         told: set[str] = set()
@@ -103,7 +104,7 @@ class PlaceWatch:
         return result, ()
 
     def _asked(self, places: PlacesOfTool, permit: Permit, found: PlacesFound) -> tuple[PlacesAnswer, str]:
-        """Let the grants sleep, ask, and do what is answered; return that, and what the model is told."""
+        """Suspend the grants, ask, and carry out the answer; return it, and the note for the model."""
         grants, problem = self._grants.put_to_sleep(permit.verdict.programs, found.changes)
         call = permit.proposal.number
         self._records.places_changed(call, grants, found, problem)
@@ -149,12 +150,12 @@ def _is_named(path: str, effects: Effects) -> bool:
 
 
 def words_of(noted: NotedBefore | None) -> str:
-    """Return what is said of noted places behind what holds a call; nothing where none were noted."""
+    """Return the note about watched places after a call's confinement; empty without any."""
     return "" if noted is None else f"; {noted.words}"
 
 
 def _told(found: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn]) -> str:
-    """Return what the model is told."""
+    """Return the note for the model."""
     names = ", ".join(f"{visible_line(one.path, 200)} {one.how}" for one in found.changes[:MOST_TOLD])
     more = len(found.changes) - MOST_TOLD
     said = (

@@ -61,9 +61,9 @@ class ProposedCalls:
         return self.end_unjudged(proposal, ResultStatus.NOT_RUN, f"Not run: {why}", why)
 
     def end_all(self, why: str) -> None:
-        """Record an end for the calls that something cut short. Raises LogError.
+        """Record an end for the calls that were cut short. Raises LogError.
 
-        A call whose last record is its intent gets none: it may have run, and an audit must be told.
+        A call whose last record is its intent gets none: it may have run, and an audit must see that.
         """
         for proposal in tuple(self._open.values()):
             step = self._log.last_step(proposal.number)

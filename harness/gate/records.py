@@ -27,27 +27,27 @@ if TYPE_CHECKING:
 
 
 class GateState(Record):
-    """What a gate knows of a session besides its log and its grants: for one that goes on with it in another process."""
+    """A gate's state besides its log and its grants, for continuing the session in another process."""
 
     proposed: int = 0
-    """How many calls were proposed."""
+    """Number of proposed calls."""
     unseen: tuple[tuple[str, str], ...] = ()
     """Changes of entry points that no person has seen: what was done, and the diff."""
 
 
 class Advice(Record):
-    """What would let a refused call run; for whoever writes the policy, never for the model."""
+    """Rules that would let a refused call run; for the author of the policy, never for the model."""
 
     toml: str = ""
     """Rules to add, as a policy file has them; empty where no further rule lets it run."""
     why: str = ""
-    """Why there is none."""
+    """Reason why there is none."""
 
 
 MAX_LOGGED_ARGUMENTS = 64_000
 """Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
 MAX_CUT_ARGUMENTS = 1000
-"""How much of the beginning of those is kept."""
+"""Number of characters kept at the beginning of those."""
 MOST_LOGGED_PLACES = 100
 """Protected places that a record names; it says how many there are."""
 
@@ -59,9 +59,11 @@ class Proposal(Record):
     call: ToolCall
     turn: int = 0
     step: int = 0
-    """Which call of its turn it is, from 1."""
+    """Number of the call in its turn, from 1."""
     arguments_sha256: str = ""
-    """Of the whole arguments as they came: decision and intent name it, so that none can be about another call."""
+    """Digest of the whole arguments as received. Decision and intent name it, so that neither can be about another
+    call.
+    """
 
 
 class CallRecords:
@@ -177,7 +179,7 @@ class CallRecords:
         )
 
     def asked(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
-        """Record that somebody is about to be asked, and a digest of what is shown; on disk when this returns."""
+        """Record that a question is about to be put, and a digest of the shown text; on disk when this returns."""
         shown = sha256_of("\n".join((action.preview, *verdict.notes)))
         self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": shown}, sync=True)
 
@@ -289,7 +291,7 @@ class CallRecords:
         )
 
     def advised(self, proposal: Proposal, advice: Advice) -> None:
-        """Record what would let a refused call run; nothing that holds a secret."""
+        """Record the rules that would let a refused call run, without secrets."""
         arguments = proposal.call.arguments
         if self.redact(arguments) != arguments or self.redact(advice.toml) != advice.toml:
             advice = Advice(why="the call holds a secret, and no rule that holds it is written down")
@@ -336,7 +338,7 @@ def sha256_of(text: str) -> str:
 
 
 def policy_fields(policy: Policy) -> dict[str, JsonValue]:
-    """Return what the log keeps of a policy that is in force from here on."""
+    """Return the log's fields of a policy that is in force from here on."""
     files: list[JsonValue] = [
         {
             "layer": source.layer.value,

@@ -16,7 +16,7 @@ from harness.policy.policy import Policy
 from harness.policy.refused_tools import denies_altogether
 
 IN_PROCESS = "in process"
-"""What is said of a tool whose body is the harness's own code, which does what the action says."""
+"""Confinement of a tool whose body is the harness's own code, which does what the action says."""
 
 
 class ToolRegistry:
@@ -34,9 +34,9 @@ class ToolRegistry:
         """Most tools work in one folder: it is looked at once."""
         self._roots = {tool.root for tool in placed}
         self._walls = {tool.spec.name: tool.walls for tool in tools if isinstance(tool, ConfinedTool)}
-        """What holds the calls of a tool to their effects, where something does."""
+        """The walls of each confined tool."""
         self.specs = tuple(tool.spec for tool in tools)
-        """What each tool says of itself to a model."""
+        """Each tool's description for a model."""
 
     @property
     def names(self) -> Collection[str]:
@@ -50,15 +50,15 @@ class ToolRegistry:
 
     @property
     def level(self) -> str:
-        """What this machine can hold commands to, in a few words."""
+        """This machine's confinement of commands, in a few words."""
         return next((walls.level for walls in self._walls.values()), IN_PROCESS)
 
     def confinement(self, name: str, effects: Effects) -> str:
-        """Return what holds a call to `effects`, in a few words; `name` may be what asks and is no tool of the model."""
+        """Return the confinement of a call to `effects`, in a few words; `name` may be a question that is not a tool."""
         return self._walls[name].in_words(effects) if name in self._walls else IN_PROCESS
 
     def walls_here(self, policy: Policy, name: str) -> WallsHere:
-        """Return what can hold a program that a person grants to the tool `name`."""
+        """Return the possible walls of a granted program of the tool `name`."""
         if name in self._walls:
             return self._walls[name].here(policy, name)
         return WallsHere(root="", confines=False, missing="the tool runs no programs")
@@ -69,13 +69,13 @@ class ToolRegistry:
             check_place()
 
     def offered(self, policy: Policy) -> tuple[ToolSpec, ...]:
-        """Return what the model is told of: all tools but those of which `policy` refuses every call."""
+        """Return the descriptions for the model: all tools except those that `policy` always refuses."""
         return tuple(spec for spec in self.specs if not denies_altogether(policy, spec.name))
 
     def prepare(self, call: ToolCall, policy: Policy | None = None) -> Action:
-        """Return the action that `call` stands for; of a tool that there is not the error names those that `policy` offers.
+        """Return the action of `call`. For an unknown tool the error names those that `policy` offers.
 
-        Has no effects; raises ToolError, and ChangedCodeError where the program itself was changed.
+        Has no effects; raises ToolError, and ChangedCodeError if the program itself was changed.
         """
         tool = self._tools.get(call.name)
         if tool is None:

@@ -1,6 +1,7 @@
-"""Rulings: what follows from a verdict and an answer, a permit or a refusal. Pure and total.
+"""Rulings: a permit or a refusal, from a verdict and an answer. Pure and total.
 
-INVARIANT: a Permit can be redeemed once, only for the action that it was made for, and only after its intent is on disk.
+INVARIANT: a Permit can be redeemed once, only for the action that it was made for, and only after its intent is on
+disk.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NO_DETOUR = "Do not retry this call as it is, and do not get at what was refused
 
 
 class _Seal:
-    """What a Permit is valid by: that very permit, one use, and not before the intent is on disk."""
+    """Validity of a Permit: that very permit, one use, and not before the intent is on disk."""
 
     __slots__ = ("armed", "permit")
 
@@ -68,7 +69,7 @@ class Refusal(Record):
 
     @property
     def wanted(self) -> ToolCall | None:
-        """The call that is wanted in the place of this one, if there is one."""
+        """The call that replaces this one, if there is one."""
         if self.approval is None or self.approval.answer is not Answer.EDIT:
             return None
         return replace(self.proposal.call, arguments=self.approval.arguments)
@@ -128,7 +129,7 @@ def refusal_text(
     decision: Decision,
     describe: Callable[[Facet], str] = describe_facet,
 ) -> str:
-    """Return what the model reads: who refused, the part in question, the reason, the hint, and not to go round it."""
+    """Return the refusal message: who refused, the part, the reason, the hint, and a warning against workarounds."""
     facet = verdict.deciding
     part = describe(facet.facet)
     by, reason = _without_packaged_folder(facet)
@@ -154,7 +155,7 @@ def refusal_text(
 
 
 def _without_packaged_folder(facet: FacetVerdict) -> tuple[str, str]:
-    """Return what decided and the reason; of a policy that comes with the program without the folder of its installation."""
+    """Return the deciding rule and the reason; for a shipped policy without the folder of its installation."""
     if facet.layer is not Layer.SHIPPED or facet.origin is None:
         return facet.by, facet.reason
     folder = "".join(facet.origin.file.rpartition("/")[:2])

@@ -20,9 +20,9 @@ from harness.record import Record, replace
 Arguments = Mapping[str, JsonValue]
 
 TIME_OVER = "the time of the run was over"
-"""Why a body was not begun."""
+"""Reason why a body did not begin."""
 CUT_SHORT = "Interrupted by the person; what it had begun may be done in part."
-"""What the model reads of a call that was interrupted."""
+"""Text for the model about an interrupted call."""
 _TOOLS_MAY_SAY = (
     ResultStatus.OK,
     ResultStatus.FAILED,
@@ -34,16 +34,16 @@ _TOOLS_MAY_SAY = (
 
 
 class ToolOutput(Record):
-    """What a tool's body returns; an Attempt makes a ToolResult of it."""
+    """The return value of a tool's body; an Attempt makes a ToolResult of it."""
 
     content: str
     status: ResultStatus = ResultStatus.OK
     exit_code: int | None = None
     output_bytes: int | None = None
-    """None: the length of `content`."""
+    """Size of the whole output (default: the length of `content`)."""
     truncated: bool = False
     printed: str | None = None
-    """What a command printed, where `content` holds more than that; see ToolResult."""
+    """A command's own output, if `content` holds more than that; see ToolResult."""
     terminal: bool = False
     """See ToolResult."""
     changed_path: str | None = None
@@ -61,14 +61,14 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """What the model is told."""
+        """Description for the model."""
         ...
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
-        """Return the action that `call` stands for: paths resolved, command read, preview made. Has no effects.
+        """Return the action of `call`: paths resolved, command parsed, preview made. Has no effects.
 
-        `arguments` fit the schema. The action says what the tool is (`Action.described`); of a tool that does not, nothing
-        is known but its name. Raises ToolError for what cannot be prepared.
+        `arguments` fit the schema. The action describes the tool (`Action.described`); without that, only the tool's
+        name is known. Raises ToolError for a call that cannot be prepared.
         """
         ...
 
@@ -103,10 +103,10 @@ class TimedTool(Protocol):
 
 
 class Neighbour(Record):
-    """What a call gets that runs beside others, on a thread that is not the gate's: no KeyboardInterrupt comes there."""
+    """Surroundings of a call that runs beside others, on a thread other than the gate's, without KeyboardInterrupt."""
 
     stops: Callable[[], int]
-    """How often it was asked to stop since its group was begun. It ends the first time, and the second time at once."""
+    """Returns the number of requests to stop since its group began. The first ends it, the second ends it at once."""
     stop_all: Callable[[], None]
     """Asks the whole group to stop."""
     in_turn: Callable[[Callable[[str], None], str], None]
@@ -127,9 +127,9 @@ class BesideTool(Protocol):
         ...
 
     def run_beside(self, action: Action, effects: Effects, seconds: float | None, neighbour: Neighbour) -> ToolOutput:
-        """Do as `run` on any thread, while others do, for `seconds` at most (None: the run has no limit of time).
+        """Do the same as `run` on any thread, beside others, for `seconds` at most (`None`: no time limit).
 
-        INVARIANT: whatever it keeps in this process it guards against other threads.
+        INVARIANT: state in this process is guarded against other threads.
         """
         ...
 
@@ -158,7 +158,7 @@ class PlacedTool(Protocol):
 
 
 class CallWalls(Protocol):
-    """What can hold calls to their effects."""
+    """Walls for calls, by their effects."""
 
     @property
     def confines(self) -> bool:
@@ -167,11 +167,11 @@ class CallWalls(Protocol):
 
     @property
     def level(self) -> str:
-        """What this machine can hold calls to, in a few words: `Landlock 7, seccomp`, or `none: ...` and why."""
+        """This machine's confinement of calls, in a few words: `Landlock 7, seccomp`, or `none: ...` and the reason."""
         ...
 
     def here(self, policy: Policy, tool: str) -> WallsHere:
-        """Return what can hold a program that a person grants to `tool`, as the workspace is now."""
+        """Return the possible walls of a granted program of `tool`, in the present workspace."""
         ...
 
     def in_words(self, effects: Effects) -> str:
@@ -184,13 +184,13 @@ class NotedBefore(Protocol):
 
     @property
     def words(self) -> str:
-        """How many there are, and what was not looked at."""
+        """Number of places, and the parts that were not examined."""
         ...
 
     def compared(self, forbidden: Sequence[str] | None = ()) -> PlacesFound:
-        """Return what has changed since; a copy of what stood there is stored then.
+        """Return the changes since; copies of the earlier contents are stored then.
 
-        `forbidden` is what `note` was given, as it is now: what is new there was created since.
+        `forbidden` is the present value of the argument of `note`: a new path in it was created since.
         """
         ...
 
@@ -210,7 +210,7 @@ class PlacesOfTool(Protocol):
         ...
 
     def put_back(self, changes: Sequence[PlaceChange]) -> tuple[PlaceReturn, ...]:
-        """Make places what they were, each only if it still is what was told of it."""
+        """Restore places, each only if it still is in the reported state."""
         ...
 
 
@@ -230,7 +230,7 @@ class ConfinedTool(Protocol):
 
     @property
     def walls(self) -> CallWalls:
-        """What holds them."""
+        """The walls of its calls."""
         ...
 
 
@@ -250,7 +250,7 @@ class Attempt:
         """An error that ends the run once the outcome is recorded."""
 
     def take(self, output: object) -> None:
-        """Take what the body returned. Raises TypeError for what could not be recorded or sent."""
+        """Use the body's return value. Raises TypeError if it could not be recorded or sent."""
         if not isinstance(output, ToolOutput):
             raise TypeError(f"it returned {type(output).__name__}, not a ToolOutput")
         if not isinstance(output.content, str):
@@ -350,7 +350,7 @@ def _redacted(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
 
 
 def said_by(error: BaseException) -> str:
-    """Return what an exception of unknown make says, if it can say anything."""
+    """Return the message of any exception, if it has one."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - its own __str__ may be the bug

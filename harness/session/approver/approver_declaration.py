@@ -20,22 +20,22 @@ _FIELDS = Fields({
 
 
 class ApproverDeclaration(Record):
-    """Who is asked, and for how long. INVARIANT: of `command` and `socket` exactly one is given."""
+    """An approver and its time limit. INVARIANT: exactly one of `command` and `socket` is given."""
 
     command: tuple[str, ...] = ()
     """A program and its arguments, started for each question."""
     socket: str = ""
     """The path of a Unix socket, connected to for each question."""
     seconds: float = SECONDS
-    """How long an answer is waited for."""
+    """Seconds to wait for an answer."""
     env: tuple[str, ...] = ()
-    """Names of variables that the program gets besides the usual ones."""
+    """Names of the program's additional variables."""
 
 
 def declared(table: Mapping[str, object]) -> ApproverDeclaration:
-    """Return what a table declares. Raises ValueError("key: what is wrong").
+    """Parse a table. Raises ValueError("key: problem").
 
-    INVARIANT: a path that is not absolute would be one of the folder at hand, where the model may write.
+    INVARIANT: paths are absolute. A relative one would depend on the current folder, where the model may write.
     """
     if problem := _FIELDS.problem(dict(table)):
         raise ValueError(problem)

@@ -1,4 +1,4 @@
-"""The approver of the person's configuration, who is asked about calls of one session."""
+"""The approver of the person's configuration, for calls of one session."""
 
 from __future__ import annotations
 
@@ -22,26 +22,28 @@ from harness.session.approver.standing_question import StandingQuestion
 
 
 class FoundApprover(Record):
-    """The approver of the configuration. INVARIANT: neither its program nor its socket lies where the model may write."""
+    """The approver of the configuration. INVARIANT: its program and its socket are outside of the model's writable
+    places.
+    """
 
     declaration: ApproverDeclaration
     environment: Mapping[str, str]
-    """What its program gets."""
+    """Variables of its program."""
     workspace: str
     command: tuple[str, ...]
-    """Its program and words; empty where it listens at a socket."""
+    """Its program and words. Empty if it listens at a socket."""
     socket: str
     paths: tuple[str, ...]
-    """What no call may write: the program, files that its words name, and the socket."""
+    """Paths that no call may write: the program, files that its words name, and the socket."""
 
 
 def found_approver(
     declaration: ApproverDeclaration, environment: Mapping[str, str], roots: Sequence[str]
 ) -> FoundApprover:
-    """Return the approver that is declared; `environment` is the person's, `roots` the workspace and all else that calls may
-    write.
+    """Return the declared approver; `environment` is the person's, `roots` the workspace and other writable folders
+    of calls.
 
-    Raises UsageError where the program cannot be found, or lies in one of `roots`, or the socket does.
+    Raises UsageError if the program cannot be found, or if it or the socket is in one of `roots`.
     """
     home = environment.get("HOME", "")
 

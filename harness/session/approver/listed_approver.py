@@ -1,4 +1,4 @@
-"""A person at `harness approve`, who is asked about calls of a session of the harness itself."""
+"""A person at `harness approve`, for calls of a session of the harness itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.session.asked_call import AskedCall
 from harness.session.waiting import LOOK_SECONDS, ListedQuestion, WaitingList
 
 OWN = "harness"
-"""What stands in the place of the agent that asks."""
+"""Name in place of an asking agent's."""
 
 
 class ListedApprover:
@@ -32,9 +32,9 @@ class ListedApprover:
         offer: Callable[[Action, Verdict], Offer | str],
         is_alone: bool,
     ) -> None:
-        """Take the list, the workspace and what holds commands there; the others say what is so when a question is put.
+        """Take the list, the workspace and its confinement; the others return the state at the time of a question.
 
-        `is_alone`: nobody else is asked, so that it matters where nobody listens.
+        `is_alone`: there is no other approver, so that it matters if none listens.
         """
         self._waiting = waiting
         self._workspace = workspace
@@ -46,7 +46,7 @@ class ListedApprover:
         self._is_alone = is_alone
 
     def __call__(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
-        """Put a question into the list; return why not, where nobody listens."""
+        """Add a question to the list; return the reason if none listens."""
         if not self._is_alone and not self._waiting.is_heard():
             return ""
         asked = AskedCall(

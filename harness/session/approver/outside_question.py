@@ -1,6 +1,6 @@
-"""A question in its public form, and what counts as its answer: a line of JSON out, a line of JSON in.
+"""The public form of a question and its answer: a line of JSON out, a line of JSON in.
 
-INVARIANT: only an answer that is wholly as it should be is one. Whatever else comes back is nobody's.
+INVARIANT: only a wholly valid answer counts. Any other reply counts as none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.text.visible import visible_line
 VERSION = 1
 MOST_QUESTION_BYTES = 4_000_000
 MOST_ANSWER_BYTES = 20_000
-"""Of the line, its end included."""
+"""Maximum size of the line, its end included."""
 MOST_NAME = 80
 MOST_WORDS = 4_000
 
@@ -45,7 +45,7 @@ _ANSWER = Fields({
 
 
 class AnswerError(Exception):
-    """What came back is no answer to the question; the text says why, for the model and the log."""
+    """Raised for an invalid answer, with the reason for the model and the log."""
 
 
 class OutsideQuestion(Record):
@@ -53,11 +53,11 @@ class OutsideQuestion(Record):
 
     id: str
     sha256: str
-    """Of all other fields: the object as JSON in ASCII, its keys sorted, without blanks."""
+    """Digest of all other fields: the object as JSON in ASCII, its keys sorted, without blanks."""
     line: bytes
     """The JSON, with its line end."""
     choices: tuple[GrantChoice, ...] = ()
-    """What may be granted for this session besides a yes; an answer names one by its place."""
+    """The grants on offer for this session besides a yes; an answer names one by its index."""
     destroys: bool = False
     """Whether a yes must say so."""
     shown_whole: bool = True

@@ -44,7 +44,7 @@ class AskedSocket:
     def __init__(
         self, question: OutsideQuestion, path: str, seconds: float, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """Connect. Raises UsageError where nobody listens there, or somebody else than the person or root."""
+        """Connect. Raises UsageError if none listens there, or a user other than the person or root."""
         check_socket(path)
         self._question = question
         self._left = question.line
@@ -77,7 +77,7 @@ class AskedSocket:
         return nobody(IN_TIME) if self._monotonic() >= self._end else None
 
     def withdraw(self) -> None:
-        """See StandingQuestion. Where the question stands there whole and unanswered, a line says so."""
+        """See StandingQuestion. If the whole question was sent and is unanswered, a line withdraws it."""
         connection, self._connection = self._connection, None
         if connection is None:
             return

@@ -1,4 +1,4 @@
-"""Who is asked outside about the calls of a session: the approver that is configured, else a person at `harness approve`."""
+"""The outside approver of a session's calls: the configured one, else a person at `harness approve`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def approver_outside(
     session: RunningSession, offer: Callable[[Action, Verdict], Offer | str], *, is_alone: bool
 ) -> AskOutside:
-    """Return who is asked outside; no call may write what they are reached by.
+    """Return the outside approver; no call may write the paths that lead to it.
 
-    `is_alone`: there is no terminal at which is asked as well.
+    `is_alone`: there is no terminal that is asked as well.
     """
     place, gate = session.place, session.agent.gate
 

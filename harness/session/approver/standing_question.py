@@ -1,4 +1,4 @@
-"""A question that stands somewhere outside, and has no answer yet: what to wait for, and what to do then."""
+"""An open question outside: the events to wait for, and the reaction to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IN_TIME = "whoever was asked did not answer in time"
 
 
 class Watched(NamedTuple):
-    """What a question waits for: descriptors, and for how many seconds at most before it is looked at anyway."""
+    """The events that a question waits for: descriptors, and the maximum seconds before a check anyway."""
 
     reads: Sequence[int] = ()
     writes: Sequence[int] = ()
@@ -25,7 +25,7 @@ class StandingQuestion(Protocol):
     """One question, asked once. `withdraw` must be called in the end, answered or not; it may be called again."""
 
     def watched(self) -> Watched:
-        """Return what to wait for now."""
+        """Return the present events to wait for."""
         ...
 
     def look(self) -> Approval | None:
@@ -33,12 +33,12 @@ class StandingQuestion(Protocol):
         ...
 
     def withdraw(self) -> None:
-        """Let whoever is asked know that nobody waits for them any more, and let go of everything."""
+        """Withdraw the question from the approver, and release all resources."""
         ...
 
 
 AskOutside = Callable[[Action, Verdict], StandingQuestion | str]
-"""Puts a question somewhere outside; returns why it stands nowhere, where it does not: empty where that is as ever."""
+"""Puts a question outside; returns the reason if it cannot, or an empty string if that is the usual case."""
 
 
 def wait_for(question: StandingQuestion, keys: Sequence[int] = (), seconds: float | None = None) -> Sequence[int]:

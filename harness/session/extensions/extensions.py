@@ -1,4 +1,4 @@
-"""What is declared beside the tools that ship: each table of the user's file, and of a trusted project's, understood."""
+"""Declarations beside the shipped tools: each table of the user's file, and of a trusted project's, parsed."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ DeclaredT = TypeVar("DeclaredT")
 
 
 class Extensions(Record):
-    """What there is beside the tools that ship. Each with its origin, FILE:LINE, by its name."""
+    """Declarations by name beside the shipped tools, each with its origin, FILE:LINE."""
 
     tools: Mapping[str, ScriptDeclaration] = {}
     hooks: Mapping[str, HookDeclaration] = {}
     approver: ApproverDeclaration | None = None
     sections: Mapping[str, Mapping[str, Any]] = {}
-    """What plugins made of their tables, by the key of the section. A section without a table is not there."""
+    """Plugins' results of their tables, by the key of the section. A section without a table is missing."""
     origins: Mapping[tuple[str, str], str] = {}
     """FILE:LINE, by kind (see session/config/extension_tables.py) and name."""
 
     def of(self, kind: str, name: str) -> str:
-        """Return where it is declared."""
+        """Return the place of a declaration."""
         return self.origins[kind, name]
 
     def in_section(self, key: str) -> Mapping[str, Any]:
-        """Return what a plugin made of the tables of its section, by name."""
+        """Return a plugin's results of the tables of its section, by name."""
         return self.sections.get(key, {})
 
 
 def extensions_in(tables: Sequence[ExtensionTable]) -> Extensions:
-    """Return what the tables of all files declare. Raises UsageError, whose text names file, line and key."""
+    """Parse the tables of all files. Raises UsageError, whose text names file, line and key."""
     reading = _Reading()
     approver = None
     for table in tables:
@@ -99,7 +99,7 @@ class _Reading:
         return found
 
     def _named(self, table: ExtensionTable, name: str) -> str:
-        """Note where `name` is declared; nothing is declared twice."""
+        """Note the place of the declaration of `name`. Raises UsageError for a second one."""
         other = self.origins.get((table.kind, name))
         if other is not None:
             raise table.problem(f"{name!r} is declared already in {other}")

@@ -1,4 +1,4 @@
-"""What holds in one workspace: what the user's own file declares, and what the workspace's files do that the user trusts."""
+"""The declarations of one workspace: those of the user's own file, and of the workspace's trusted files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.text.visible import visible_line
 
 
 class ExtensionsHere(Record):
-    """What there is, and what a person is told of what is left out."""
+    """Declarations, and notes for a person about those left out."""
 
     extensions: Extensions
     notes: tuple[str, ...] = ()
@@ -23,10 +23,11 @@ class ExtensionsHere(Record):
 def extensions_here(
     own: Sequence[ExtensionTable], state: State, workspace: str, environment: Mapping[str, str]
 ) -> ExtensionsHere:
-    """Return what `own` (the tables of the user's file) and the trusted files of `workspace` declare; asks nothing.
+    """Return the declarations of `own` (the tables of the user's file) and of the trusted files of `workspace`; asks
+    nothing.
 
-    An entry of a plugin's file (PROJECT_FILES) that has the name of another, or that cannot be read, is left out with a note.
-    Raises UsageError, whose text names file, line and key, for tables that are not understood.
+    An entry of a plugin's file (PROJECT_FILES) that has the name of another, or that cannot be read, is left out with
+    a note. Raises UsageError, whose text names file, line and key, for invalid tables.
     """
     trusted = trusted_files(state, workspace)
     tables, notes = list(own), list(trusted.notes)

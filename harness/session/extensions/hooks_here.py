@@ -28,10 +28,10 @@ def hooks_here(
     *,
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> CallChecks:
-    """Return those of `declared_hooks`, to be asked.
+    """Return the hooks of `declared_hooks`, ready to be asked.
 
-    `clock_stopped` stops meanwhile what limits our own work. Raises UsageError for a file that is not understood, and for a
-    hook that calls could change.
+    `clock_stopped` stops the limit on our own work meanwhile. Raises UsageError for an invalid file, and for a hook
+    that calls could change.
     """
     hooks = declared_hooks(state, workspace, environment)
     if not hooks:
@@ -48,9 +48,9 @@ def hooks_here(
 
 
 def declared_hooks(state: State, workspace: str, environment: Mapping[str, str]) -> tuple[HookDeclaration, ...]:
-    """Return those of the user's file, and of the workspace's own where the user trusts it, that are asked before a call.
+    """Return the hooks before a call of the user's file, and of the workspace's own if the user trusts it.
 
-    Raises UsageError for a file that is not understood.
+    Raises UsageError for an invalid file.
     """
     files = (state.config_file, os.path.join(workspace, PROJECT_CONFIG))
     if not any(_may_declare_hooks(file) for file in files):
@@ -64,7 +64,9 @@ def declared_hooks(state: State, workspace: str, environment: Mapping[str, str])
 
 
 def _may_declare_hooks(file: str) -> bool:
-    """Say whether a file is worth reading closely: it is there, and holds the word (or what may stand for a letter of it)."""
+    """Return whether a file is worth parsing: it exists, and holds the word (or a possible escape of one of its
+    letters).
+    """
     if not os.path.lexists(file):
         return False
     data = read_small(file, _MOST_BYTES)

@@ -30,7 +30,7 @@ from harness.text.visible import visible, visible_line
 
 NAMES = (*PROJECT_FILES, PROJECT_CONFIG)
 MOST_BYTES = 100_000
-"""Of one file: nobody reads a longer one."""
+"""Maximum size of one file, since a person must read it."""
 _NO_SCRIPTS = "scripts beside a SKILL.md are not part of it, and can change without it"
 
 
@@ -40,16 +40,16 @@ class ProjectFile(Record):
     path: str
     """Absolute, in the folder that it was found in."""
     name: str
-    """As in NAMES, or PROJECT_WORDS."""
+    """Name as in NAMES, or PROJECT_WORDS."""
     data: bytes
     sha256: str
-    """Of the content alone, as people can compute it."""
+    """Digest of the content alone, which people can compute."""
     trust: str
     """The digest that trust is kept by: of name, folder and content."""
     lines: tuple[str, ...]
-    """What it would have started, reached and read, and then all of it; safe to show."""
+    """The programs, hosts and files that it would use, and then all of it; safe to show."""
     left_out: Mapping[str, str] = {}
-    """Of a folder of words: why a file in it does not count."""
+    """Reasons why files in a folder of words do not count."""
 
     @property
     def folder(self) -> str:
@@ -58,20 +58,21 @@ class ProjectFile(Record):
 
 
 class TrustedFiles(Record):
-    """What the files of a workspace come to."""
+    """Trust in the files of a workspace."""
 
     files: tuple[ProjectFile, ...] = ()
-    """Those that are trusted as they are."""
+    """The files that are trusted in their present content."""
     left_out: tuple[tuple[ProjectFile, str], ...] = ()
-    """The others, each with what is to be said of it: that it is left out, and why."""
+    """The others, each with a note that it is left out, and the reason."""
     notes: tuple[str, ...] = ()
-    """All that is to be said, also of those that are not understood."""
+    """All notes, also about invalid files."""
 
 
 def trusted_files(state: State, workspace: str) -> TrustedFiles:
-    """Return which of the files NAMES of `workspace` (the folder, links followed) are trusted as they are now; asks nothing.
+    """Return the files NAMES of `workspace` (the folder, links followed) that are trusted in their present content;
+    asks nothing.
 
-    Raises UsageError where the file of what is trusted cannot be read.
+    Raises UsageError if the file of trusted digests cannot be read.
     """
     return _trusted(state, workspace, [(workspace, name) for name in NAMES])
 
@@ -106,15 +107,15 @@ def _trusted(state: State, workspace: str, places: Sequence[tuple[str, str]]) ->
 
 
 def _shown(workspace: str, folder: str, name: str) -> str:
-    """Return what a file is called: seen from the workspace."""
+    """Return the display name of a file: relative to the workspace."""
     return name if folder == workspace else os.path.relpath(os.path.join(folder, name), workspace)
 
 
 def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str, ...]:
-    """Ask about each file that the person never spoke of, and keep the answer; return what they should be told.
+    """Ask about each file without an answer so far, and keep the answer; return notes for the person.
 
-    To be called before `trusted_files`, and only where there is a terminal. Anything but a yes is a no, which is kept.
-    Raises PolicyError where that cannot be.
+    To be called before `trusted_files`, and only with a terminal. Any answer but yes is kept as a no. Raises
+    PolicyError if that fails.
     """
     notes = []
     for folder, name in (*((workspace, name) for name in NAMES), *word_folders(workspace)):
@@ -243,7 +244,7 @@ def named_file(path: str) -> ProjectFile | None:
 
 
 def _value(name: str, data: bytes) -> Mapping[str, Any]:
-    """Return what a file says, as it is read in the end. Raises ValueError."""
+    """Parse a file in its final form. Raises ValueError."""
     if name in PROJECT_FILES:
         form = section_of(PROJECT_FILES[name]).project_file
         return {} if form is None else form.entries(data)
