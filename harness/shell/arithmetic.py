@@ -1,8 +1,8 @@
-"""Arithmetic: what stands between `$((` and `))`, and its value. See bash(1), ARITHMETIC EVALUATION.
+"""Arithmetic: the expression between `$((` and `))`, and its value. See bash(1), ARITHMETIC EVALUATION.
 
-bash evaluates the value of a name as an expression too: `x='a[$(id)]'; echo $((x))` runs id. A name is read only where its
-value is surely an integer. Nothing that assigns, compares, shifts or indexes is read. What may fail is not read either: after
-an error bash goes on with the next line, and variables hold what they held before.
+bash evaluates the value of a name as an expression too: `x='a[$(id)]'; echo $((x))` runs id. A name is read only if
+its value is surely an integer. Expressions that assign, compare, shift or index are not read. Nor are expressions
+that may fail: after an error bash goes on with the next line, and variables keep their old values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeAlias
 from harness.regex import regex
 
 MOST = 2**63 - 1
-"""What bash counts with. Of a value beyond it only that it is an integer is known."""
+"""Largest integer of bash. A larger value is only known to be an integer."""
 _MAX_TOKENS = 100
 UNREADABLE = "more than names, numbers and + - * / % ** ( )"
 _MAY_FAIL = "a division or a power that may fail"
@@ -33,7 +33,7 @@ def is_integer(value: str) -> bool:
 
 
 def is_readable(expression: str) -> bool:
-    """Say whether `evaluated` understands an expression, whatever the names in it hold."""
+    """Return whether `evaluated` can read an expression, for any values of the names in it."""
     try:
         evaluated(expression, lambda _name: 1)
     except ValueError:

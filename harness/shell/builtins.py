@@ -1,4 +1,4 @@
-"""Builtins of bash that change the shell itself, and what is known after them. All others are programs to us."""
+"""Builtins of bash that change the shell itself, and the known state after them. All others count as programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER_BUILTINS = frozenset(("cd", "popd", "pushd"))
 """Builtins that change the folder."""
 
 KNOWN_BUILTINS = FOLDER_BUILTINS | {"export", "read", "set", "unset"}
-"""Builtins that change the shell, of which it is known what they change."""
+"""Builtins that change the shell in a known way."""
 
 UNKNOWN_BUILTINS = frozenset(
     ". alias bg bind caller compgen complete compopt coproc declare dirs disown enable fc fg getopts hash history let local "
@@ -35,7 +35,7 @@ _OPTIONS = frozenset(("errexit", "nounset", "pipefail"))
 SPECIAL_BUILTINS = frozenset(
     ": break continue eval exec exit export readonly return set shift times trap unset".split()
 )
-"""In sh, an assignment in front of one of these holds afterwards too (POSIX.1-2024, XCU 2.15); in bash it does not."""
+"""Builtins whose preceding assignments last in sh (POSIX.1-2024, XCU 2.15); in bash they do not."""
 
 
 BUILTINS_WITHOUT_PROGRAM = (
@@ -103,7 +103,7 @@ def _forget(names: Sequence[str], state: ShellState, otherwise: str) -> ShellSta
 def run_builtin(
     line: CommandLine, argv: tuple[str, ...], text: str, inside: ShellState, after: ShellState, stdin: Stdin
 ) -> Outcome:
-    """Read one of the builtins of which it is known what they change."""
+    """Read one of the builtins that change the shell in a known way."""
     if argv[0] in FOLDER_BUILTINS:
         return _change_folder(line, argv, text, inside, after, stdin)
     changed = after_builtin(argv, after)

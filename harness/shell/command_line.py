@@ -17,11 +17,11 @@ MAX_FACETS = 4_000
 """A line of more parts is opaque. What was read of it is judged to the last part: no bound lowers a verdict."""
 
 _NOWHERE = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", PIPE_FILE))
-"""What a redirection or an operand of this very name reads or writes is nobody's file."""
+"""Names that lead to no file, as a redirection or an operand of exactly this name."""
 
 
 class CommandLine:
-    """What the readers of one command line share."""
+    """The state that the readers of one command line share."""
 
     def __init__(self, disk: Disk, text: str, substituted: Callable[[Script, ShellState], FileNames | None]) -> None:
         """Take the line, and what reads the commands inside a word (see `Expander`)."""
@@ -29,23 +29,24 @@ class CommandLine:
         self.text = text
         self.facets: list[Facet] = []
         self.disk_changed = False
-        """Whether something before may have changed the disk, so that it says nothing of what patterns stand for."""
+        """Whether an earlier part of the line may have changed the disk, so that the matches of patterns are unknown.
+        """
         self.layers = 0
-        """How many commands that run commands are around the one at hand."""
+        """Number of commands that run commands around the current one."""
         self._substituted = substituted
         self._opaque: dict[tuple[str, str, str], Opaque] = {}
 
     def expander(self, state: ShellState) -> Expander:
-        """Return what expands the words of a command in `state`.
+        """Return the expander for the words of a command in `state`.
 
-        What is in `$( )` or `<( )` may find only the rest of what is in the pipe: of names, not even whole ones.
+        A command in `$( )` or `<( )` may find only the rest of the pipe's data: of names, not even whole ones.
         """
         return Expander(
             self.disk, replace(state, names=None), self._substituted, sure_of_disk=lambda: not self.disk_changed
         )
 
     def expanded_words(self, words: Sequence[Word], expander: Expander) -> list[str]:
-        """Return what bash makes of several words: it runs what is in `$( )` in all of them before it looks up patterns."""
+        """Return bash's expansion of several words. bash runs every `$( )` in them before it matches patterns."""
         before = self.disk_changed
         values = [value for word in words for value in expander.words(word)]
         if self.disk_changed and not before:
@@ -77,9 +78,9 @@ class CommandLine:
         self.add(self._opaque[key])
 
     def resolved(self, word: str, access: Access, state: ShellState, *, entry: bool = False) -> list[PathAccess]:
-        """Return where a word of a command leads, from every folder that the shell may be in.
+        """Return the paths that a word of a command leads to, from every folder that the shell may be in.
 
-        With `entry` it is where the name itself lies, also of a link.
+        With `entry` they are the places of the name itself, even if it is a link.
         """
         if word in _NOWHERE or word.startswith("/dev/null/"):
             return []

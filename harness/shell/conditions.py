@@ -1,7 +1,7 @@
-"""Conditions: what stands between `[[` and `]]`. Only tests are read that look at most at the state of a file.
+"""Conditions: the text between `[[` and `]]`. The only tests read are those that look at most at the state of a file.
 
-See bash(1), CONDITIONAL EXPRESSIONS. Arithmetic tests evaluate their operands as code (`[[ 'a[$(id)]' -eq 1 ]]`). Their
-operands must be numbers, or variables; facets.py checks that those hold numbers.
+See bash(1), CONDITIONAL EXPRESSIONS. Arithmetic tests evaluate their operands as code (`[[ 'a[$(id)]' -eq 1 ]]`).
+Their operands must be numbers, or variables; facets.py checks that those hold numbers.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ MAX_DEPTH = 20
 MAX_WORDS = 2_000
 
 END = "\0"
-"""What stands behind the last character of a text; a text that holds it is never read."""
+"""Character after the last one of a text. A text that contains it is never read."""
 
 WORD_ENDS = frozenset(" \t\n;&|)" + END)
 _OPERATOR_CHARACTERS = frozenset("&|;<>()")
@@ -33,7 +33,7 @@ class Stop(Exception):
         self.reason = reason
         self.position = position
         self.complaint = complaint
-        """As `Unread.complaint`."""
+        """Same as `Unread.complaint`."""
 
 
 class Cursor:
@@ -43,14 +43,14 @@ class Cursor:
         self.text = text + END
         self.position = 0
         self.end = 0
-        """Where the last token ended."""
+        """Offset of the end of the last token."""
         self.depth = depth
         self.words = words
-        """How many words were read."""
+        """Number of words read."""
         self.substitutions = 0
-        """How many of `$(`, `<(` and `>(` are open here."""
+        """Number of `$(`, `<(` and `>(` that are open here."""
         self.here_documents = 0
-        """Of the innermost of these."""
+        """Number of here-documents in the innermost of these."""
         # INVARIANT: a here-document is begun and not yet passed exactly while _line_end >= 0. Its body stands behind the
         # line break at _line_end and ends at _body_end; if the next line break token is another one, bash reads another body.
         self._line_end = -1
@@ -141,7 +141,7 @@ class Cursor:
         return after
 
     def behind_continuations(self, position: int) -> int:
-        """Return where the text goes on behind the continued lines at `position`."""
+        """Return the position after the continued lines at `position`."""
         while self.text.startswith("\\\n", position):
             position += 2
         return position
@@ -171,7 +171,7 @@ class Cursor:
         return Word(pieces=(Literal(text=body, quoted=True),), start=start, end=end)
 
     def _ends_delimiter(self, delimiter: str, end: int) -> bool:
-        """Say whether the word ends here, and is no number of a redirection behind it."""
+        """Return whether the word ends here and is not the number of a following redirection."""
         if self.text[end] in "<>":
             return self.text[end + 1] != "(" and not delimiter.isdecimal()
         return self.text[end] in WORD_ENDS

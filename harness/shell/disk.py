@@ -1,4 +1,4 @@
-"""The disk, as the reading of a command sees it: what it is asked (`Disk`), and what it answered for one line (`Witness`)."""
+"""The disk for reading a command: the interface (`Disk`), and a record of its answers for one line (`Witness`)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ _Answer = TypeVar("_Answer")
 MAX_NAMES = 2_000_000
 """Names of files below folders that are taken up for one line; a folder beyond that is not whole, hence asked about."""
 MAX_PATTERNS = 200
-"""Different file name patterns that are looked up for one line; what others stand for is not known."""
+"""Maximum number of different file name patterns to look up per line; the matches of others are unknown."""
 
 
 MAX_LISTS = 20
-"""Different folders of which it is asked whether their names can stand in a list."""
+"""Maximum number of different folders per line whose names are tested for use in a list."""
 
 
 class Disk(Protocol):
-    """What the reading of a command asks the disk. `Workspace` is one; the examples of policies have a plain one."""
+    """The disk that the reading of a command needs. `Workspace` implements it; the examples of policies have a plain
+    one.
+    """
 
     root: str
     home: str
@@ -30,8 +32,10 @@ class Disk(Protocol):
     def resolve_word(
         self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
     ) -> PathAccess | None:
-        """Return where a word leads if it is taken as a path, or with `entry` where the name itself lies; None for a word
-        that cannot name a file."""
+        """Return the path that a word leads to, or with `entry` the place of the name itself.
+
+        `None` for a word that cannot name a file.
+        """
 
     def look_below(
         self,
@@ -47,17 +51,17 @@ class Disk(Protocol):
         """Return the path with the names of the files below it."""
 
     def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
-        """Return the folder that git runs in with the names of what it shows of the files that it tracks.
+        """Return git's folder with the names of those tracked files that git shows.
 
-        Where it is not `sure` what lies on the disk, a word that may be a revision narrows nothing. With `follows` the files
-        that links lead to are named too.
+        Unless the state of the disk is `sure`, a word that may be a revision narrows no names. With `follows` the
+        files that links lead to are included too.
         """
 
     def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
-        """Say whether the names that git lists in an absolute folder can stand in a list; with `nul` a NUL ends each."""
+        """Return whether the names that git lists in an absolute folder can form a list; with `nul` a NUL ends each."""
 
     def exists(self, path: str) -> bool:
-        """Say whether something lies at an absolute path."""
+        """Return whether an absolute path exists."""
 
     def plain_below(
         self,
@@ -69,32 +73,35 @@ class Disk(Protocol):
         split: str,
         bare: bool,
     ) -> bool:
-        """Say whether the names below an absolute folder can stand in a list of names."""
+        """Return whether the names below an absolute folder can form a list of names."""
 
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
-        """Return what a file name pattern stands for, or None where that is not sure."""
+        """Return the matches of a file name pattern, or `None` if they are not certain."""
 
     def git_problem(self, folder: str, cwd: str) -> str | None:
-        """Return why git in that folder may run programs that the repository names."""
+        """Return the reason why git in that folder may run programs that the repository names, or `None`."""
 
     def git_top(self, folder: str, cwd: str) -> str:
-        """Return the top of the git repository that a folder lies in, or the folder itself."""
+        """Return the top of the git repository that contains a folder, or the folder itself."""
 
     def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
-        """Return the places that git writes outside the workspace, which the repository itself names, and the one that only
-        a file in that folder names; or nothing."""
+        """Return the places outside the workspace that git writes and the repository itself names, and the place that
+        only a file in that folder names. Either is empty if there are none.
+        """
 
 
 class Witness:
-    """Another disk, asked for one command line: the same thing once and not without end; and whether it would still answer so.
+    """A wrapper of a disk for one command line: it asks the same question once, limits their number, and can repeat
+    them.
 
-    If it would, the line means what it meant: what is read out of it follows from the line and these answers alone. The names
-    of the files below a folder are not asked for again: nothing that is run is chosen by them.
-    INVARIANT: whether names can stand in a list is asked again. Of one that came in between, xargs could make a word that
-    leads anywhere.
+    If the answers are still the same, the line has the same meaning: its reading follows from the line and these
+    answers alone. The names of the files below a folder are not requested again: they do not determine any command.
+
+    INVARIANT: `still_holds` repeats the question whether names can form a list. From a name added in between,
+    xargs could make a word that leads anywhere.
     """
 
     def __init__(self, disk: Disk) -> None:
@@ -120,7 +127,7 @@ class Witness:
     def resolve_word(
         self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
     ) -> PathAccess | None:
-        """Return where a word leads if it is taken as a path, or with `entry` where the name itself lies."""
+        """Return the path that a word leads to, or with `entry` the place of the name itself."""
         return self._noted(lambda: self._disk.resolve_word(word, access, cwd, entry=entry))
 
     def look_below(
@@ -158,7 +165,7 @@ class Witness:
         )
 
     def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
-        """Say whether the names that git lists in a folder can stand in a list of names; of too many lists, no."""
+        """Return whether the names that git lists in a folder can form a list of names. False after too many lists."""
         return self._listed(
             (folder, what, split, nul), lambda: self._disk.plain_tracked(folder, what, split=split, nul=nul)
         )
@@ -180,7 +187,7 @@ class Witness:
         return replace(path, tree=True, below=known.below, whole=known.whole)
 
     def exists(self, path: str) -> bool:
-        """Say whether something lies at an absolute path."""
+        """Return whether an absolute path exists."""
         return self._noted(lambda: self._disk.exists(path))
 
     def plain_below(
@@ -193,7 +200,7 @@ class Witness:
         split: str,
         bare: bool,
     ) -> bool:
-        """Say whether the names below a folder can stand in a list of names; of too many folders, no."""
+        """Return whether the names below a folder can form a list of names. False after too many folders."""
         return self._listed(
             (folder, tuple(only), tuple(skips), tuple(excluded), split, bare),
             lambda: self._disk.plain_below(folder, only=only, skips=skips, excluded=excluded, split=split, bare=bare),
@@ -204,25 +211,26 @@ class Witness:
         return self._noted(lambda: self._disk.is_folder(path))
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
-        """Return what a file name pattern stands for, or None where that is not sure."""
+        """Return the matches of a file name pattern, or `None` if they are not certain."""
         if (pattern, cwd) not in self._words:
             sure = len(self._words) < MAX_PATTERNS
             self._words[pattern, cwd] = self._noted(lambda: self._disk.expand(pattern, cwd)) if sure else None
         return self._words[pattern, cwd]
 
     def git_problem(self, folder: str, cwd: str) -> str | None:
-        """Return why git in that folder may run programs that the repository names."""
+        """Return the reason why git in that folder may run programs that the repository names, or `None`."""
         if (folder, cwd) not in self._git:
             self._git[folder, cwd] = self._noted(lambda: self._disk.git_problem(folder, cwd))
         return self._git[folder, cwd]
 
     def git_top(self, folder: str, cwd: str) -> str:
-        """Return the top of the git repository that a folder lies in, or the folder itself."""
+        """Return the top of the git repository that contains a folder, or the folder itself."""
         return self._noted(lambda: self._disk.git_top(folder, cwd))
 
     def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
-        """Return the places that git writes outside the workspace, which the repository itself names, and the one that only
-        a file in that folder names; or nothing."""
+        """Return the places outside the workspace that git writes and the repository itself names, and the place that
+        only a file in that folder names. Either is empty if there are none.
+        """
         return self._noted(lambda: self._disk.git_places(folder, cwd, worktrees=worktrees))
 
 

@@ -1,7 +1,7 @@
-"""Expansion: the words of the syntax tree become the words that a program gets, as bash makes them.
+"""Expansion: turns the words of the syntax tree into the words that a program gets, as bash does.
 
-A word whose value is not known becomes `Unknown`. The disk is asked through `Disk` alone. Commands inside a word (`$( )`) are
-handed to the reader of the line.
+A word of unknown value becomes `Unknown`. The disk is read through `Disk` alone. The reader of the line reads
+commands inside a word (`$( )`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ from harness.shell.syntax import (
 )
 
 MAX_VALUE = 1_000
-"""Characters of a value that expansions make; of a longer one only the beginning is known. `X=$X$X` doubles each time."""
+"""Maximum length of an expanded value, in characters; a longer one keeps only its
+beginning. `X=$X$X` doubles each time.
+"""
 
 MAX_CUT = 250
 """Characters of a value of which a part is taken off: each length of the part is tried."""
 
 PIPE_FILE = "/dev/fd/63"
-"""What bash makes of `<( )`: some such name, of a pipe to a command that is judged by itself."""
+"""Stand-in for the name that bash makes of `<( )`: a pipe to a command that is judged by itself."""
 
 _SPLITS_OR_MATCHES = frozenset(" \t\n*?[\\")
 
@@ -52,9 +54,10 @@ class Expander:
         *,
         sure_of_disk: Callable[[], bool],
     ) -> None:
-        """Take what it may ask, and what reads the commands inside a word: it says which names they print, if that is known.
+        """Use `disk` and `state`, and `run` to read the commands inside a word.
 
-        Where `sure_of_disk` says no, it is not known what a file name pattern stands for.
+        `run` returns the names that the commands print, or `None`. While `sure_of_disk` returns false, the
+        matches of a file name pattern are unknown.
         """
         self._disk = disk
         self._state = state
@@ -66,7 +69,7 @@ class Expander:
         """Folders of which a word names everything: `src` of `src/*`, `.` of `*`."""
 
     def words(self, word: Word) -> list[str]:
-        """Return what bash makes of one word: several words for a pattern, `Unknown` for what is not known."""
+        """Return bash's expansion of one word: several words for a pattern, `Unknown` for an unknown value."""
         value = word.constant
         if value is not None:
             return [value]
@@ -141,7 +144,7 @@ class Expander:
                 return False
 
     def _piece(self, piece: Piece, *, alone: bool) -> str | None:
-        """Return what a piece stands for, or None where that is not known."""
+        """Return the text of a piece, or `None` if it is unknown."""
         match piece:
             case Literal() | Glob():
                 return piece.text
@@ -170,7 +173,10 @@ class Expander:
         return None if value is None else str(value)
 
     def _integer_of(self, name: str) -> int | None:
-        """Return the integer that a variable holds, None where only that is known; ValueError where it may hold more."""
+        """Return the integer that a variable holds, or `None` if it is an unknown integer.
+
+        Raises ValueError if the variable may hold more than an integer.
+        """
         if not self._state.holds_integer(name):
             raise ValueError(f"{name}, which may hold more than a number")
         value = self._state.values.get(name)
@@ -204,7 +210,7 @@ class Expander:
         return None
 
     def _matches(self, word: Word) -> list[str]:
-        """Return the names of the files that a pattern stands for, or the pattern where there are none."""
+        """Return the names of the files that match a pattern, or the pattern itself if there are none."""
         texts = [(piece, self._piece(piece, alone=False)) for piece in word.pieces]
         written = "".join(_written(piece) if text is None else text for piece, text in texts)[: 2 * MAX_VALUE]
         beginning = "".join(text or "" for piece, text in takewhile(_is_known, texts))
@@ -285,7 +291,7 @@ def _escaped(text: str) -> str:
 
 
 def _written(piece: Piece) -> str:
-    """Return what an expansion looks like, for showing."""
+    """Return the source form of an expansion, for display."""
     match piece:
         case Parameter():
             return f"${piece.name}"

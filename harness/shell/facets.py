@@ -1,7 +1,7 @@
 """A command line to facets: every command that bash would run, every file that a redirection opens, or `Opaque`.
 
-`read_commands` parses the line and walks its tree as bash would run it. It keeps what is known of the folder and of variables.
-A wrapper (`timeout 5 ls`) and what it runs are two facets.
+`read_commands` parses the line and walks its tree in the order of bash. It tracks the known folder and variables. A
+wrapper and the command it runs (`timeout 5 ls`) are two facets.
 """
 
 from __future__ import annotations
@@ -161,7 +161,9 @@ class _LineReader:
                 self._command(node, each)
 
     def names_in(self, script: Script, state: ShellState) -> FileNames | None:
-        """Read the script of a `$( )`; return what is known of the names of files that it prints, and nothing else."""
+        """Read the script of a `$( )`. Return the facts about the file names that it prints, or `None` if they are
+        unknown.
+        """
         outer, self._names.pipeline_layer, self._names.printed = self._names.pipeline_layer, self.line.layers, None
         self.script(script, state)
         names, self._names.pipeline_layer, self._names.printed = self._names.printed, outer, None
@@ -216,7 +218,7 @@ class _LineReader:
         return Outcome(ok=ends, failed=ends)
 
     def _loop(self, node: For | While, state: ShellState) -> Outcome:
-        """Read a loop once for each value where they are known; else once, with nothing known of what it sets."""
+        """Read a loop once for each known value; for unknown values once, with the variables that it sets unknown."""
         changed = assigned_names(node)
         words = first_words(node)
         lines = lines_of(node) if isinstance(node, While) and state.names is not None else None
@@ -332,6 +334,6 @@ def _passes_on(node: Node) -> bool:
 
 
 def _unfed(outcome: Outcome, before: ShellState) -> Outcome:
-    """Return what is known behind a compound command: its redirections end with it."""
+    """Return the state after a compound command: its redirections end with it."""
     ok, failed = (None if one is None else replace(one, fed=before.fed) for one in (outcome.ok, outcome.failed))
     return Outcome(ok=ok, failed=failed)

@@ -1,4 +1,4 @@
-"""Loops: which variables a loop sets, and what each of its rounds is given. The syntax tree alone tells it."""
+"""Loops: the variables that a loop sets, and the input of each of its rounds. All of it comes from the syntax tree."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Lines(Record):
 
     variable: str
     takes: str
-    """As in programs.program.Inner: a line end where whole lines are read, else a blank."""
+    """Same as in programs.program.Inner: a line end if whole lines are read, otherwise a blank."""
 
     def is_line(self, word: Word) -> bool:
         """Say whether a word is the line and nothing else, quoted unless no shell would split it."""
@@ -43,7 +43,7 @@ class Lines(Record):
 
 
 def lines_of(loop: For | While) -> Lines | None:
-    """Return what a loop reads, or is given, in each round, or None for one that is not such a loop."""
+    """Return the lines that a loop reads or gets in each round, or `None` for a loop without such lines."""
     if isinstance(loop, For):
         given = Lines(variable=loop.name, takes="*")
         return given if not loop.redirections and _leaves_the_input(loop.body, given) else None

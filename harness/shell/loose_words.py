@@ -14,11 +14,11 @@ from harness.regex import regex
 from harness.shell.disk import Disk
 
 MAX_CLUSTER_LETTERS = 24
-"""Of letters and digits behind a single dash; behind each of them the name of a file may begin."""
+"""Maximum number of letters and digits after a single dash; the name of a file may begin after each of them."""
 
 
 def likely_paths(words: Sequence[str]) -> Iterator[str]:
-    """Yield what may be a path among the operands of a command."""
+    """Yield possible paths among the operands of a command."""
     for word in path_words(words, options_too=False):
         if word[0] == "~":
             yield f"./{word}"  # it was quoted, so bash leaves it as it is; the program may still take it as the home folder
@@ -26,13 +26,13 @@ def likely_paths(words: Sequence[str]) -> Iterator[str]:
 
 
 def cluster(word: str) -> str:
-    """Return the dash and the letters and digits that `word` begins with, or nothing: `-nf` of `-nf.env`."""
+    """Return the dash, letters and digits at the beginning of `word`: `-nf` of `-nf.env`. Empty without a dash."""
     match = re.match("-[A-Za-z0-9]*", word)
     return match.group() if match else ""
 
 
 def path_words(words: Sequence[str], *, options_too: bool) -> Iterator[str]:
-    """Yield what may be a path among operands, once: each word, and what may be the name of a file inside a word."""
+    """Yield possible paths among operands, each once: every word, and the possible names of files inside words."""
     seen = {""}
     for word in _all_path_words(words, options_too=options_too):
         if word not in seen:
@@ -51,9 +51,10 @@ def _all_path_words(words: Sequence[str], *, options_too: bool) -> Iterator[str]
 
 
 def _inner_paths(word: str, *, whole_trees: bool) -> Iterator[str]:
-    """Yield what stands behind `=`, `@` (`curl -d @.env`), a colon (`git show HEAD:.env`) or the letters of a short option.
+    """Yield the text after `=`, `@` (`curl -d @.env`), a colon (`git show HEAD:.env`) or the letters of a short
+    option.
 
-    `whole_trees`: also the folder of which a pattern takes everything (`src/*`).
+    `whole_trees`: also the folder whose contents a pattern takes wholly (`src/*`).
     """
     if "=" in word:
         yield word.partition("=")[2].removeprefix("@")
@@ -85,7 +86,9 @@ _ESCAPED = regex(r"\\([$`\"\\])")
 
 
 MAX_PATHS = 10_000
-"""Different words of one text that may be paths, and are looked up; a text with more of them is refused, whatever they are."""
+"""Maximum number of different words per text to look up as possible paths; a text with more of them is always
+refused.
+"""
 
 
 def loose_opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -> Opaque:

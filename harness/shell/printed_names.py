@@ -22,24 +22,25 @@ from harness.shell.shell_state import ShellState
 from harness.shell.syntax import Simple
 
 _BEGINS_A_PATH = regex(r"[\w./]")
-"""How a start begins that is not taken for an option: `-odir/f` is one."""
+"""First character of a start that is not read as an option, as in `-odir/f`."""
 _SPLITS = {" ": XARGS_SPLITS, "*": SHELL_SPLITS}
 _LOOKED_AT = (Place.INSIDE, Place.ROOT, Place.ADDED)
 
 
 class HandedNames:
-    """Puts known names of files in the place of words that only come in when the line runs: those that xargs reads, those of
-    a `$(git ls-files)`, the variable of a loop over names."""
+    """Replaces words that are only determined when the line runs by known names of files: the words that xargs reads,
+    those of a `$(git ls-files)`, the variable of a loop over names.
+    """
 
     def __init__(self, line: CommandLine) -> None:
         self._line = line
         self.pipeline_layer = 0
-        """How many commands that run commands are around the pipeline at hand."""
+        """Number of commands that run commands around the current pipeline."""
         self.printed: FileNames | None = None
-        """What is known of the names that the last command of the pipeline prints."""
+        """Facts about the names that the last command of the pipeline prints. `None` if they are unknown."""
 
     def with_names(self, program: str, argv: tuple[str, ...], use: Use, state: ShellState) -> Use:
-        """Return what a command of a pipeline does, with the names that it is fed with; keep what it prints."""
+        """Return the use of a command of a pipeline, with its input names filled in; store the names that it prints."""
         if self._line.layers != self.pipeline_layer or state.lines is not None:
             return use
         if use.commands and state.names is not None and not use.gap:  # xargs
@@ -51,8 +52,10 @@ class HandedNames:
         return use
 
     def with_listed(self, argv: tuple[str, ...], state: ShellState) -> tuple[tuple[str, ...], ...]:
-        """Return the words with which a command is run, and with the names in the place of a `$(git ls-files)` behind them
-        all, where it only reads these."""
+        """Return the words of each run of a command.
+
+        If it ends in a `$(git ls-files)` and only reads those files, the words contain their names.
+        """
         last = argv[-1]
         if (
             not isinstance(last, Listed)
@@ -63,8 +66,11 @@ class HandedNames:
         return self._runs(Inner(argv=argv, takes="*", empty=True), last.names, state) or (argv,)
 
     def _runs(self, inner: Inner, names: FileNames, state: ShellState) -> tuple[tuple[str, ...], ...]:
-        """Return the words of a command with known names in the place of those that come in, and without them where it reads
-        other files then; nothing where it may do more than read these."""
+        """Return the words of a command with known names instead of its incoming words.
+
+        If the command reads other files without them, its words without names follow. Empty if it may do more than
+        read these.
+        """
         if not self._can_take(inner, names, state):
             return ()
         found = Found(
@@ -84,7 +90,9 @@ class HandedNames:
         return (tuple(once), without) if alone else (tuple(once),)
 
     def with_line(self, node: Simple, argv: tuple[str, ...], lines: Lines, state: ShellState) -> tuple[str, ...]:
-        """Return the words of a command in a loop over names, the name in the place of the line, where it only reads that."""
+        """Return the words of a command in a loop over names, with the name instead of the line if the command only
+        reads that file.
+        """
         names = state.names
         if names is None or len(argv) != len(node.words):
             return argv
@@ -97,7 +105,9 @@ class HandedNames:
         return tried
 
     def _names_of(self, program: str, argv: tuple[str, ...], use: Use, state: ShellState) -> FileNames | None:
-        """Return what is known of the names that a command prints: of xargs, those that its command prints."""
+        """Return the facts about the names that a command prints. For xargs, these are the names that its command
+        prints.
+        """
         if use.gap or any(map(steers, state.exported)):
             return None
         if program != "xargs":

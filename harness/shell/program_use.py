@@ -1,4 +1,4 @@
-"""What a command does by the model of its program, and where the paths lead that the model names."""
+"""The use of a command by the model of its program, and the targets of the paths that the model names."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from harness.shell.redirections import Stdin
 from harness.shell.shell_state import ShellState
 
 SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
-"""Where a program of a known name is the known program: only root writes there."""
+"""Folders in which a program of a known name is the known program: only root writes there."""
 
 
 def program_of(name: str) -> str:
-    """Return the name by which the models know a program, or nothing for one that lies in a folder of somebody's own."""
+    """Return the program's name in the models. Empty for a program in a folder outside `SYSTEM_FOLDERS`."""
     folder, slash, base = name.rpartition("/")
     if slash and folder not in SYSTEM_FOLDERS:
         return ""
@@ -34,7 +34,7 @@ def program_of(name: str) -> str:
 
 
 def use_of(program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
-    """Return what the model of a program says of a command; a gap where there is none."""
+    """Return the use of a command by the model of its program; a gap without a model."""
     if stdin.text is not None and program in ("bash", "sh") and len(argv) == 1:
         if "\n" in stdin.text.rstrip("\n"):
             return gap("a shell hands the lines that it has not read yet to the commands of those before")
@@ -46,9 +46,9 @@ def use_of(program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
 
 
 def paths_used(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> list[PathAccess]:
-    """Return where a path of a model's `Use` leads, with the files below it where these are meant too.
+    """Return the targets of a path of a model's `Use`, with the files below them if the path includes these too.
 
-    A name that may be moved or removed is meant itself: where it is a link, besides what that leads to.
+    A name that may be moved or removed is a target itself: for a link, in addition to the link's target.
     """
     found = _led_to(line, path, use, state)
     if not path.entry and path.access is not Access.EITHER:
@@ -59,7 +59,7 @@ def paths_used(line: CommandLine, path: PathUse, use: Use, state: ShellState) ->
 
 
 def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> list[PathAccess]:
-    """Return where a path of a model's `Use` leads, links followed, with the files below it."""
+    """Return the targets of a path of a model's `Use`, links followed, with the files below them."""
     found = line.resolved(path.word, path.access, state)
     if path.tracked is not None:
         return _shown_by_git(line, path, path.tracked, found, state)
@@ -155,7 +155,7 @@ def _may_change_what_is_ignored(facet: Facet) -> bool:
 
 
 def _makes_another_repository(line: CommandLine, folders: Sequence[PathAccess]) -> bool:
-    """Return whether the line starts a repository before, and one of the folders lies in a repository already."""
+    """Return whether the line started a repository earlier, and one of the folders is in a repository already."""
     if not any(isinstance(facet, Command) and _is_git(facet, {"init"}) for facet in line.facets):
         return False
     tops = (line.disk.git_top(".", folder.real) for folder in folders)
@@ -180,7 +180,7 @@ def _compares_folders(line: CommandLine, use: Use, state: ShellState) -> bool:
 
 
 def _compared(line: CommandLine, use: Use, state: ShellState) -> list[list[str]]:
-    """Return where the operands that `git diff` may compare lie.
+    """Return the paths of the operands that `git diff` may compare.
 
     Stdin (`-`, behind the folder of a -C) counts as a folder: beside it, all of the other folder is listed.
     """
@@ -205,9 +205,9 @@ def _holds_a_module(line: CommandLine, folder: str) -> bool:
 
 
 def is_steered(line: CommandLine, names: Sequence[str], state: ShellState) -> bool:
-    """Return whether a file of one of these names may lie in the folder at hand or above it.
+    """Return whether a file of one of these names may be in the current folder or above it.
 
-    The home folder is left out: what lies there is the person's own. True if the folder is not known.
+    The home folder is left out: files there belong to the user. True if the folder is not known.
     """
     if not names:
         return False
@@ -219,12 +219,15 @@ def is_steered(line: CommandLine, names: Sequence[str], state: ShellState) -> bo
 
 
 def _with_above(folder: str) -> list[str]:
-    """Return an absolute folder and all those that it lies in."""
+    """Return an absolute folder and all its parents."""
     return [each or "/" for each in accumulate(folder.split("/"), "{}/{}".format)]
 
 
 def git_problem(line: CommandLine, git_folder: str, state: ShellState) -> str:
-    """Return why git in that folder may run what the repository names, wherever the shell may be; or nothing."""
+    """Return the reason why git in that folder may run programs that the repository names, or an empty string.
+
+    Every folder that the shell may be in counts.
+    """
     if state.elsewhere or not state.folders:
         return "the folder that it runs in is not known"
     problems = (line.disk.git_problem(git_folder, folder) for folder in state.folders)
@@ -232,7 +235,9 @@ def git_problem(line: CommandLine, git_folder: str, state: ShellState) -> str:
 
 
 def git_places(line: CommandLine, argv: Sequence[str], use: Use, state: ShellState) -> tuple[tuple[str, ...], str]:
-    """Return the places outside the workspace that git writes (`Disk.git_places`); nothing for other programs, or in doubt."""
+    """Return the places outside the workspace that git writes (`Disk.git_places`). Empty for other programs, or in
+    doubt.
+    """
     folder = "" if use.git_folder is None else use.git_folder
     known = len(state.folders) == 1 and not state.elsewhere and (use.git_folder is not None or "-C" not in argv)
     if argv[0] != "git" or not known:

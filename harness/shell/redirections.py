@@ -1,6 +1,7 @@
-"""Redirections: how one is read from the text (`read_redirection`), and which files it opens (`apply_redirections`).
+"""Redirections: reading one from the text (`read_redirection`), and finding the files that it opens
+(`apply_redirections`).
 
-The parser calls the first and puts what it returns into the tree. The reader of the line calls the second when it comes to the
+The parser calls the first and puts its result into the tree. The reader of the line calls the second for each
 command: each file that a redirection opens becomes a facet, or a path of the command that reads it.
 """
 
@@ -69,11 +70,11 @@ _ACCESS = {
     ">&": Access.WRITE,
     "<>": Access.EITHER,
 }
-"""What each operator does to the file that it names. `<&` opens none: `_check_target` refuses one that names a file."""
+"""Access of each operator to the file that it names. `<&` opens none: `_check_target` refuses one that names a file."""
 
 
 class Stdin:
-    """What a command reads from its redirections: constant text, and files."""
+    """The input of a command from its redirections: constant text, and files."""
 
     __slots__ = ("paths", "text")
 
@@ -122,7 +123,7 @@ def apply_redirections(
 
 
 def _check_target(line: CommandLine, redirection: Redirection, value: str, state: ShellState) -> None:
-    """Raise StopReading unless it is known which file a redirection opens."""
+    """Raise StopReading if the file that a redirection opens is unknown."""
     part = line.text[redirection.start : redirection.end]
     if isinstance(value, Unknown) or redirection.operator == "<&" or is_pattern(redirection.target):
         raise StopReading("a redirection whose target is not plain", part)

@@ -1,4 +1,4 @@
-"""What is known of the shell between two commands: its folder, its variables, what it exports."""
+"""The known state of the shell between two commands: its folder, its variables, its exports."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from harness.shell.loops import Lines
 from harness.shell.syntax import Redirection
 
 MAX_FOLDERS = 4
-"""Folders that the shell may be in at one place of a line; of more, none is known."""
+"""Maximum number of folders that the shell may be in at one place of a line; beyond it, the folder is unknown."""
 
 
 class StopReading(Exception):
-    """Something changes how the rest of the line is run: from here on nothing of it can be trusted."""
+    """Raised if a part changes how the rest of the line runs: no later part can be trusted."""
 
     def __init__(self, reason: str, part: str) -> None:
         """Take the reason, for a person, and the piece of the line that it is about."""
@@ -32,19 +32,20 @@ def check_variable(name: str, part: str) -> None:
 
 
 class ShellState(Record):
-    """What is known of the shell at one place of a line. What is not known is not in it."""
+    """The known state of the shell at one place of a line. Unknown facts are absent."""
 
     folders: tuple[str, ...]
     """Every folder, absolute, that it may be in; empty where that is not known."""
     values: Mapping[str, str | None]
-    """Variables set in the line: their value, None where it is not known. Others have whatever the environment says.
+    """Variables set in the line, with their value, or `None` if it is unknown. Others have the values of the
+    environment.
 
-    A `Temporary` stands for a path of which only the folder is known.
+    A `Temporary` represents a path in a known folder, with an unknown name.
     """
     exported: frozenset[str] = frozenset()
     """Variables that the line hands on to the commands that follow."""
     integers: frozenset[str] = frozenset()
-    """Variables of which it is known that they hold an integer, and not which."""
+    """Variables that hold an integer of unknown value."""
     before: tuple[str, ...] = ()
     """Every folder that `cd -` may go to; empty where that is not known."""
     stack: tuple[tuple[str, ...], ...] | None = ()
@@ -54,9 +55,9 @@ class ShellState(Record):
     fed: bool = False
     """Whether what runs here reads something that is not in its words (see actions.Command)."""
     lines: Lines | None = None
-    """Of the body of a loop over names: what holds one of `names` in each round."""
+    """The variable that holds one of `names` in each round, within the body of a loop over names."""
     names: FileNames | None = None
-    """Of a command in a pipeline: the names of files that it is fed with, where they are known."""
+    """Names of files that a command in a pipeline gets as input. `None` if they are unknown."""
 
     @property
     def has_own_tmpdir(self) -> bool:
@@ -101,7 +102,7 @@ class ShellState(Record):
         return replace(self, integers=self.integers | names) if names else self
 
     def in_a_new_shell(self) -> ShellState:
-        """Return what is known in a shell that a command starts: of the variables, those that it is handed."""
+        """Return the state of a shell that a command starts: it has only those variables that are handed on to it."""
         handed = self.exported | {"TMPDIR"}  # which may have been taken away, as by `env -i`
         values = {name: value for name, value in self.values.items() if name in handed}
         return replace(self, values=values, integers=self.integers & self.exported, before=(), stack=())
@@ -119,7 +120,7 @@ class Outcome(Record):
 
 
 def merged(one: ShellState | None, other: ShellState | None) -> ShellState | None:
-    """Return what holds in both states; None is no state at all."""
+    """Return the facts that hold in both states. `None` is the absence of a state."""
     if one is None or other is None or one is other:
         return one or other
     stack = None
@@ -147,6 +148,6 @@ def _either_value(one: str | None, other: str | None) -> str | None:
 
 
 def either_folder(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the folders of both; none are known where those of one are not, or where they are many."""
+    """Return the folders of both. Empty if those of either are unknown, or if there are more than `MAX_FOLDERS`."""
     folders = tuple(dict.fromkeys((*some, *others))) if some and others else ()
     return folders if len(folders) <= MAX_FOLDERS else ()

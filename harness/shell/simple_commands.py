@@ -45,7 +45,7 @@ MAX_LAYERS = 6
 """Wrappers around wrappers, and shells in shells; deeper is opaque."""
 
 _NAMES_ARE_FREE = (Place.INSIDE, Place.ROOT)
-"""Where the names that a pattern stands for may be told."""
+"""Places in which the file names that match a pattern may be disclosed."""
 
 
 class SimpleCommands:
@@ -54,7 +54,7 @@ class SimpleCommands:
     def __init__(
         self, line: CommandLine, names: HandedNames, read_script: Callable[[Script, ShellState], Outcome]
     ) -> None:
-        """Take what reads a whole script: the text of a `bash -c` or of an `eval` is one."""
+        """Use `read_script` to read a whole script, such as the text of a `bash -c` or of an `eval`."""
         self._line = line
         self._names = names
         self._read_script = read_script
@@ -62,7 +62,7 @@ class SimpleCommands:
         """The commands, by their words, that run what is read now."""
 
     def read(self, node: Simple, state: ShellState) -> Outcome:
-        """Read a simple command as it stands in the tree; return what is known behind it."""
+        """Read a simple command of the tree; return the states after it."""
         assigned = self._assigned(node, state) if node.assignments else state
         if not node.words:  # then bash assigns before it redirects, and others after
             if node.assignments and any(each.target.constant is None for each in node.redirections):
@@ -94,7 +94,7 @@ class SimpleCommands:
         return self._command(argv, node.text, inside, state, stdin=stdin, patterns=expander)
 
     def _expanded(self, node: Simple, expander: Expander) -> tuple[str, ...]:
-        """Return the words that bash makes of a command's words; the first of them is known."""
+        """Return bash's expansion of a command's words. Raises StopReading if the first of them is unknown."""
         first = node.words[0]
         if first.constant == "export":  # its words are not matched against files, as in an assignment
             if not (first.plain and all(map(_is_plain_export, node.words[1:]))):
@@ -224,7 +224,7 @@ class SimpleCommands:
         self._line.add_opaque(reason, part, state, given_to=self._facet(argv, text, state))
 
     def _facet(self, argv: tuple[str, ...], text: str, state: ShellState) -> Command:
-        """Return what is known of a command without its model."""
+        """Return the facet of a command without the facts of its model."""
         return Command(
             text=text,
             argv=tuple(word.written if isinstance(word, Temporary) else str(word) for word in argv),
@@ -303,7 +303,9 @@ INVARIANT: each takes an empty operand for a file that does not exist, and none 
 
 
 def _with_temporary(node: Simple, argv: tuple[str, ...], expander: Expander) -> tuple[str, ...]:
-    """Return the words of a command, with paths of the private temporary folder in the place of variables that name them."""
+    """Return the words of a command, with variables replaced by the paths of the private temporary folder that they
+    name.
+    """
     program = program_of(argv[0])
     if program not in _TAKE_TEMPORARY or len(argv) != len(node.words):
         return argv
@@ -323,7 +325,9 @@ def _makes_no_link(program: str, use: Use) -> bool:
 
 
 def _made_by_mktemp(value: Word, state: ShellState, *, certain: bool) -> Temporary | None:
-    """Return the path that an assignment of `$(mktemp)` gives, if it lies in the private temporary folder, or None."""
+    """Return the path that an assignment of `$(mktemp)` sets, or `None` if it is outside the private temporary
+    folder.
+    """
     piece = value.pieces[0] if len(value.pieces) == 1 else None
     items = piece.body.items if isinstance(piece, Substitution) else ()
     node = items[0].first.commands[0] if len(items) == 1 else None

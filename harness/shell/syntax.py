@@ -9,16 +9,16 @@ from harness.record import Record
 
 
 class Unread(Record):
-    """Why a text is not read, and the 1-based column where reading stopped."""
+    """The reason why a text is not read, and the 1-based column of the stop."""
 
     reason: str
     column: int
     complaint: str = ""
-    """Of what is no bash at all: bash's own words for it (`bash -n`)."""
+    """Message of bash (`bash -n`) about a text that is not valid bash."""
 
 
 class Literal(Record):
-    """Characters that stand for themselves."""
+    """Literal characters."""
 
     text: str
     quoted: bool
@@ -45,12 +45,12 @@ class Modified(Record):
     operator: str
     """One of :- - :+ + % %% # ##."""
     operand: str
-    """Of the last four a pattern with * and ?."""
+    """Operand; for the last four operators a pattern with * and ?."""
     quoted: bool
 
 
 class Number(Record):
-    """An expansion that gives digits or nothing, whatever the state of the shell: `$?`, `$#`, `${#X}`.
+    """An expansion that always gives digits or an empty text: `$?`, `$#`, `${#X}`.
 
     Never a sign: it cannot become an option.
     """
@@ -106,7 +106,7 @@ class Word(Record):
 
     @property
     def plain(self) -> bool:
-        """Whether the word is constant and nothing of it was quoted; keywords and operators are."""
+        """Whether the word is constant and contains no quoting, as keywords and operators must."""
         return all(isinstance(piece, Literal) and not piece.quoted for piece in self.pieces)
 
 
@@ -126,7 +126,7 @@ class Redirection(Record):
     descriptor: int | None
     """The number in front, None if there is none."""
     target: Word
-    """Of `<<` the body: one quoted Literal. Its `start` and `end` are then those of the raw body."""
+    """Target; for `<<` the body: one quoted Literal. Its `start` and `end` are then those of the raw body."""
     start: int
     end: int
 
@@ -217,7 +217,7 @@ class Pipeline(Record):
 
 
 class Connector(Enum):
-    """What joins two pipelines of a list."""
+    """The operator between two pipelines of a list."""
 
     AND = "&&"
     OR = "||"

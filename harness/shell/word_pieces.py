@@ -1,6 +1,6 @@
-"""The pieces that a word is made of; brace lists; and the quotes that hold nothing that expands: '...', $'...', the backslash.
+"""The pieces of a word; brace lists; and the quotes without expansions: '...', $'...', the backslash.
 
-What stands between double quotes may expand: words.py reads it. See bash(1), QUOTING.
+Text between double quotes may expand: words.py reads it. See bash(1), QUOTING.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Pieces:
         self.open_bracket = False
         """Whether an unquoted `[` was taken as a literal: no unquoted `]` may follow in the same word."""
         self.parameter_end = -1
-        """Where the last expansion without braces ended: what is joined to it could be part of it."""
+        """End of the last expansion without braces: characters joined to it could be part of it."""
         self.takes_braces = takes_braces
         """Whether bash takes brace lists apart here."""
         self._braces: list[tuple[int, tuple[str, ...]]] = []
@@ -71,11 +71,11 @@ class Pieces:
 
     @property
     def count(self) -> int:
-        """How many words the brace lists make of this one."""
+        """Number of words that the brace lists make of this one."""
         return prod(len(texts) for _, texts in self._braces)
 
     def add_braces(self, texts: tuple[str, ...]) -> None:
-        """Add a brace list: one of the texts stands here, in each word another one."""
+        """Add a brace list: each resulting word has another one of the texts here."""
         self._flush()
         self._braces.append((len(self.items), texts))
 
@@ -112,7 +112,7 @@ class Pieces:
 
 
 def _plain_pieces(text: str) -> list[Piece]:
-    """Return what a text without quotes and expansions is made of."""
+    """Return the pieces of a text without quotes and expansions."""
     parts = (part for part in re.split("([*?])", text) if part)
     return [Glob(text=part) if part in "*?" else Literal(text=part, quoted=False) for part in parts]
 
@@ -155,7 +155,11 @@ def ansi_quoted(cursor: Cursor, pieces: Pieces) -> None:
 
 
 def _ansi_character(match: re.Match[str]) -> str:
-    """Return what an escape sequence in $'...' stands for; ValueError for what depends on the locale or is a control."""
+    """Return the character of an escape sequence in $'...'.
+
+    Raises ValueError for a sequence that is odd, depends on the locale, or is a control character other than newline
+    and tab.
+    """
     letter, octal, byte, short, long, control, other = match.groups()
     if other is not None:
         if other in "xuUc\n":

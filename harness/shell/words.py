@@ -1,7 +1,7 @@
 """The words of a bash text: their quotes, expansions, patterns and brace lists.
 
-How bash takes words apart depends on where in the grammar they stand. So there is no stream of tokens: the parser asks for the
-word that may come next. See POSIX.1-2024, Shell Command Language, 2.3 and 2.6; bash(1), EXPANSION.
+bash splits words by their place in the grammar. Therefore no stream of tokens exists: the parser asks for the word
+that may come next. See POSIX.1-2024, Shell Command Language, 2.3 and 2.6; bash(1), EXPANSION.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _QUESTION_MARK = Glob(text="?")
 
 
 class Commands(Protocol):
-    """What reads the commands that stand inside a word: the parser."""
+    """The reader of the commands inside a word: the parser."""
 
     def in_parentheses(self) -> Script:
         """Read commands to the closing parenthesis, and past it."""
@@ -66,7 +66,7 @@ class Commands(Protocol):
 
 
 class WordReader:
-    """Reads words from where the cursor stands."""
+    """Reads words from the position of the cursor."""
 
     def __init__(self, cursor: Cursor, commands: Commands) -> None:
         self.cursor = cursor
@@ -203,7 +203,7 @@ class WordReader:
         cursor.position += 1
 
     def _arithmetic(self, pieces: Pieces) -> None:
-        """Read `$((...))` where nothing else can be meant."""
+        """Read `$((...))` if it cannot mean anything else."""
         cursor = self.cursor
         match = _IN_ARITHMETIC.match(cursor.text, cursor.position + 3)
         inside = match.group() if match else ""
