@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -76,6 +77,26 @@ TO_TURN = {
     ("plugins.reports.html", "plugins.insight"),
 }
 """Imports against the rows that are still to be turned round, as module and room. This list only gets shorter."""
+FEATURE_WORDS = re.compile(
+    r"(?<![a-z])(mcp|acp|swe-?bench|junit|sarif|ocsf|otlp|dbos|claude|codex|gemini|opencode|qwen|copilot)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Words of features: protocols, other agents, forms of reports and exports."""
+ADDRESS = re.compile(r"[\w.-]+\.(com|org|dev|io)\b[\w./-]*|[\w-]+/[\w-]+#\d+")
+"""The address of a page or an issue, which a comment cites."""
+KNOW_FEATURES = {
+    "harness.shipped": "the table of what ships",
+    "harness.tool_kinds": "`mcp__` begins names of tools in policies, logs and requests",
+    "harness.policy.built_in": "names of files that other programs run or obey are protected places",
+    "harness.session.state": "names of folders in which projects keep commands and skills",
+    "harness.session.system_prompt": "the name of a file of instructions",
+    "harness.app.commands.own_commands": "names of models in a team's commands",
+    "harness.app.demo.first_run": "names of providers",
+}
+"""Modules outside of plugins that have such a word, each with its reason. `programs` has options of programs, and `models` the
+names of models and their providers."""
+NAME_COMMANDS = ("harness.app.flags", "harness.app.flag_values", "harness.app.main", "harness.app.policy.plugin")
+"""Modules of the command line that may still name commands and files of plugins. This list only gets shorter."""
 PURE = ("text", "programs", "shell", "policy", "redaction")
 """Rooms that compute: they open no file, start nothing and ask no clock."""
 WORLD = frozenset(
@@ -376,6 +397,20 @@ def test_only_the_gate_calls_the_body_of_a_tool() -> None:
         ("harness.gate.gate", "tool.run"),
         ("harness.gate.gate", "tool.run_for"),
     }
+
+
+def test_no_file_outside_plugins_knows_a_features_word() -> None:
+    with_word: set[str] = set()
+    wrong = []
+    for module, path in PATHS.items():
+        if module.startswith(("harness.plugins.", *NAME_COMMANDS)) or room_of(module) in ("programs", "models"):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            if found := FEATURE_WORDS.search(ADDRESS.sub("", line)):
+                with_word.add(module)
+                wrong += [] if module in KNOW_FEATURES else [f"{module}:{number} says {found.group()}"]
+    everywhere(iter(wrong))
+    assert with_word == KNOW_FEATURES.keys(), "a module has lost the word: take it out of the list"
 
 
 def test_no_two_public_classes_of_the_house_have_one_name() -> None:
