@@ -17,6 +17,7 @@ from harness.actions import Action, Command, Effects
 from harness.decisions import Decision
 from harness.gate.approval import Approval
 from harness.gate.call_checks import CheckAnswer, tightened
+from harness.gate.options import GateOptions
 from harness.gate.ruling import NO_DETOUR
 from harness.interrupt import Interrupt
 from harness.log.verify import verify
@@ -270,7 +271,7 @@ def test_after_an_edit_at_the_question_the_hook_sees_the_new_call(tmp_path: Path
 def test_a_dry_run_asks_hooks_too(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(answers("deny"), argv=["echo", "b"])
-    scene.run(("bash", {"command": "echo a"}), ("bash", {"command": "echo b"}), dry_run=True)
+    scene.run(("bash", {"command": "echo a"}), ("bash", {"command": "echo b"}), options=GateOptions(dry_run=True))
     assert [record["status"] for record in scene.records("outcome")] == ["not_run", "denied"]
 
 
