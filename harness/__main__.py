@@ -9,8 +9,13 @@ if TYPE_CHECKING:
 
 
 def program() -> "NoReturn":
-    """Be the `harness` command."""
+    """Be the `harness` command. What an agent starts for each of its calls begins here, before anything else is loaded."""
     sys.path[:] = own_entries(sys.path, "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", ""))
+    import harness
+    from harness.shipped import start_for_agent
+
+    harness.is_program = True
+    start_for_agent(sys.argv[1:], os.environ)
     from harness.app.main import program as command
 
     command()

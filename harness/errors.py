@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from harness.messages import Usage
+if TYPE_CHECKING:
+    from harness.messages import Usage
 
 
 class HarnessError(Exception):

@@ -1,12 +1,12 @@
-"""The plugins that ship, by the names of their modules. Nothing is imported before it is asked for.
+"""The commands and plugins that ship, by the names of their modules. Nothing is imported before it is asked for.
 
-This is the only module outside of harness/plugins that names one of them (tests/test_imports.py). It imports nothing, so that
-every room may read it.
+This is the only module outside of harness/plugins that names one of them (tests/test_imports.py). Each module of a command or
+a plugin holds a constant PLUGIN (harness/plugin.py). This module imports nothing, so that every room may read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,115 @@ HOOK_FORMS = {"claude": "harness.plugins.agents.claude_hooks"}
 STATE_FOLDERS = ("mcp",)
 """Folders that plugins have in the state folder (harness.session.state), by name."""
 _PERMISSION_PROMPT = ("harness.plugins.agents.permission_prompt", "opened_prompt")
+
+COMMANDS: Mapping[str, str] = {
+    "": "harness.app.repl.plugin",
+    "run": "harness.app.run.plugin",
+    "batch": "harness.plugins.fleet.plugin",
+    "worker": "harness.plugins.fleet.plugin",
+    "queue status": "harness.plugins.fleet.plugin",
+    "queue cancel": "harness.plugins.fleet.plugin",
+    "queue retry": "harness.plugins.fleet.plugin",
+    "queue limit": "harness.plugins.fleet.plugin",
+    "demo": "harness.app.demo.plugin",
+    "sessions list": "harness.app.plugin",
+    "sessions resume": "harness.app.repl.plugin",
+    "sessions fork": "harness.app.repl.plugin",
+    "serve": "harness.plugins.acp.plugin",
+    "undo": "harness.app.plugin",
+    "policy check": "harness.app.policy.plugin",
+    "policy explain": "harness.app.policy.plugin",
+    "policy test": "harness.app.policy.plugin",
+    "policy replay": "harness.app.policy.plugin",
+    "policy suggest": "harness.plugins.insight.plugin",
+    "policy fatigue": "harness.plugins.insight.plugin",
+    "policy trust": "harness.app.policy.plugin",
+    "policy forget": "harness.app.policy.plugin",
+    "hook install": "harness.plugins.agents.plugin",
+    "hook check": "harness.plugins.agents.plugin",
+    "hook status": "harness.plugins.agents.plugin",
+    "hook uninstall": "harness.plugins.agents.plugin",
+    "mcp proxy": "harness.plugins.mcp.plugin",
+    "mcp serve": "harness.plugins.mcp.plugin",
+    "mcp list": "harness.plugins.mcp.plugin",
+    "mcp check": "harness.plugins.mcp.plugin",
+    "mcp pin": "harness.plugins.mcp.plugin",
+    "mcp unpin": "harness.plugins.mcp.plugin",
+    "approve": "harness.plugins.agents.plugin",
+    "audit list": "harness.app.audit.plugin",
+    "audit show": "harness.app.audit.plugin",
+    "audit verify": "harness.app.audit.plugin",
+    "audit approvals": "harness.plugins.insight.plugin",
+    "audit denied": "harness.plugins.insight.plugin",
+    "audit unknown": "harness.plugins.insight.plugin",
+    "audit files": "harness.plugins.insight.plugin",
+    "audit reads": "harness.plugins.insight.plugin",
+    "audit outside": "harness.plugins.insight.plugin",
+    "audit stats": "harness.plugins.insight.plugin",
+    "audit diff": "harness.plugins.insight.plugin",
+    "audit report": "harness.plugins.insight.plugin",
+    "audit export": "harness.plugins.insight.plugin",
+    "audit sign": "harness.app.audit.plugin",
+    "audit prune": "harness.app.audit.plugin",
+    "audit recover": "harness.app.audit.plugin",
+    "schema log": "harness.app.plugin",
+    "schema result": "harness.app.plugin",
+    "config show": "harness.app.config.plugin",
+    "config path": "harness.app.config.plugin",
+    "models list": "harness.app.config.plugin",
+    "models update": "harness.app.config.plugin",
+    "doctor": "harness.plugins.doctor.plugin",
+}
+"""The module of each command, by all words of the command. The empty command is the prompt."""
+DEFAULT_ACTIONS: Mapping[str, str] = {"models": "list"}
+"""The action of a command line that names none, by its first word."""
+HELP: Mapping[str, Mapping[str, str]] = {
+    "work": {
+        "run": "run one prompt without a person (CI)",
+        "batch": "run many prompts, each in its own folder",
+        "worker": "run the tasks of a queue on this machine",
+        "queue": "list, cancel, retry and limit the tasks of a queue",
+        "demo": "play a scripted model; needs no key and no network",
+        "sessions": "list, resume and fork sessions (-c resumes the newest)",
+        "serve": "let an editor drive sessions (ACP)",
+        "undo": "restore the files that a session changed",
+    },
+    "decide": {
+        "policy": "check, explain, test and replay policies; suggest rules",
+        "hook": "put the gate in front of another agent",
+        "mcp": "put the gate in front of MCP servers; pin their tools",
+        "approve": "answer the questions of other sessions and agents",
+    },
+    "look back": {
+        "audit": "list, show, verify, compare and report action logs",
+        "schema": "print the JSON Schema of the log and of results",
+    },
+    "this machine": {
+        "config": "show the settings and their origins",
+        "models": "list the models of the provider",
+        "doctor": "test what can be enforced here; --model tests a model",
+    },
+}
+"""What `harness help` says of each first word, by heading."""
+STARTED_BY_AGENTS: Mapping[str, str] = dict.fromkeys(("hook", "exec"), "harness.plugins.agents.commands.each_call")
+"""The module that takes the command line before anything else is loaded, by the first word. Agents start such a process for
+each of their calls."""
+REPORTS: Mapping[str, str] = {
+    "md": "harness.plugins.reports.markdown",
+    "junit": "harness.plugins.reports.junit",
+    "sarif": "harness.plugins.reports.sarif",
+    "html": "harness.plugins.reports.html",
+}
+"""The module of each form of report (harness/plugins/reports), by the form's name."""
+
+
+def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Do what an agent asks for by these words (without the program's), and end the process.
+
+    Returns if the words are those of a person.
+    """
+    if words and words[0] in STARTED_BY_AGENTS:
+        import_module(STARTED_BY_AGENTS[words[0]]).start_for_agent(words, environment)
 
 
 def plugin_in(module: str) -> Plugin:

@@ -18,9 +18,8 @@ import pytest
 from rows import all_rows
 
 from harness.actions import Action
+from harness.app.command_line import actions, first_words, parser_for
 from harness.app.commands.slash_command import slash_commands
-from harness.app.flags import ACTIONS, parser_for
-from harness.app.main import COMMANDS
 from harness.app.policy.judged_call import action_for
 from harness.decisions import Decision
 from harness.errors import PolicyError
@@ -42,6 +41,7 @@ from harness.session.config.declared import SETTINGS
 from harness.session.config.model_table import parse_table
 from harness.session.exits import Exit, exit_code
 from harness.session.extensions.extensions import Extensions, extensions_in
+from harness.shipped import COMMANDS, DEFAULT_ACTIONS
 from harness.tool_kinds import SHIPPED_TOOLS
 
 if TYPE_CHECKING:
@@ -249,15 +249,16 @@ def _words(command: str) -> list[str]:
 
 def _parses(words: list[str]) -> bool:
     """Say whether the program's own parser takes these words."""
-    command = words.pop(0) if words and words[0] in COMMANDS else ""
-    action = words.pop(0) if words and command in ACTIONS else ""
-    action = action or ("list" if command == "models" else "")
-    if command in ACTIONS and action not in ACTIONS[command]:
-        return False
+    command = words.pop(0) if words and words[0] in first_words() else ""
+    if known := actions(command):
+        action = words.pop(0) if words else DEFAULT_ACTIONS.get(command, "")
+        if action not in known:
+            return False
+        command = f"{command} {action}"
     if command and not words:
         return True  # a command spoken of, not a line to type
     try:
-        parser_for(command, action).parse_args(words)
+        parser_for(command).parse_args(words)
     except SystemExit as ended:
         return ended.code == 0
     return True
@@ -477,7 +478,7 @@ def test_the_table_of_exit_codes_is_the_one_of_the_program() -> None:
 
 
 def test_the_help_names_every_exit_code() -> None:
-    text = parser_for("", "").format_help()
+    text = parser_for("").format_help()
     numbers = set(re.findall(r"\b\d+\b", text[text.index("exit codes:") :]))
     assert numbers == {str(int(one)) for one in Exit}
 
@@ -492,18 +493,9 @@ def test_every_kind_of_record_is_documented() -> None:
     assert [row[0].strip("`") for row in rows] == list(RECORDS)
 
 
-PARSERS = [
-    ("", ""),
-    ("run", ""),
-    ("batch", ""),
-    ("demo", ""),
-    *((c, a) for c, actions in ACTIONS.items() for a in actions),
-]
-
-
-@all_rows(("command", "action"), [pytest.param(*p, id=" ".join(p).strip() or "prompt") for p in PARSERS])
-def test_every_flag_is_in_a_document(command: str, action: str) -> None:
-    flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", parser_for(command, action).format_help())) - {"--help"}
+@all_rows("command", [pytest.param(name, id=name or "prompt") for name in COMMANDS])
+def test_every_flag_is_in_a_document(command: str) -> None:
+    flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", parser_for(command).format_help())) - {"--help"}
     documented = "".join(map(read, DOCUMENTS))
     assert flags - set(re.findall(r"--[a-z][a-z-]*", documented)) == set()
 

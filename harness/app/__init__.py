@@ -1,10 +1,14 @@
 """The program `harness`: its commands, and the table that they stand in.
 
 Read these first:
-    main.py        reads the first words, finds the command and runs it
-    flags.py       the parsers
-    run/           `harness run`: a prompt with nobody to ask
-    repl/          `harness`: the prompt, with `commands/` for what begins with a slash
+    main.py          runs the command that the words name; errors become one line and an exit code
+    command_line.py  finds the command, builds its parser, and draws the help
+    common_flags.py  the flags that several commands share
+    run/             `harness run`: a prompt with nobody to ask
+    repl/            `harness`: the prompt, with `commands/` for what begins with a slash
+
+harness/shipped.py names the module of each command. That module, `plugin.py` of a folder, has the record and the flags of the
+command (harness/plugin.py), and imports the code of the command when it runs.
 
 Then a module or folder for each other command: policy, audit, undo, sessions, config, demo, schema. A module of `commands/`
 with the name of a command (undo, policy, sessions) is its twin at the prompt.

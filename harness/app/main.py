@@ -12,20 +12,8 @@ from harness import __version__
 from harness.errors import ChangedCodeError, HarnessError, LogError, SessionRefusedError, UsageError
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
-
-LIGHT = ("--version", "help", "policy", "audit", "schema", "config", "sessions list", "mcp list")
-"""Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
-COMMANDS = (
-    "run", "batch", "worker", "queue", "demo", "approve", "policy", "audit", "undo", "doctor", "config", "models",
-    "sessions", "schema", "hook", "mcp", "serve",
-)  # fmt: skip
-
-_WISHES = {"version": "--version"}
-_NEAR = 0.75
-"""How alike a word and a command are (difflib): `doctro`, `polcy`; not `ran`, `doc`."""
 
 
 def program() -> NoReturn:
@@ -34,17 +22,10 @@ def program() -> NoReturn:
     What a light command leaves behind is memory, which goes with the process: what was written is flushed, and the process
     ends at once. The others are taken down in order: they have threads, and things to close.
     """
+    import gc
+
     harness.is_program = True
-    if sys.argv[1:2] in (["hook"], ["exec"]):
-        from harness.plugins.agents.commands.each_call import start_for_agent
-
-        start_for_agent(sys.argv[1:], os.environ)  # returns for what a person types
-    words = sys.argv[1:]
-    light = bool(words) and (words[0] in LIGHT or " ".join(words[:2]) in LIGHT)
-    if light or _holds_session(words):
-        import gc
-
-        gc.disable()  # a session collects when what lives as long as it is loaded: running_session.collect
+    gc.disable()  # collecting garbage would be a third of a light command; `_dispatch` turns it on for the others
     try:
         code = main()
     except KeyboardInterrupt:  # before main could say what it means, or behind its end
@@ -52,6 +33,7 @@ def program() -> NoReturn:
     if ChangedCodeError.first and code != 1:  # whatever it interrupted went on
         _complain(ChangedCodeError.first)
         code = 1
+    light = _is_light(sys.argv[1:])
     if not light:
         _keep_code()
     if not _flushed():
@@ -64,9 +46,16 @@ def program() -> NoReturn:
     sys.exit(code)
 
 
-def _holds_session(words: Sequence[str]) -> bool:
-    """Say whether these words are of a run or of the prompt: `sessions resume` and `fork` come to it too."""
-    return not words or words[0] in ("run", "sessions") or words[0] not in COMMANDS
+def _is_light(words: list[str]) -> bool:
+    """Return whether these words name a command that leaves nothing to close."""
+    if words in (["--version"], ["help"]):
+        return True
+    from harness.app.command_line import named_command
+
+    try:
+        return named_command(words)[0].is_light
+    except UsageError:
+        return False
 
 
 def _keep_code() -> None:
@@ -191,94 +180,21 @@ def _complain(text: str) -> None:
 
 
 def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
-    from harness.app.flags import ACTIONS, actions_help, parser_for, short_help
+    from harness.app.command_line import actions, actions_help, first_words, named_command, parser_for, short_help
 
     if words == ["help"]:
         sys.stdout.write(short_help())
         return 0
     if words[:1] == ["help"]:
-        words = _helping(words[1:])
-    command = words.pop(0) if words and words[0] in COMMANDS else ""
-    action = ""
-    if command in ACTIONS and words[:1] in (["-h"], ["--help"]):
-        sys.stdout.write(actions_help(command))
+        if words[1] not in first_words():
+            raise UsageError(f"unknown command: {words[1]} (see `harness help`)")
+        words = [*words[1:], "--help"]
+    if words[1:2] in (["-h"], ["--help"]) and actions(words[0]):
+        sys.stdout.write(actions_help(words[0]))
         return 0
-    if command in ACTIONS:
-        if command == "models" and (not words or words[0].startswith("-")):
-            words.insert(0, "list")
-        action = words.pop(0) if words else ""
-        if action not in ACTIONS[command]:
-            raise UsageError(f"harness {command} takes one of: {', '.join(ACTIONS[command])}")
-    elif not command:
-        _refuse_misspelt(words)
-    arguments = parser_for(command, action).parse_args(words)
-    return _function_of(command, action)(arguments, environment)
+    command, rest = named_command(words)
+    if not (command.is_light or command.holds_session):
+        import gc
 
-
-def _helping(words: list[str]) -> list[str]:
-    """Return what `harness help` stands for with these words behind it. Raises UsageError for no command."""
-    if words[0] not in COMMANDS:
-        raise UsageError(f"there is no command {words[0]}; `harness help` names all")
-    return [*words, "--help"]
-
-
-def _refuse_misspelt(words: Sequence[str]) -> None:
-    """Raise UsageError for a first word that is nearly a command: as a prompt it would be sent at once, and cost money."""
-    first = words[0] if words else ""
-    if not first.isalpha():  # flags, a prompt of several words in quotes, nothing
-        return
-    from difflib import get_close_matches
-
-    meant = get_close_matches(first, (*COMMANDS, "help", *_WISHES), n=1, cutoff=_NEAR)
-    if meant:
-        command = _WISHES.get(meant[0], meant[0])
-        raise UsageError(
-            f"there is no command {first}; did you mean `harness {command}`? `harness -- {first}` sends it"
-        )
-
-
-def _function_of(  # noqa: C901, PLR0912 - a case a command
-    command: str, action: str
-) -> Callable[[Namespace, Mapping[str, str]], int]:
-    """Import what does `command`, and nothing else."""
-    run: Callable[[Namespace, Mapping[str, str]], int]
-    match command:
-        case "run":
-            from harness.app.run.run_command import run_command as run
-        case "batch":
-            from harness.plugins.fleet.batch.batch_command import batch_command as run
-        case "worker":
-            from harness.plugins.fleet.queue.worker_command import worker_command as run
-        case "queue":
-            from harness.plugins.fleet.queue.queue_command import queue_command as run
-        case "demo":
-            from harness.app.demo.demo_command import demo_command as run
-        case "approve":
-            from harness.plugins.agents.commands.approve_command import approve_command as run
-        case "policy":
-            from harness.app.policy.policy_command import policy_command as run
-        case "audit":
-            from harness.app.audit import audit_command as run
-        case "undo":
-            from harness.app.undo import undo_command as run
-        case "doctor":
-            from harness.plugins.doctor.doctor_command import doctor_command as run
-        case "sessions" if action == "list":
-            from harness.app.sessions import list_sessions as run
-        case "schema":
-            from harness.app.schema import schema_command as run
-        case "mcp":
-            from harness.plugins.mcp.commands.mcp_command import mcp_command as run
-        case "serve":
-            from harness.plugins.acp.serve_command import serve_command as run
-        case "config":
-            from harness.app.config.config_command import config_command as run
-        case "models":
-            from harness.app.config.models_command import models_command as run
-        case "hook" if action == "check":
-            from harness.plugins.agents.commands.check_command import check as run
-        case "hook":
-            from harness.plugins.agents.commands.install_command import hook_command_line as run
-        case _:  # the prompt; `sessions resume` and `sessions fork` come to it too
-            from harness.app.repl.repl_command import repl_command as run
-    return run
+        gc.enable()  # a session does it when everything is loaded that lives as long as it: running_session.collect
+    return command.run(parser_for(command.name).parse_args(rest), environment)

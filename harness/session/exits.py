@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
-from harness.messages import StopReason
+if TYPE_CHECKING:
+    from harness.messages import StopReason
 
 
 class Exit(IntEnum):
@@ -35,6 +36,8 @@ def exit_code(stop: StopReason, *, refusals: int, allow_refusals: bool, terminat
 
     `refusals` counts the calls that were refused; `terminated` says that an interrupt was a SIGTERM or SIGHUP.
     """
+    from harness.messages import StopReason  # `--version` needs the codes, and no conversation
+
     match stop:
         case StopReason.COMPLETED:
             return Exit.REFUSED if refusals and not allow_refusals else Exit.DONE

@@ -23,7 +23,7 @@ from program import made_program
 from rows import all_rows
 from runner_commands import Step, outputs_in
 
-from harness.app.flags import parser_for
+from harness.app.command_line import parser_for
 from harness.models.scripted import Reply, call, replies, say
 from harness.policy.loader import load_policy
 from policies import AUTO
@@ -566,7 +566,7 @@ def test_the_flags_in_an_example_exist(name: str) -> None:
     assert runs
     for words in runs:
         shown = [word.replace("$digest", "0" * 64) for word in words if word != "$@"]
-        assert parser_for("run", "").parse_args(shown).policy
+        assert parser_for("run").parse_args(shown).policy
 
 
 def test_the_gitlab_example_takes_the_policy_from_the_target(program: Program, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from harness.app.audit.prune import command as prune_command
 from harness.app.audit.prune import remove_unnamed
 from harness.app.audit.recover import command as recover_command
 from harness.app.audit.verify import command as verify_command
-from harness.app.flags import parser_for
+from harness.app.command_line import parser_for
 from harness.errors import LogError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.log.action_log import ActionLog
@@ -69,7 +69,7 @@ class Audit:
         return digest
 
     def run(self, action: str, *words: object) -> tuple[int, str]:
-        arguments = parser_for("audit", action).parse_args([str(word) for word in words])
+        arguments = parser_for(f"audit {action}").parse_args([str(word) for word in words])
         code = COMMANDS[action](arguments, self.environment)
         return code, self._capsys.readouterr().out
 
@@ -281,7 +281,7 @@ def test_a_torn_and_a_broken_log_still_name_their_images(audit: Audit) -> None:
 STRACED = """
 import sys, os
 from harness.app.audit.prune import command as prune_command
-from harness.app.flags import parser_for
+from harness.app.command_line import parser_for
 left = int(sys.argv[1])
 def audit(event, args):
     global left
@@ -290,7 +290,7 @@ def audit(event, args):
         if left < 0:
             os.kill(os.getpid(), 9)
 sys.addaudithook(audit)
-arguments = parser_for("audit", "prune").parse_args(["--older-than", "30"])
+arguments = parser_for("audit prune").parse_args(["--older-than", "30"])
 sys.exit(prune_command(arguments, {"XDG_STATE_HOME": sys.argv[2], "XDG_CONFIG_HOME": sys.argv[2], "HOME": sys.argv[2]}))
 """
 
@@ -421,7 +421,7 @@ def test_torn_ends_of_any_size(size: int, audit: Audit) -> None:
 KILLED = """
 import sys, os
 from harness.app.audit.recover import command as recover_command
-from harness.app.flags import parser_for
+from harness.app.command_line import parser_for
 left = int(sys.argv[1])
 def step(*_):
     global left
@@ -436,7 +436,7 @@ def before(name):
     return call
 for name in ("ftruncate", "fsync", "fdatasync", "link", "unlink", "write"):  # a step begins at each of them
     setattr(os, name, before(name))
-arguments = parser_for("audit", "recover").parse_args([sys.argv[3]])
+arguments = parser_for("audit recover").parse_args([sys.argv[3]])
 sys.exit(recover_command(arguments, {"XDG_STATE_HOME": sys.argv[2], "XDG_CONFIG_HOME": sys.argv[2], "HOME": sys.argv[2]}))
 """
 

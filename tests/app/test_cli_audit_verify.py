@@ -19,7 +19,7 @@ from rows import all_rows
 from harness.actions import JsonValue
 from harness.app.audit.sign import command as sign_command
 from harness.app.audit.verify import command as verify_command
-from harness.app.flags import parser_for
+from harness.app.command_line import parser_for
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog
 from harness.log.heads_file import HeadNote, append_note, parse_note
@@ -62,7 +62,7 @@ class Audit:
 
     def run(self, *words: object, action: str = "verify") -> tuple[int, str]:
         """Return the exit code and what was written."""
-        arguments = parser_for("audit", action).parse_args([str(word) for word in words])
+        arguments = parser_for(f"audit {action}").parse_args([str(word) for word in words])
         command = verify_command if action == "verify" else sign_command
         code = command(arguments, self.environment)
         return code, self._capsys.readouterr().out

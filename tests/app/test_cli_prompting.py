@@ -245,7 +245,7 @@ def test_a_template_that_cannot_be_filled_leaves_no_log(program: Program) -> Non
 )
 def test_a_flag_without_a_value_is_not_a_flag_that_was_not_given(program: Program, flag: str) -> None:
     done = program.run("run", "go", flag, "")
-    assert (done.code, f"argument {flag}: it is empty" in done.err) == (2, True), done.err
+    assert (done.code, f"argument {flag}: the value is empty" in done.err) == (2, True), done.err
 
 
 def test_what_an_address_holds_of_secrets_is_masked_in_the_log(program: Program) -> None:

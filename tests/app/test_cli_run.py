@@ -363,7 +363,7 @@ def test_key_address_and_model_come_from_the_environment(program: Program) -> No
         pytest.param(("run",), "there is no prompt: give one, or - to read it", id="no prompt"),
         pytest.param(
             ("policy", "expalin", "ls"),
-            "takes one of: check, explain, test, replay, suggest, fatigue, trust",
+            "harness policy needs an action: check, explain, test, replay, suggest, fatigue, trust",
             id="no such action",
         ),
     ],

@@ -20,7 +20,7 @@ from run_scene import wait_until
 from talking import Talking
 
 from harness.actions import JsonValue
-from harness.app.main import LIGHT
+from harness.app.command_line import command
 from harness.app.resume import Carried, carried_lines
 from harness.app.sessions import LoggedSession, SessionOutline
 from harness.history import History
@@ -32,6 +32,7 @@ from harness.models.endpoint import Endpoint
 from harness.models.openai_chat import ChatDialect
 from harness.models.scripted import ModelScript, Reply, call, replies, request_problem, say
 from harness.session.exits import Exit
+from harness.shipped import COMMANDS
 from policies import AUTO
 
 if TYPE_CHECKING:
@@ -536,5 +537,6 @@ def test_an_odd_name_among_the_logs_stops_nothing(program: Program) -> None:
 
 def test_only_what_ends_at_once_leaves_at_once() -> None:
     """A prompt has threads and things to close, and lives long enough for its garbage to count."""
-    assert not {"sessions", "sessions resume", "sessions fork", "run", "demo", "undo", "doctor"} & set(LIGHT)
-    assert set(LIGHT) >= {"audit", "policy", "sessions list"}
+    light = {name for name in COMMANDS if command(name).is_light}
+    assert not {"", "sessions resume", "sessions fork", "run", "batch", "demo", "undo", "doctor"} & light
+    assert light >= {"audit show", "audit report", "policy explain", "policy fatigue", "sessions list", "mcp list"}

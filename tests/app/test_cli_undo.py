@@ -391,7 +391,7 @@ def test_two_sessions_in_one_log_are_kept_apart(program: Program) -> None:
 USAGE = [
     pytest.param((), "is in the state folder's logs; --log FILE names another", id="no session"),
     pytest.param(("--session", "zz"), "--session: no session's name begins with 'zz'", id="no such session"),
-    pytest.param(("--session", ""), "argument --session: it is empty", id="an empty name"),
+    pytest.param(("--session", ""), "argument --session: the value is empty", id="an empty name"),
     pytest.param(("--to", "0"), "is not a whole number above 0", id="no call"),
     pytest.param(("--log", "missing.jsonl"), "missing.jsonl", id="no such log"),
     pytest.param(("a",), "unrecognized arguments", id="an operand"),

@@ -25,11 +25,11 @@ def report(runs, *, with_answer):
 """
 WITH_ROWS = """
 from harness.plugins.insight.export import EXPORTS
-from harness.plugins.reports import RUN_REPORTS
+from harness.shipped import REPORTS
 from harness.app.main import program
 
 EXPORTS["words"] = "words_export"
-RUN_REPORTS["words"] = "words_report"
+REPORTS["words"] = "words_report"
 raise SystemExit(program())
 """
 

@@ -89,6 +89,8 @@ sys.stdin = sys.__stdin__ = open(0)
 sys.stdout = sys.__stdout__ = open(1, "w")
 sys.stderr = sys.__stderr__ = open(2, "w", 1, errors="backslashreplace")
 try:
+    harness.is_program = True
+    harness.shipped.start_for_agent(sys.argv[1:], os.environ)
     harness.app.main.program()
 except SystemExit as end:
     code = int(end.code)

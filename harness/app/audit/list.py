@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.app.audit.answer_writer import AnswerWriter
-from harness.app.audit.logs import Filled, chosen_logs, log_flags
+from harness.app.audit.logs import chosen_logs
 from harness.audit.batch_results import task_of
 from harness.audit.calls import text
 from harness.errors import LogError, UsageError
@@ -21,12 +21,6 @@ from harness.terminal.local_time import local_time, zone
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column
 from harness.text.visible import visible_line
-
-
-def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of `harness audit list`."""
-    parser.description = "Name the sessions: when, where, how many calls, how each ended. Nothing is verified."
-    log_flags(parser, filled)
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import TypeAlias
 
 from harness.app.sessions import logged_sessions, session_named
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
@@ -22,8 +21,6 @@ from harness.terminal.console import Look, complain
 from harness.terminal.long_work import counted_off
 from harness.text.visible import visible_line
 
-Filled: TypeAlias = Callable[[str], str]
-"""Refuses an empty value of a flag."""
 VERIFIED_BYTES = 32_000_000
 """Logs of so many bytes in all are verified before a question is answered from them; of more, that is said."""
 BROKEN = Soundness.BROKEN.value
@@ -133,18 +130,6 @@ class ChosenLogs:
             self._told.add(path)
             self._code = BROKEN
             complain(f"{path}: line {line} is no whole record; what follows in that log is left out")
-
-
-def log_flags(
-    parser: ArgumentParser, filled: Filled, *, as_json: bool = True, unnamed: str = "the logs of this workspace"
-) -> None:
-    """Give `parser` the flags that say which logs are meant (`chosen_logs`), and `--json`."""
-    parser.add_argument("logs", nargs="*", metavar="LOG", help=f"files or folders (else {unnamed})")
-    parser.add_argument("--session", type=filled, metavar="ID", help="one session: how its name begins")
-    parser.add_argument("--all", action="store_true", help="the logs of every workspace")
-    parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
-    if as_json:
-        parser.add_argument("--json", action="store_true", help="one object a line")
 
 
 def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenLogs:

@@ -8,12 +8,11 @@ import os
 import re
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from harness.actions import JsonValue
-from harness.app.audit.logs import Filled
 from harness.errors import LogError, UsageError
 from harness.log.attachments import KeptAttachments
 from harness.log.clocks import timestamp
@@ -61,22 +60,6 @@ class Pruned(Record):
     records: int = 0
     head: str = ""
     broken: bool = False
-
-
-def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of `harness audit prune`."""
-    parser.description = "Remove whole closed logs that are past, each noted with its head in a tombstone."
-    parser.epilog = "Exit code: 0 done, 1 a log that is broken was met (and kept, without --broken)."
-    parser.add_argument(
-        "--older-than", type=filled, metavar="DAYS", help="those that were written last before so many days"
-    )
-    parser.add_argument(
-        "--keep-bytes", type=filled, metavar="N", help="the oldest, until all logs come to at most N bytes"
-    )
-    parser.add_argument("--open", action="store_true", help="also logs in which something has no end")
-    parser.add_argument("--broken", action="store_true", help="also logs that do not verify")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be removed, and do nothing")
-    parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

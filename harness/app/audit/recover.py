@@ -12,12 +12,11 @@ import os
 import stat
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 
 from harness import __version__
 from harness.actions import JsonValue
-from harness.app.audit.logs import Filled
 from harness.errors import LogError, UsageError
 from harness.log.clocks import timestamp
 from harness.log.findings import Findings, judge_log
@@ -44,12 +43,6 @@ class Torn(Record):
     sha256: str
     kept_in: str
     """The file that holds them."""
-
-
-def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of `harness audit recover`."""
-    parser.description = "Bring a log whose last line is torn into a state in which it can be continued."
-    parser.add_argument("file", type=filled, metavar="FILE")
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

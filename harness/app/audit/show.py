@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.app.audit.answer_writer import AnswerWriter, json_text, short_digest
-from harness.app.audit.logs import ChosenLogs, Filled, chosen_logs, latest_log, log_flags
+from harness.app.audit.logs import ChosenLogs, chosen_logs, latest_log
+from harness.app.audit.plugin import UNANSWERED
 from harness.audit.calls import (
     Fate,
     Joiner,
@@ -26,7 +27,7 @@ from harness.audit.helper_tree import HelperTree
 from harness.errors import UsageError
 from harness.log.clocks import Clocks
 from harness.log.order import LogRecord
-from harness.log.vocabulary import ANSWERS, DECISIONS, MOST_FACETS
+from harness.log.vocabulary import MOST_FACETS
 from harness.paths import short_place
 from harness.record import Record
 from harness.session.state import State
@@ -38,38 +39,9 @@ from harness.terminal.trace import ended_line, event_line, helper_took, hook_wor
 from harness.text.amounts import counted
 from harness.text.visible import visible, visible_line
 
-UNANSWERED = "unanswered"
-"""The answer to ask for where a question has none in the log."""
 _BESIDE_THE_TIME = " " * 10
 _WIDTH = 500
 _UNKNOWN = "UNKNOWN: it was begun and its end is not known; it may have run, wholly or in part"
-
-
-def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of `harness audit show`."""
-    parser.description = (
-        "Write a readable timeline (UTC, at a terminal your time); of the latest log where none is named."
-    )
-    parser.epilog = (
-        "With a filter only the calls that fit are shown; of several, all must. --path looks for its text anywhere in a\n"
-        "path that the call named or changed (no pattern; the log has the first 20 paths and 50 parts of a call).\n"
-        "TIME: 2026-01-31 (the whole day, UTC), 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d.\n"
-        "Exit code: 0, 1 a log does not verify, 2 usage."
-    )
-    log_flags(parser, filled, unnamed="the latest log")
-    parser.add_argument("--full", action="store_true", help="all that is cut: arguments, results, the system prompt")
-    parser.add_argument("--tool", type=filled, metavar="NAME", help="calls of this tool")
-    parser.add_argument("--decision", choices=(*DECISIONS, "none"), help="decided so")
-    parser.add_argument(
-        "--answer",
-        choices=(*ANSWERS, UNANSWERED),
-        help="asked about and answered so (unanswered: the log has no answer)",
-    )
-    parser.add_argument("--rule", type=filled, metavar="ID", help="a rule's id, or a part of what decided")
-    parser.add_argument("--path", type=filled, metavar="TEXT", help="a part of a path that was named or changed")
-    parser.add_argument("--since", type=filled, metavar="TIME", help="asked for at that time or later")
-    parser.add_argument("--until", type=filled, metavar="TIME", help="asked for at that time or before")
-    parser.add_argument("--call", type=filled, metavar="N", help="the call of this number")
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from harness.app.audit.logs import Filled, named_logs, worst
+from harness.app.audit.logs import named_logs, worst
 from harness.log.clocks import timestamp
 from harness.log.heads_file import HeadNote, HeadsFile
 from harness.log.signed_heads import sign_head
@@ -16,13 +16,6 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.log.findings import Findings
-
-
-def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of `harness audit sign`."""
-    parser.description = "Sign the size and head of closed logs with ssh-keygen; writes LOG.head and LOG.head.sig."
-    parser.add_argument("files", nargs="*", metavar="FILE")
-    parser.add_argument("--key", type=filled, metavar="FILE", required=True, help="an SSH key")
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

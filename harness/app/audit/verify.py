@@ -6,12 +6,12 @@ import json
 import os
 import re
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.app.audit.logs import Filled, gone, named_logs, size_of, worst
+from harness.app.audit.logs import gone, named_logs, size_of, worst
 from harness.errors import LogError, UsageError
 from harness.log.findings import NEVER_PROVED, Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile, KnownHead
@@ -33,26 +33,6 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 1_000
 """Of many sessions or calls so many stand in an object of `--json`, beside how many there are."""
-
-
-def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of `harness audit verify`."""
-    parser.description = "Say what reading whole logs proves, and what it does not."
-    parser.epilog = "Exit code: 0 whole, 1 broken, 2 usage, 3 open, 4 no head to compare with, 8 a log cannot be read."
-    parser.add_argument("files", nargs="*", metavar="FILE", help="logs or folders (else the latest log of this folder)")
-    parser.add_argument("--all", action="store_true", help="every log in the state folder, and those that are gone")
-    parser.add_argument("--head", type=filled, metavar="HASH", help="the head hash that was kept elsewhere")
-    parser.add_argument("--heads", type=filled, metavar="FILE", help="the heads file (else that of the state folder)")
-    parser.add_argument(
-        "--signers", type=filled, metavar="FILE", help="who may sign heads: ALLOWED SIGNERS of ssh-keygen(1)"
-    )
-    parser.add_argument(
-        "--signer", type=filled, metavar="NAME", help="who must have signed (else anybody in --signers)"
-    )
-    parser.add_argument(
-        "--redecide", action="store_true", help="also judge the calls again, by the policies in the log"
-    )
-    parser.add_argument("--json", action="store_true", help="one object a log")
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

@@ -89,7 +89,7 @@ def _wants_demo(look: Look, dead_seconds: float) -> bool:
 
 
 def _demo(environment: Mapping[str, str]) -> int:
+    from harness.app.command_line import parser_for
     from harness.app.demo.demo_command import demo_command
-    from harness.app.flags import parser_for
 
-    return demo_command(parser_for("demo", "").parse_args([]), environment)
+    return demo_command(parser_for("demo").parse_args([]), environment)

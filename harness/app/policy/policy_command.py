@@ -1,4 +1,4 @@
-"""`harness policy`: check files, explain a decision, trust a project's policy; the other actions have modules of their own."""
+"""`harness policy check`, `explain`, `trust` and `forget`. The other actions have modules of their own."""
 
 from __future__ import annotations
 
@@ -24,31 +24,14 @@ WARNED = 1
 """Exit code of `policy check --strict` where there are warnings and no errors."""
 
 
-def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Do what `harness policy ACTION` asks and return the exit code. Raises HarnessError."""
-    match arguments.action:
-        case "check":
-            return _check(arguments.files, FinishedOutput(environment), strict=arguments.strict)
-        case "test":
-            from harness.app.policy.cases import test_command
+def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Check policy files and return the exit code."""
+    return _check(arguments.files, FinishedOutput(environment), strict=arguments.strict)
 
-            return test_command(arguments, environment)
-        case "replay":
-            from harness.app.policy.replay import replay_command
 
-            return replay_command(arguments, environment)
-        case "suggest":
-            from harness.plugins.insight.commands.suggest import suggest_command
-
-            return suggest_command(arguments, environment)
-        case "fatigue":
-            from harness.plugins.insight.commands.fatigue import fatigue_command
-
-            return fatigue_command(arguments, environment)
-        case "trust" | "forget":
-            return _trust(arguments.file, State.of(environment), forget=arguments.action == "forget")
-        case _:
-            return _explain(arguments, environment)
+def trust_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Trust a file of a project, or end that trust, and return the exit code. Raises HarnessError."""
+    return _trust(arguments.file, State.of(environment), forget=arguments.action == "forget")
 
 
 def _check(files: Sequence[str], console: Console, *, strict: bool) -> int:
@@ -96,7 +79,8 @@ def _trust(file: str | None, state: State, *, forget: bool) -> int:
     return Exit.DONE
 
 
-def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
+def explain_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Explain the decision on a call and return the exit code, which tells the decision. Raises HarnessError."""
     from harness.app.policy.explain import EXIT_CODES, as_json, explanation, hooks_about, parts_table
     from harness.app.policy.judged_call import typed_action
     from harness.session.extensions.hooks_here import declared_hooks

@@ -3,16 +3,18 @@
 Read `facts` first: what the log says of one session, gathered as its records come. `result` makes of it the object of
 `--output json`, `reported` the words that all reports share, `unquoted` what may be told without the model's words. Each
 form of report is one module: `markdown`, `junit`, `sarif`, `html`. A new form is such a
-module, with `report(runs, *, with_answer)`, and one row here.
+module, with `report(runs, *, with_answer)`, and a row of harness/shipped.py.
 
 Nothing here writes a file, and but for `html`, which shows the whole log, nothing reads one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
+
+from harness.shipped import REPORTS
 
 if TYPE_CHECKING:
     from harness.app.run.reported import ReportedRun
@@ -26,15 +28,6 @@ class RunReport(Protocol):
         ...
 
 
-RUN_REPORTS: Mapping[str, str] = {
-    "md": "harness.plugins.reports.markdown",
-    "junit": "harness.plugins.reports.junit",
-    "sarif": "harness.plugins.reports.sarif",
-    "html": "harness.plugins.reports.html",
-}
-"""The forms of reports, and the module of each, which is imported when its report is asked for."""
-
-
 def run_report(form: str) -> RunReport:
-    """Return what makes the report of a form of RUN_REPORTS."""
-    return cast("RunReport", import_module(RUN_REPORTS[form]).report)
+    """Return what makes the report of a form of REPORTS."""
+    return cast("RunReport", import_module(REPORTS[form]).report)

@@ -12,10 +12,11 @@ from harness.app.run.reported import ReportedRun
 from harness.errors import LogError, UsageError
 from harness.files.folders import open_to_list
 from harness.paths import is_within
-from harness.plugins.reports import RUN_REPORTS, run_report
+from harness.plugins.reports import run_report
 from harness.record import Record
 from harness.safe_files import NEW_FILE, name_beside, replace_file, sync_names
 from harness.session.own_folders import output_path
+from harness.shipped import REPORTS
 
 if TYPE_CHECKING:
     from harness.app.run.facts import RunFacts
@@ -154,8 +155,8 @@ def facts_of_log(path: str) -> RunFacts:
 
 def _split(given: str) -> tuple[str, str]:
     form, colon, path = given.partition(":")
-    if form not in RUN_REPORTS or not colon:
-        raise UsageError(f"--report {given}: a report is FORM:FILE, and FORM one of {', '.join(RUN_REPORTS)}")
+    if form not in REPORTS or not colon:
+        raise UsageError(f"--report {given}: a report is FORM:FILE, and FORM one of {', '.join(REPORTS)}")
     if not path:
         raise UsageError(f"--report {given}: the file is missing")
     return form, path

@@ -27,7 +27,7 @@ from rows import all_rows
 from run_scene import left_in
 from serve_scene import FAILS, NONSENSE, WAITS, Editor, RawClient, model_flags, play, refused, served, verified
 
-from harness.app.flags import parser_for
+from harness.app.command_line import parser_for
 from harness.models.scripted import Failure, ModelScript, Reply, ScriptedAnswer, Turn, call, replies, say
 from harness.plugins.acp.client_wire import ClientWire
 from harness.plugins.acp.prompt_blocks import Block
@@ -653,7 +653,7 @@ def test_a_session_that_cannot_begin_is_an_error_and_others_can(program: Program
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_work_that_fails_is_said_and_leaves_no_session_without_an_end(program: Program) -> None:
     out, target = os.pipe()
-    arguments = parser_for("serve", "").parse_args(["--stdio", *model_flags(program, replies(DONE))])
+    arguments = parser_for("serve").parse_args(["--stdio", *model_flags(program, replies(DONE))])
     session = ServedSession(
         session_arguments(arguments, str(program.workspace)),
         program.environment,

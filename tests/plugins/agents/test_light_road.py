@@ -23,7 +23,7 @@ def tell(code):
     leave(0)
 os._exit = tell
 sys.argv = ["harness", *sys.argv[1:]]
-from harness.app.main import program
+from harness.__main__ import program
 program()
 """
 """A process of the program that tells at its end what it has loaded."""

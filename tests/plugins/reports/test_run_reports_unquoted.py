@@ -21,7 +21,8 @@ from harness.errors import ModelError
 from harness.models.chat_reply import ChatReply
 from harness.models.reply_body import ReplyBody
 from harness.models.scripted import Raw, Reply, replies, say
-from harness.plugins.reports import RUN_REPORTS, run_report
+from harness.plugins.reports import run_report
+from harness.shipped import REPORTS
 
 if TYPE_CHECKING:
     from program import Program
@@ -179,22 +180,22 @@ def test_no_form_quotes_the_model_but_where_that_is_wanted(tmp_path: Path, form:
 
 def test_a_run_whose_answer_does_not_fit_leaves_its_words_out_of_every_report(program: Program, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text('{"type": "object"}')
-    words = [word for form in RUN_REPORTS for word in ("--report", f"{form}:{tmp_path}/r.{form}")]
+    words = [word for form in REPORTS for word in ("--report", f"{form}:{tmp_path}/r.{form}")]
     url = program.serve(replies(Reply(text="[0, "), say('["Zebra"]')))
     schema = str(tmp_path / "s.json")
     done = program.run("run", "go", "--base-url", url, "--output-schema", schema, "--output", "json", *words)
     assert (done.code, "Zebra" in json.loads(done.out)["detail"]) == (5, True), done.err
-    pages = {form: (tmp_path / f"r.{form}").read_text() for form in RUN_REPORTS}
+    pages = {form: (tmp_path / f"r.{form}").read_text() for form in REPORTS}
     assert [form for form, page in pages.items() if "Zebra" in page] == []
     assert [form for form, page in pages.items() if "/type" not in page] == []
     assert LEFT_OUT in pages["html"]
 
 
 def test_a_reply_that_cannot_be_read_is_quoted_in_no_report(program: Program, tmp_path: Path) -> None:
-    words = [word for form in RUN_REPORTS for word in ("--report", f"{form}:{tmp_path}/r.{form}")]
+    words = [word for form in REPORTS for word in ("--report", f"{form}:{tmp_path}/r.{form}")]
     url = program.serve(replies(Raw(body=b'data: {"Zebra\n\ndata: {}\n\n')))
     done = program.run("run", "go", "--base-url", url, "--output", "json", *words)
     assert (done.code, "Zebra" in json.loads(done.out)["errors"][0]["message"]) == (6, True), done.err
-    pages = {form: (tmp_path / f"r.{form}").read_text() for form in RUN_REPORTS}
+    pages = {form: (tmp_path / f"r.{form}").read_text() for form in REPORTS}
     assert [form for form, page in pages.items() if "Zebra" in page] == []
     assert [form for form, page in pages.items() if "an event that is not valid JSON" not in page] == []

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.app.audit.logs import ChosenLogs, Filled
+from harness.app.audit.logs import ChosenLogs
 from harness.app.sessions import LoggedSession, logged_sessions, session_named
 from harness.errors import UsageError
 from harness.log.heads_file import HeadsFile
@@ -37,14 +37,6 @@ _SIGNS = {
     DifferenceKind.OTHER: "~",
     DifferenceKind.SAME: " ",
 }
-
-
-def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of `harness audit diff`."""
-    parser.description = "Say in what two sessions differ: what was asked, decided, done and changed."
-    parser.add_argument("left", type=filled, metavar="A", help="a log file, or how a session's name begins")
-    parser.add_argument("right", type=filled, metavar="B", help="likewise")
-    parser.add_argument("--json", action="store_true", help="one object a line")
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 
-from harness.app.audit.logs import Filled, chosen_logs, log_flags
+from harness.app.audit.logs import chosen_logs
 from harness.errors import UsageError
 from harness.files.folders import open_to_list
 from harness.paths import is_within
-from harness.plugins.insight.export import EXPORTS, exporter
+from harness.plugins.insight.export import exporter
 from harness.plugins.insight.export.row import Export
 from harness.plugins.reports.report_files import why_not
 from harness.safe_files import replace_file, sync_names
@@ -63,16 +63,6 @@ def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
     why = why_not(target, logs)
     if why:
         raise UsageError(f"{target}: {why}; {STDOUT} writes to stdout")
-
-
-def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of `harness audit export`."""
-
-    parser.description = "Write the calls in another form, a view: the log stays the record. Nothing is sent anywhere."
-    log_flags(parser, filled, as_json=False)
-    parser.add_argument("--to", choices=tuple(EXPORTS), required=True, help="the form")
-    parser.add_argument("--content", action="store_true", help="also arguments and results, as far as the log has them")
-    parser.add_argument("-o", "--output", type=filled, metavar="FILE", default="-", help="else stdout")
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

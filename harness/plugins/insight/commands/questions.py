@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping
+from argparse import Namespace
+from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.app.audit.answer_writer import AnswerWriter
-from harness.app.audit.logs import BROKEN, ChosenLogs, Filled, chosen_logs, log_flags
+from harness.app.audit.logs import BROKEN, ChosenLogs, chosen_logs
 from harness.audit.calls import CALL_KINDS
 from harness.session.state import State
 from harness.terminal.styles import Tone
@@ -16,67 +16,6 @@ from harness.text.amounts import counted
 
 FOUND = 3
 """Exit code of `unknown` where there is a call whose end is not known, an open session, or a torn line."""
-
-
-def add_flags(parser: ArgumentParser, verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of a question."""
-    _FLAGS[verb](parser, filled)
-
-
-def _approvals_flags(parser: ArgumentParser, filled: Filled) -> None:
-    parser.description = "Say who was asked what, under which rule, what they answered, and how long they took."
-    parser.epilog = (
-        "`under 1 s` and `burst` (3 times yes within 10 s) are said of people's answers.\n"
-        "Exit code: 0, 1 a log does not verify, 2 usage."
-    )
-    log_flags(parser, filled)
-
-
-def _denied_flags(parser: ArgumentParser, filled: Filled) -> None:
-    parser.description = "List the calls that were refused, by whom and why."
-    parser.epilog = "Exit code: 0, 1 a log does not verify, 2 usage."
-    log_flags(parser, filled)
-    parser.add_argument("--invalid", action="store_true", help="also those that could not be prepared")
-
-
-def _unknown_flags(parser: ArgumentParser, filled: Filled) -> None:
-    parser.description = (
-        "List the calls that were begun and whose end is not known (they may have run), open sessions, torn lines."
-    )
-    parser.epilog = "Exit code: 0 there is none, 1 a log does not verify, 2 usage, 3 there is one."
-    log_flags(parser, filled)
-
-
-def _files_flags(parser: ArgumentParser, filled: Filled) -> None:
-    parser.description = "List every file that a call changed, before and after, and whether it can be undone."
-    parser.epilog = (
-        "The files are looked at on this machine: whether each is still what the last call left.\n"
-        "What commands changed is not recorded; those that could write are named, with where.\n"
-        "Exit code: 0, 1 a log does not verify, 2 usage."
-    )
-    log_flags(parser, filled)
-
-
-def _reads_flags(parser: ArgumentParser, filled: Filled) -> None:
-    parser.description = "List every file or folder that calls read, by path, and the calls of which that is not known."
-    parser.epilog = "Of a folder, all below it may be meant.\nExit code: 0, 1 a log does not verify, 2 usage."
-    log_flags(parser, filled)
-
-
-def _outside_flags(parser: ArgumentParser, filled: Filled) -> None:
-    parser.description = "List the calls that read or could write outside the workspace, or could reach the network."
-    parser.epilog = "Told is what their verdicts let them do.\nExit code: 0, 1 a log does not verify, 2 usage."
-    log_flags(parser, filled)
-
-
-_FLAGS: Mapping[str, Callable[[ArgumentParser, Filled], None]] = {
-    "approvals": _approvals_flags,
-    "denied": _denied_flags,
-    "unknown": _unknown_flags,
-    "files": _files_flags,
-    "reads": _reads_flags,
-    "outside": _outside_flags,
-}
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 
-from harness.app.audit.logs import Filled, chosen_logs, log_flags, size_of
+from harness.app.audit.logs import chosen_logs, size_of
 from harness.plugins.insight.commands.export import STDOUT, write_view
 from harness.plugins.insight.report import report
 from harness.session.state import State
 from harness.terminal.console import Look, complain, look_here
 from harness.terminal.long_work import LongWork
-
-
-def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of `harness audit report`."""
-    parser.description = "Write one page of HTML, without scripts, about what happened; the log stays what counts."
-    log_flags(parser, filled, as_json=False)
-    parser.add_argument("-o", "--output", type=filled, metavar="FILE", required=True, help="- is stdout")
-    parser.add_argument("--title", default="", metavar="TEXT", help="the heading of the page")
-    parser.add_argument("--full", action="store_true", help="cut nothing: every call whole, every text to its end")
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.app.audit.logs import BROKEN, Filled, chosen_logs, log_flags
+from harness.app.audit.logs import BROKEN, chosen_logs
 from harness.errors import UsageError
 from harness.log.vocabulary import ANSWERS
 from harness.paths import short_place
@@ -40,19 +40,6 @@ _NOTES = (
     "wait, p90: seconds until a person answered: the median, and what 9 of 10 did not exceed",
     "often yes: a candidate for auto (see `harness policy suggest`); often no: one for deny",
 )
-
-
-def add_flags(parser: ArgumentParser, _verb: str, filled: Filled) -> None:
-    """Give `parser` the flags of `harness audit stats`."""
-    parser.description = "Count calls, questions and refusals by rule: the basis for a better policy."
-    log_flags(parser, filled)
-    parser.add_argument(
-        "--sql",
-        nargs="?",
-        const="",
-        metavar="QUERY",
-        help="behind LOG: the answer to a SELECT over the view `records`, by DuckDB (the extra `sql`)",
-    )
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

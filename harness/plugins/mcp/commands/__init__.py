@@ -1,4 +1,4 @@
-"""`harness mcp`: the gate before MCP servers. mcp_command.py has the actions, proxy_command.py the long one.
+"""`harness mcp`: the gate before MCP servers. proxy_command.py is the longest.
 
 The protocol is in harness/plugins/mcp/.
 """

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.actions import JsonValue
-from harness.app.flags import parser_for
+from harness.app.command_line import parser_for
 from harness.errors import UsageError
 from harness.plugins.fleet.queue.dbos_queue import DbosQueue
 from harness.plugins.fleet.queue.ledger import DONE
@@ -186,7 +186,7 @@ def test_no_pickle_is_read_whatever_the_row_says(queue: DbosQueue, tmp_path: Pat
     queue.put(BATCH, [queued("t")], lambda _: False)
     trap = tmp_path / "trap"
     text = base64.b64encode(pickle.dumps(Planted(str(trap)))).decode()
-    version = version_of(parser_for("worker", "").parse_args(["--queue", "q"]))
+    version = version_of(parser_for("worker").parse_args(["--queue", "q"]))
 
     def plant(status: str) -> None:
         planted(queue, tmp_path / "queue.db", serialization="py_pickle", status=status, application_version=version)

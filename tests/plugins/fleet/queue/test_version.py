@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from batch_scene import POLICY
 
-from harness.app.flags import parser_for
+from harness.app.command_line import parser_for
 from harness.errors import PolicyError, UsageError
 from harness.plugins.fleet.queue.version import version_of
 
 
 def flags(command: str, *words: str) -> Namespace:
-    return parser_for(command, "").parse_args(
+    return parser_for(command).parse_args(
         [*(("t", "--out", "o") if command == "batch" else ()), "--queue", "q", *words]
     )
 

@@ -1,0 +1,165 @@
+"""The command line: the command that its words name, the parser of that command, and the pages of help.
+
+Only the module of the named command is imported (harness/shipped.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError
+from harness.shipped import COMMANDS, DEFAULT_ACTIONS, HELP, plugin_in
+from harness.text.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+    from harness.plugin import CliCommand
+
+MOST_WIDTH = 110
+"""Maximum width of help, in columns; also its width in a file."""
+_NEAR = 0.75
+"""Similarity (difflib) from which a word is taken for a misspelt command: `doctro`, `polcy`; not `ran`, `doc`."""
+_WISHES = {"version": "--version"}
+
+
+def named_command(words: Sequence[str]) -> tuple[CliCommand, list[str]]:
+    """Return the command that `words` (without the program's) name, and the words that follow it.
+
+    Words that begin with no command are for the prompt. Raises UsageError for a misspelt command, and for a command whose
+    action is missing or unknown.
+    """
+    first = words[0] if words else ""
+    if first and first in COMMANDS:
+        return command(first), list(words[1:])
+    known = actions(first)
+    if not known:
+        _refuse_misspelt(first)
+        return command(""), list(words)
+    rest = list(words[1:])
+    if first in DEFAULT_ACTIONS and (not rest or rest[0].startswith("-")):
+        rest.insert(0, DEFAULT_ACTIONS[first])
+    if not rest or rest[0] not in known:
+        raise UsageError(f"harness {first} needs an action: {', '.join(known)}")
+    return command(f"{first} {rest[0]}"), rest[1:]
+
+
+def command(name: str) -> CliCommand:
+    """Return a command by all its words, which must be in COMMANDS."""
+    return next(one for one in plugin_in(COMMANDS[name]).commands if one.name == name)
+
+
+def actions(first: str) -> tuple[str, ...]:
+    """Return the actions that may follow a first word; empty if it takes none, or is not a command."""
+    return tuple(name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{first} "))
+
+
+def first_words() -> tuple[str, ...]:
+    """Return the first words of all commands."""
+    return tuple(dict.fromkeys(name.partition(" ")[0] for name in COMMANDS if name))
+
+
+def _refuse_misspelt(first: str) -> None:
+    """Raise UsageError if `first` is nearly a command. As a prompt it would be sent at once, and cost money."""
+    if not first.isalpha():  # flags, a prompt of several words in quotes, nothing
+        return
+    from difflib import get_close_matches
+
+    meant = get_close_matches(first, (*first_words(), "help", *_WISHES), n=1, cutoff=_NEAR)
+    if meant:
+        near = _WISHES.get(meant[0], meant[0])
+        raise UsageError(f"unknown command: {first}; did you mean `harness {near}`? `harness -- {first}` sends it")
+
+
+def parser_for(name: str) -> ArgumentParser:
+    """Return the parser of a command, by all its words. The arguments have the last of several words as `action`."""
+    found = command(name)
+    parser = ArgumentParser(f"harness {name}".rstrip(), description=found.help, formatter_class=_Formatter)
+    parser.set_defaults(action=name.partition(" ")[2])
+    found.add_flags(parser)
+    return parser
+
+
+def command_list() -> str:
+    """Return the table of all first words, by heading."""
+    lines = []
+    for heading, commands in HELP.items():
+        shown = heading
+        for word, text in commands.items():
+            lines.append(f"  {shown:13} {word:9} {text}")
+            shown = ""
+    return "\n".join(lines)
+
+
+def short_help() -> str:
+    """Return what the commands do, on one screen."""
+    parser = parser_for("")
+    shown = "\n".join(fitted(line, _width()) for line in str(parser.description).splitlines())
+    more = fitted("`harness --help` also lists the options of the prompt and the exit codes.", _width())
+    return f"{parser.format_usage()}\n{shown}\n{more}\n"
+
+
+def actions_help(first: str) -> str:
+    """Return what the actions of a command do, a line or two each."""
+    known = actions(first)
+    width = max(len(action) for action in known) + 2
+    lines = [fitted(f"  {action:{width}}{command(f'{first} {action}').help}", _width()) for action in known]
+    return "\n".join([f"usage: harness {first} ACTION [--help]", "", *lines, ""])
+
+
+def fitted(line: str, width: int) -> str:
+    """Return a line as lines of at most `width` characters. They continue below its last column, if it has columns."""
+    if len(line) <= width:
+        return line
+    import textwrap
+
+    start = max((gap.end() for gap in re.finditer("  +", line)), default=0)
+    return textwrap.fill(line, width, subsequent_indent=" " * min(start, width // 2), break_on_hyphens=False)
+
+
+def _width() -> int:
+    """Return the width of help: that of the terminal, also behind a pager, up to MOST_WIDTH."""
+    for descriptor in (1, 2):
+        try:
+            return min(os.get_terminal_size(descriptor).columns or MOST_WIDTH, MOST_WIDTH)
+        except OSError:
+            continue
+    return MOST_WIDTH
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of descriptions that fit."""
+
+    def __init__(self, prog: str) -> None:
+        # With an explicit width: argparse would import shutil (2 ms) to ask the terminal, at every flag.
+        super().__init__(prog, width=_width())
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(fitted(f"{indent}{line}", width) for line in text.splitlines())
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """Never break a flag at its hyphens: the halves are not flags."""
+        import textwrap
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """A parser that makes an argument safe to show before it names it in an error."""
+
+    def error(self, message: str) -> NoReturn:
+        """Write the error and where the flags are listed, and exit with 2. Raises SystemExit."""
+        shown = visible(message).replace("\n", "\n  ")
+        if is_unquoted(message) and any(action.dest == "prompt" for action in self._actions):
+            shown += " (put a prompt of several words in quotes)"
+        self.exit(2, f"{self.prog}: error: {shown}\n`{self.prog} --help` lists the arguments\n")
+
+
+def is_unquoted(message: str) -> bool:
+    """Return whether an error of argparse is about surplus words, none of them a flag."""
+    words = message.removeprefix("unrecognized arguments: ")
+    return words != message and not any(word.startswith("-") for word in words.split())

@@ -1,0 +1,95 @@
+"""What stands before other agents adds: `harness hook` and `harness approve`. `harness exec` is for agents alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.app.common_flags import policy_flag, terminal_flags
+from harness.plugin import CliCommand, Plugin, later
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+def _agent(parser: ArgumentParser, *, optional: bool = False) -> None:
+    from harness.plugins.agents.guarded_agent import AGENTS
+
+    shown = ", ".join(AGENTS)
+    parser.add_argument(
+        "agent",
+        nargs="?" if optional else None,
+        choices=tuple(AGENTS),
+        metavar="AGENT",
+        help=f"{shown} (default: all)" if optional else shown,
+    )
+
+
+def _install_flags(parser: ArgumentParser) -> None:
+    _agent(parser)
+    _settings_flag(parser)
+    policy_flag(parser, "the policy that decides (default: as for the prompt)")
+    _yes_flag(parser)
+
+
+def _uninstall_flags(parser: ArgumentParser) -> None:
+    _agent(parser)
+    _settings_flag(parser)
+    _yes_flag(parser)
+
+
+def _settings_flag(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--project", action="store_true", help="change the settings of the current folder instead of yours"
+    )
+
+
+def _yes_flag(parser: ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="write the change without asking")
+
+
+def _status_flags(parser: ArgumentParser) -> None:
+    _agent(parser, optional=True)
+
+
+def _approve_flags(parser: ArgumentParser) -> None:
+    parser.add_argument("--list", action="store_true", help="print the open questions, one JSON object per line")
+    terminal_flags(parser)
+
+
+_INSTALL = later("harness.plugins.agents.commands.install_command", "hook_command_line")
+PLUGIN = Plugin(
+    name="agents",
+    commands=(
+        CliCommand(
+            name="hook install",
+            help="Let an agent ask harness before each tool call: show the change of its settings, ask, write it.",
+            add_flags=_install_flags,
+            run=_INSTALL,
+        ),
+        CliCommand(
+            name="hook check",
+            help="Play three calls through an agent, without a key, and show what happened to each.",
+            add_flags=_agent,
+            run=later("harness.plugins.agents.commands.check_command", "check"),
+        ),
+        CliCommand(
+            name="hook status",
+            help="Show for each agent whether it asks harness, by which policy, and what it does not ask about.",
+            add_flags=_status_flags,
+            run=_INSTALL,
+        ),
+        CliCommand(
+            name="hook uninstall",
+            help="Remove the hook of harness from an agent's settings, and nothing else.",
+            add_flags=_uninstall_flags,
+            run=_INSTALL,
+        ),
+        CliCommand(
+            name="approve",
+            help="Answer questions here while this runs: those of `run --ask`, the prompt and `mcp serve`, and those of "
+            "agents that have the hook.",
+            add_flags=_approve_flags,
+            run=later("harness.plugins.agents.commands.approve_command", "approve_command"),
+        ),
+    ),
+)
