@@ -75,6 +75,8 @@ class CliCommand(Record):
 class ToolPlace(Record):
     """What a session gives to the plugin that makes a tool."""
 
+    workspace: Workspace
+    """The folder that the session works in."""
     environment: Environment
     """The environment variables of the session."""
     stops: Callable[[], int]
@@ -82,7 +84,8 @@ class ToolPlace(Record):
 
 
 class ToolOffer(Record):
-    """A tool that a session offers to the model where the policy or the configuration names it."""
+    """A tool for the model. One that ships is offered where the policy or the configuration names it; one of another's plugin,
+    whose name begins with `plugin__`, wherever the configuration names the plugin."""
 
     kind: ToolKind
     """The tool's name, and what its calls do."""

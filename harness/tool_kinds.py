@@ -103,11 +103,11 @@ SERVER_TOOL = "[A-Za-z0-9_./-]{1,128}"
 """Of a tool as its server calls it."""
 SCRIPT_NAME = "[A-Za-z][A-Za-z0-9_]{0,51}"
 """Of a script that is declared as a tool; with what stands in front, models take no more than 64 characters."""
-SERVER_TOOLS, SCRIPT_TOOLS = "mcp__", "script__"
-"""How the names of tools of servers, and of scripts, begin in policies, logs and requests."""
+SERVER_TOOLS, SCRIPT_TOOLS, PLUGIN_TOOLS = "mcp__", "script__", "plugin__"
+"""How the names of tools of servers, of scripts, and of plugins of others begin in policies, logs and requests."""
 _FROM_OUTSIDE = (
     f"{SERVER_TOOLS}(?:{SERVER_NAME}__(?:{SERVER_TOOL})?\\*|{SERVER_NAME}__{SERVER_TOOL}|\\*)"
-    f"|{SCRIPT_TOOLS}(?:{SCRIPT_NAME}\\*?|\\*)"
+    f"|(?:{SCRIPT_TOOLS}|{PLUGIN_TOOLS})(?:{SCRIPT_NAME}\\*?|\\*)"
 )
 
 
@@ -127,12 +127,12 @@ def is_of_server(name: str) -> bool:
 
 
 def is_from_outside(name: str) -> bool:
-    """Say whether a name in a policy means tools that do not ship: one of a server, a script, or with a star at its end all
-    that begin so.
+    """Return whether a name in a policy means tools that do not ship: one of a server, a script or a plugin. With a star at
+    its end it means all that begin so.
     """
     import re  # and 4 ms to compile it, for a policy that speaks of them
 
-    return name.startswith((SERVER_TOOLS, SCRIPT_TOOLS)) and bool(re.fullmatch(_FROM_OUTSIDE, name))
+    return name.startswith((SERVER_TOOLS, SCRIPT_TOOLS, PLUGIN_TOOLS)) and bool(re.fullmatch(_FROM_OUTSIDE, name))
 
 
 def is_named(tool: str, names: Iterable[str]) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.shipped import COMMANDS, DEFAULT_ACTIONS, HELP, plugin_in
-from harness.text.visible import visible
+from harness.text.visible import visible, visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,67 +27,75 @@ _NEAR = 0.75
 _WISHES = {"version": "--version"}
 
 
-def named_command(words: Sequence[str]) -> tuple[CliCommand, list[str]]:
+def named_command(words: Sequence[str], others: Sequence[CliCommand] = ()) -> tuple[CliCommand, list[str]]:
     """Return the command that `words` (without the program's) name, and the words that follow it.
 
-    Words that begin with no command are for the prompt. Raises UsageError for a misspelt command, and for a command whose
-    action is missing or unknown.
+    `others` are commands of plugins that do not ship. Words that begin with no command are for the prompt. Raises UsageError
+    for a misspelt command, and for a command whose action is missing or unknown.
     """
     first = words[0] if words else ""
-    if first and first in COMMANDS:
-        return command(first), list(words[1:])
-    known = actions(first)
+    if first and first in (*COMMANDS, *(one.name for one in others)):
+        return command(first, others), list(words[1:])
+    known = actions(first, others)
     if not known:
-        _refuse_misspelt(first)
+        _refuse_misspelt(first, others)
         return command(""), list(words)
     rest = list(words[1:])
     if first in DEFAULT_ACTIONS and (not rest or rest[0].startswith("-")):
         rest.insert(0, DEFAULT_ACTIONS[first])
     if not rest or rest[0] not in known:
         raise UsageError(f"harness {first} needs an action: {', '.join(known)}")
-    return command(f"{first} {rest[0]}"), rest[1:]
+    return command(f"{first} {rest[0]}", others), rest[1:]
 
 
-def command(name: str) -> CliCommand:
-    """Return a command by all its words, which must be in COMMANDS."""
-    return next(one for one in plugin_in(COMMANDS[name]).commands if one.name == name)
+def command(name: str, others: Sequence[CliCommand] = ()) -> CliCommand:
+    """Return a command by all its words. Raises StopIteration if it is neither in COMMANDS nor one of `others`."""
+    there = plugin_in(COMMANDS[name]).commands if name in COMMANDS else others
+    return next(one for one in there if one.name == name)
 
 
-def actions(first: str) -> tuple[str, ...]:
+def actions(first: str, others: Sequence[CliCommand] = ()) -> tuple[str, ...]:
     """Return the actions that may follow a first word; empty if it takes none, or is not a command."""
-    return tuple(name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{first} "))
+    names = (*COMMANDS, *(one.name for one in others))
+    return tuple(name.partition(" ")[2] for name in names if name.startswith(f"{first} "))
 
 
-def first_words() -> tuple[str, ...]:
+def first_words(others: Sequence[CliCommand] = ()) -> tuple[str, ...]:
     """Return the first words of all commands."""
-    return tuple(dict.fromkeys(name.partition(" ")[0] for name in COMMANDS if name))
+    names = (*COMMANDS, *(one.name for one in others))
+    return tuple(dict.fromkeys(name.partition(" ")[0] for name in names if name))
 
 
-def _refuse_misspelt(first: str) -> None:
+def _refuse_misspelt(first: str, others: Sequence[CliCommand]) -> None:
     """Raise UsageError if `first` is nearly a command. As a prompt it would be sent at once, and cost money."""
     if not first.isalpha():  # flags, a prompt of several words in quotes, nothing
         return
     from difflib import get_close_matches
 
-    meant = get_close_matches(first, (*first_words(), "help", *_WISHES), n=1, cutoff=_NEAR)
+    meant = get_close_matches(first, (*first_words(others), "help", *_WISHES), n=1, cutoff=_NEAR)
     if meant:
         near = _WISHES.get(meant[0], meant[0])
         raise UsageError(f"unknown command: {first}; did you mean `harness {near}`? `harness -- {first}` sends it")
 
 
 def parser_for(name: str) -> ArgumentParser:
-    """Return the parser of a command, by all its words. The arguments have the last of several words as `action`."""
-    found = command(name)
-    parser = ArgumentParser(f"harness {name}".rstrip(), description=found.help, formatter_class=_Formatter)
-    parser.set_defaults(action=name.partition(" ")[2])
+    """Return the parser of a command that ships, by all its words."""
+    return parser_of(command(name))
+
+
+def parser_of(found: CliCommand) -> ArgumentParser:
+    """Return the parser of a command. The arguments have the last of several words as `action`."""
+    parser = ArgumentParser(f"harness {found.name}".rstrip(), description=found.help, formatter_class=_Formatter)
+    parser.set_defaults(action=found.name.partition(" ")[2])
     found.add_flags(parser)
     return parser
 
 
-def command_list() -> str:
-    """Return the table of all first words, by heading."""
+def command_list(others: Sequence[CliCommand] = ()) -> str:
+    """Return the table of all first words, by heading. The commands of other plugins have a heading of their own."""
     lines = []
-    for heading, commands in HELP.items():
+    theirs = {word: _shown(word, others) for word in first_words(others) if word not in first_words()}
+    for heading, commands in {**HELP, "plugins": theirs}.items():
         shown = heading
         for word, text in commands.items():
             lines.append(f"  {shown:13} {word:9} {text}")
@@ -95,19 +103,28 @@ def command_list() -> str:
     return "\n".join(lines)
 
 
-def short_help() -> str:
+def _shown(word: str, others: Sequence[CliCommand]) -> str:
+    """Return what `harness help` says of a first word of other plugins: the help of its only command, or the actions."""
+    return visible_line(", ".join(actions(word, others)) or command(word, others).help, 200)
+
+
+def short_help(others: Sequence[CliCommand] = ()) -> str:
     """Return what the commands do, on one screen."""
     parser = parser_for("")
-    shown = "\n".join(fitted(line, _width()) for line in str(parser.description).splitlines())
+    text = f"{command('').help}\n{command_list(others)}"
+    shown = "\n".join(fitted(line, _width()) for line in text.splitlines())
     more = fitted("`harness --help` also lists the options of the prompt and the exit codes.", _width())
     return f"{parser.format_usage()}\n{shown}\n{more}\n"
 
 
-def actions_help(first: str) -> str:
+def actions_help(first: str, others: Sequence[CliCommand] = ()) -> str:
     """Return what the actions of a command do, a line or two each."""
-    known = actions(first)
+    known = actions(first, others)
     width = max(len(action) for action in known) + 2
-    lines = [fitted(f"  {action:{width}}{command(f'{first} {action}').help}", _width()) for action in known]
+    lines = [
+        fitted(f"  {action:{width}}{visible_line(command(f'{first} {action}', others).help, 500)}", _width())
+        for action in known
+    ]
     return "\n".join([f"usage: harness {first} ACTION [--help]", "", *lines, ""])
 
 

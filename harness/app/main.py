@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
+    from harness.plugin import CliCommand
+
 
 def program() -> NoReturn:
     """Be the `harness` command: run `main`, and leave with its exit code.
@@ -180,21 +182,46 @@ def _complain(text: str) -> None:
 
 
 def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
-    from harness.app.command_line import actions, actions_help, first_words, named_command, parser_for, short_help
+    from harness.app.command_line import actions, actions_help, first_words, named_command, parser_of, short_help
 
+    others = _other_commands(words, environment)
     if words == ["help"]:
-        sys.stdout.write(short_help())
+        sys.stdout.write(short_help(others))
         return 0
     if words[:1] == ["help"]:
-        if words[1] not in first_words():
+        if words[1] not in first_words(others):
             raise UsageError(f"unknown command: {words[1]} (see `harness help`)")
         words = [*words[1:], "--help"]
-    if words[1:2] in (["-h"], ["--help"]) and actions(words[0]):
-        sys.stdout.write(actions_help(words[0]))
+    if words[1:2] in (["-h"], ["--help"]) and actions(words[0], others):
+        sys.stdout.write(actions_help(words[0], others))
         return 0
-    command, rest = named_command(words)
+    command, rest = named_command(words, others)
     if not (command.is_light or command.holds_session):
         import gc
 
         gc.enable()  # a session does it when everything is loaded that lives as long as it: running_session.collect
-    return command.run(parser_for(command.name).parse_args(rest), environment)
+    return command.run(parser_of(command).parse_args(rest), environment)
+
+
+def _other_commands(words: list[str], environment: Mapping[str, str]) -> Sequence[CliCommand]:
+    """Return the commands of plugins that do not ship, if the words may name one."""
+    from harness.app.command_line import first_words
+
+    asks_help = words[:1] == ["help"] and words[1:2] != ["help"]
+    named = words[1:2] if asks_help else words[:1]
+    if not (named or asks_help) or (named and (named[0] in first_words() or not named[0][:1].isalpha())):
+        return ()
+    from harness.session.state import State
+
+    file = State.of(environment).config_file
+    if not os.path.lexists(file):
+        return ()
+    from harness.session.named_plugins import plugins_in
+
+    try:
+        return [command for plugin in plugins_in(file) for command in plugin.commands]
+    except UsageError as error:
+        if words != ["help"]:
+            raise
+        _complain(str(error))  # help is what is needed most when something is wrong
+        return ()

@@ -12,7 +12,15 @@ from harness.record import Record, replace
 from harness.session.config.config_file import Setting
 from harness.session.config.settings import DEFAULT
 from harness.text.visible import visible_line
-from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, is_from_outside, is_named, script_tool, server_tool
+from harness.tool_kinds import (
+    OPTIONAL_NAMES,
+    PLUGIN_TOOLS,
+    SHIPPED_TOOLS,
+    is_from_outside,
+    is_named,
+    script_tool,
+    server_tool,
+)
 from harness.tools import named_in
 
 
@@ -54,8 +62,8 @@ class ChosenTools(Record):
         return chosen if self.names else news
 
 
-def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str]) -> ChosenTools:
-    """Parse the setting; `scripts` are the declared scripts, by their own names.
+def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str], others: Iterable[str] = ()) -> ChosenTools:
+    """Parse the setting; `scripts` are the declared scripts, by their own names, and `others` the tools of plugins.
 
     The tools of servers, and the matches of a star, are known later. With `+` before each name they are added to the
     offered tools.
@@ -68,14 +76,15 @@ def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str]) -> C
         raise UsageError(
             f"{setting.origin}: put + before each name, to add these tools, or before none, to have them alone"
         )
-    known = (*SHIPPED_TOOLS, *OPTIONAL_NAMES, *map(script_tool, scripts))
+    known = (*SHIPPED_TOOLS, *OPTIONAL_NAMES, *map(script_tool, scripts), *others)
     if not names and setting.origin != DEFAULT:
         raise UsageError(f"{setting.origin}: names no tool; known: {', '.join(known)}")
     for name in names:
-        is_later = is_from_outside(name) and (name.endswith("*") or not name.startswith(script_tool("")))
+        is_later = is_from_outside(name) and (
+            name.endswith("*") or not name.startswith((script_tool(""), PLUGIN_TOOLS))
+        )
         if name not in known and not is_later:
             said = f"{setting.origin}: there is no tool {visible_line(repr(name), 100)}{nearest(name, known)}"
-            raise UsageError(
-                f"{said}; those from outside are {server_tool('SERVER', 'TOOL')} and {script_tool('NAME')}"
-            )
+            outside = f"{server_tool('SERVER', 'TOOL')}, {script_tool('NAME')} and {PLUGIN_TOOLS}NAME"
+            raise UsageError(f"{said}; those from outside are {outside}")
     return ChosenTools(names=() if adds else names, added=names if adds else (), origin=setting.origin)

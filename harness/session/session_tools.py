@@ -19,6 +19,7 @@ from harness.process.hardening import undumpable
 from harness.record import Record
 from harness.session.chosen_tools import ChosenTools, chosen_tools
 from harness.session.front import Front
+from harness.session.named_plugins import named_plugins
 from harness.session.session_attachments import SessionAttachments
 from harness.session.session_place import SessionPlace
 from harness.session.session_rules import SessionRules
@@ -81,11 +82,12 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
         scripts=tuple(place.extensions.tools.values()),
         attachments=attachments,
     )
-    chosen = chosen_tools(place.settings.tools, place.extensions.tools)
+    others = [offer for plugin in named_plugins(place.settings.file) for offer in plugin.tools]
+    chosen = chosen_tools(place.settings.tools, place.extensions.tools, [offer.kind.name for offer in others])
     wanted = chosen.optional(policy)
     optional = optional_tools(wanted, ask=front.ask, helpers=seat.helpers)
-    room = ToolPlace(environment=place.environment, stops=lambda: place.interrupt.stops)
-    offered = tuple(offer.make(room) for offer in tool_offers(wanted))
+    room = ToolPlace(workspace=place.workspace, environment=place.environment, stops=lambda: place.interrupt.stops)
+    offered = tuple(offer.make(room) for offer in (*tool_offers(wanted), *others))
     level = check_confinement(policy, shipped)
     tools = chosen.of((*shipped, *optional, *offered))
     names = [tool.spec.name for tool in tools]

@@ -29,7 +29,7 @@ from harness.session.config.model_settings import MODEL_SETTINGS, said_by_flags
 from harness.session.config.settings import DEFAULT_MODEL, OPENAI_URL, Settings, resolve
 
 FULL = """\
-# every key there is
+plugins = ["words"]  # and every other key there is
 provider = "ollama"
 model = "some-model"
 base_url = "https://llm.example.org/v1"
@@ -124,6 +124,7 @@ def problem(text: str) -> str:
 def test_every_key_is_taken_with_its_line() -> None:
     file = parse(FULL)
     assert {name: (setting.value, setting.origin) for name, setting in file.values.items()} == {
+        "plugins": (("words",), "c.toml:1"),
         "provider": ("ollama", "c.toml:2"),
         "model": ("some-model", "c.toml:3"),
         "base_url": ("https://llm.example.org/v1", "c.toml:4"),

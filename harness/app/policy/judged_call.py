@@ -57,7 +57,7 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
             return replace(use, summary=visible_line(text), preview=text)
         case Does.OTHER if tool in OPTIONAL_NAMES:
             whole = not kind.subject or text.lstrip().startswith("{")
-            return optional_call(tool, text if whole else json.dumps({kind.subject: text}))
+            return optional_call(tool, text if whole else json.dumps({kind.subject: text}), workspace)
         case Does.OTHER:
             raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         case _:
@@ -151,13 +151,13 @@ def arguments_of(tool: str, text: str) -> dict[str, JsonValue]:
     return arguments
 
 
-def optional_call(tool: str, arguments: str) -> Action:
+def optional_call(tool: str, arguments: str, workspace: Workspace) -> Action:
     """Return the action of a call of an optional tool, as the tool itself prepares it. Raises ToolError."""
     from harness.gate.registry import ToolRegistry
     from harness.plugin import ToolPlace
     from harness.tools import optional_tools
 
-    place = ToolPlace(environment={}, stops=lambda: 0)
+    place = ToolPlace(workspace=workspace, environment={}, stops=lambda: 0)
     tools = (*optional_tools((tool,)), *(offer.make(place) for offer in tool_offers((tool,))))
     return ToolRegistry(tools).prepare(ToolCall(id="explain", name=tool, arguments=arguments))
 
@@ -186,7 +186,7 @@ class CallReader:
                 ToolUse(tool=tool), arguments, workspace
             )
         if tool in OPTIONAL_NAMES:
-            return optional_call(tool, arguments)
+            return optional_call(tool, arguments, workspace)
         if tool not in self._specs:
             raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         parsed = parse_arguments(arguments, self._specs[tool])

@@ -13,6 +13,7 @@ from harness.app.run.run_output import RunOutput
 from harness.messages import RunResult, StopReason
 from harness.record import Record
 from harness.session.exits import Exit, is_soft
+from harness.session.named_plugins import other_report_forms
 from harness.session.own_folders import workspace_folders
 from harness.session.running_session import RunningSession
 from harness.session.session_log import pinned
@@ -65,6 +66,7 @@ class EndReports:
                     *runner_files(environment),
                 ],
                 folders=workspace_folders(arguments),
+                others=other_report_forms(arguments.report, state.config_file),
             )
         if environment.get("GITHUB_ACTIONS"):
             from harness.plugins.reports.github import actions_from

@@ -20,6 +20,7 @@ from harness.shipped import REPORTS
 
 if TYPE_CHECKING:
     from harness.app.run.facts import RunFacts
+    from harness.plugin import ReportForm
 
 
 _BESIDE = re.compile(r"\.(torn(\.[0-9]+)?|head(\.sig)?)\Z")
@@ -100,18 +101,22 @@ class Reports:
         with_answer: bool = False,
         keep_from: Sequence[str] = (),
         folders: Sequence[str] = (),
+        others: Sequence[ReportForm] = (),
     ) -> None:
         """Check every file, so that what cannot be written is known before anything is paid for.
 
         `keep_from` are files and folders that must not be written to: the log, what the run reads, the harness's own state.
-        No link in `folders` is followed. Raises UsageError for an unknown form, a folder that is not there, a file that is
-        named twice, that cannot be written, or that is or holds a record of what was done.
+        No link in `folders` is followed. `others` are forms of plugins that do not ship.
+
+        Raises UsageError for an unknown form, a folder that is not there, a file that is named twice, that cannot be written,
+        or that is or holds a record of what was done.
         """
         self._with_answer = with_answer
+        self._others = {form.name: form.write for form in others}
         self._targets: list[_Target] = []
         seen: set[str] = set()
         for one in given:
-            form, path = _split(one)
+            form, path = _split(one, self._others)
             real = output_path(path, folders, shown_as=f"--report {one}")
             if real in seen:
                 raise UsageError(f"--report {one}: the file is named twice")
@@ -125,7 +130,8 @@ class Reports:
 
     def _write(self, target: _Target, runs: Sequence[ReportedRun]) -> str:
         try:
-            _put(target, run_report(target.form)(runs, with_answer=self._with_answer))
+            report = self._others.get(target.form) or run_report(target.form)
+            _put(target, report(runs, with_answer=self._with_answer))
         except (OSError, LogError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             return f"the report {target.given} cannot be written: {why}"
@@ -153,10 +159,11 @@ def facts_of_log(path: str) -> RunFacts:
     return facts
 
 
-def _split(given: str) -> tuple[str, str]:
+def _split(given: str, others: Iterable[str]) -> tuple[str, str]:
     form, colon, path = given.partition(":")
-    if form not in REPORTS or not colon:
-        raise UsageError(f"--report {given}: a report is FORM:FILE, and FORM one of {', '.join(REPORTS)}")
+    forms = (*REPORTS, *others)
+    if form not in forms or not colon:
+        raise UsageError(f"--report {given}: a report is FORM:FILE, and FORM one of {', '.join(forms)}")
     if not path:
         raise UsageError(f"--report {given}: the file is missing")
     return form, path

@@ -110,6 +110,8 @@ class Settings(Record):
     terminal: TerminalSettings
     sign_key: Setting[str]
     """The path of the SSH key with which the heads of logs are signed; empty where they are not."""
+    plugins: Setting[tuple[str, ...]]
+    """Names of installed plugins to load (harness/session/named_plugins.py)."""
 
     def with_model(self, name: str, environment: Mapping[str, str]) -> Settings:
         """Return the settings for the model `name`: by its profile, else at the present server. Raises UsageError.
@@ -371,6 +373,7 @@ class _Layers:
                 screen_reader=self.plain("terminal.screen_reader", bool),
             ),
             sign_key=self.sign_key(),
+            plugins=self.plain("plugins", _names),
         )
 
     def plain(self, name: str, convert: Callable[[Any], ValueT]) -> Setting[ValueT]:

@@ -21,6 +21,7 @@ from harness.plugins.fleet.batch.task_folder import TaskFolder, refuse_other_set
 from harness.plugins.fleet.queue.fleet_flags import checked_queue_flags
 from harness.safe_files import replace_file, sync_path
 from harness.session.exits import Exit, is_soft
+from harness.session.named_plugins import other_report_forms
 from harness.session.own_folders import fix_modes, output_path
 from harness.session.signals import Stopping
 from harness.session.state import PROJECT_POLICY, State, here
@@ -103,6 +104,7 @@ class BatchReports:
                 with_answer=arguments.report_answer,
                 keep_from=keep_from,
                 folders=folders_of(arguments, tasks),
+                others=other_report_forms(arguments.report, State.of(environment).config_file),
             )
         if environment.get("GITHUB_ACTIONS"):
             from harness.plugins.reports.github import actions_from

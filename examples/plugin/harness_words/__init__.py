@@ -1,0 +1,1 @@
+"""A plugin of harness: see docs/plugins.md."""

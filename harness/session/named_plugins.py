@@ -1,0 +1,93 @@
+"""Plugins of others: installed packages with an entry point in the group `harness.plugins`.
+
+A plugin is loaded only if the user's own configuration names it (`plugins = ["name"]`); a project's file cannot. A plugin
+adds commands, tools and forms of reports. It replaces nothing that ships.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from harness.errors import UsageError, nearest
+from harness.plugin import Plugin, ReportForm
+from harness.session.config.config_file import ConfigFile, load_config
+from harness.session.state import current_folder
+from harness.shipped import COMMANDS, REPORTS, STARTED_BY_AGENTS
+from harness.text.visible import visible_line
+from harness.tool_kinds import PLUGIN_TOOLS, is_from_outside
+
+GROUP = "harness.plugins"
+"""The group of entry points in which installed packages name their plugins."""
+_WORDS = re.compile(r"[a-z][a-z0-9-]{0,31}( [a-z][a-z0-9-]{0,31})?", re.ASCII)
+_FORM = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
+
+
+def named_plugins(file: ConfigFile) -> tuple[Plugin, ...]:
+    """Load the plugins that the user's configuration names. Raises UsageError for one that cannot be used."""
+    said = file.values.get("plugins")
+    if said is None or not isinstance(said.value, tuple):
+        return ()
+    loaded = tuple(_loaded(name, said.origin) for name in dict.fromkeys(said.value))
+    taken: dict[str, str] = {}
+    for plugin, name in zip(loaded, dict.fromkeys(said.value), strict=True):
+        for thing, fault in _things(plugin):
+            problem = f"the plugin {_shown(taken[thing])} has it already" if thing in taken else fault
+            if problem:
+                raise UsageError(f"{said.origin}: the plugin {_shown(name)} cannot be used: {thing}: {problem}")
+            taken[thing] = name
+    return loaded
+
+
+def plugins_in(path: str) -> tuple[Plugin, ...]:
+    """Load the plugins that the configuration file at `path` names. Raises UsageError, also for any fault of the file."""
+    return named_plugins(load_config(path, current_folder()))
+
+
+def other_report_forms(given: Iterable[str], path: str) -> tuple[ReportForm, ...]:
+    """Return the forms of reports that plugins of others add, if one of `given` (FORM:FILE) does not ship.
+
+    `path` is the configuration file. Raises UsageError as `plugins_in`.
+    """
+    if all(one.partition(":")[0] in REPORTS for one in given):
+        return ()
+    return tuple(form for plugin in plugins_in(path) for form in plugin.reports)
+
+
+def _loaded(name: str, origin: str) -> Plugin:
+    from importlib.metadata import entry_points  # 20 ms, for those who have plugins
+
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        raise UsageError(f"{origin}: there is no installed plugin {_shown(name)}{nearest(name, found)}")
+    try:
+        plugin = found[name].load()
+    except Exception as error:
+        said = visible_line(f"{type(error).__name__}: {error}", 500)
+        raise UsageError(f"{origin}: the plugin {_shown(name)} cannot be loaded: {said}") from error
+    if not isinstance(plugin, Plugin):
+        raise UsageError(f"{origin}: the plugin {_shown(name)} is not a harness.plugin.Plugin: {found[name].value}")
+    return plugin
+
+
+def _things(plugin: Plugin) -> Iterator[tuple[str, str]]:
+    """Yield each thing that a plugin adds, and why it may not, or an empty text."""
+    shipped = {*(name.partition(" ")[0] for name in COMMANDS), *STARTED_BY_AGENTS, "help"}
+    for command in plugin.commands:
+        first = command.name.partition(" ")[0]
+        problem = "" if _WORDS.fullmatch(command.name) else "a command is one word or two, of a-z, 0-9 and -"
+        yield f"command {_shown(command.name)}", f"{first} is a command that ships" if first in shipped else problem
+    for offer in plugin.tools:
+        name = offer.kind.name
+        good = name.startswith(PLUGIN_TOOLS) and is_from_outside(name) and not name.endswith("*")
+        yield f"tool {_shown(name)}", "" if good else f"the name must begin with {PLUGIN_TOOLS}"
+    for report in plugin.reports:
+        problem = "" if _FORM.fullmatch(report.name) else "a form is one word, of a-z, 0-9 and -"
+        yield f"report {_shown(report.name)}", "it ships already" if report.name in REPORTS else problem
+    for field in ("settings", "parts"):
+        if getattr(plugin, field):
+            yield field, "a plugin adds commands, tools and reports alone"
+
+
+def _shown(name: str) -> str:
+    return visible_line(repr(name), 100)
