@@ -1,7 +1,7 @@
 """Programs that pack and unpack: zip, ar, 7z, cpio, tar, and those that compress single files, most of them in place.
 
-Many read options in ways of their own. tar(1) is that of GNU 1.34: its -C counts from where it stands on, and its first
-word may be options without a dash; options that bsdtar reads otherwise (-H -I -L -V -s) are left out.
+Many parse options in their own ways. tar(1) is GNU tar 1.34: its -C applies to the words after it, and its first word
+may be options without a dash; options that bsdtar reads differently (-H -I -L -V -s) are left out.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ _TAR_MODES = {
     "-u": Access.EITHER,
     "--delete": Access.EITHER,
 }
-"""What is done, and hence to the archive."""
+"""Access to the archive, by tar's mode."""
 
 
 @or_gap
@@ -340,7 +340,7 @@ _SHORT_ENDING = regex(r"(.*)\.t(gz|az|bz|bz2|xz|lz|zst)")
 
 
 def _in_place(*suffixes: str) -> Refine:
-    """Return what a compressor does that puts `a.gz` in the place of `a`, and the other way round."""
+    """Return the refinement for a compressor that replaces `a` by `a.gz`, and the reverse."""
 
     def refine(parsed: Parsed, use: Use) -> Use:
         paths: list[PathUse] = []
@@ -360,7 +360,7 @@ def _in_place(*suffixes: str) -> Refine:
 
 
 def _printed(*suffixes: str) -> Refine:
-    """Return what zcat and its like do: they print; where a file is not there, they try its name with a suffix."""
+    """Return the refinement for zcat and similar programs: they print, and try a missing file's name with a suffix."""
 
     def refine(_parsed: Parsed, use: Use) -> Use:
         tried = [replace(path, word=path.word + suffix) for path in use.paths for suffix in suffixes]

@@ -35,7 +35,7 @@ _PLAIN = r"[A-Za-z0-9_ \t.$()+*%,-]*"
 
 
 def program_problem(text: str) -> str:
-    """Return why a program of awk is not vouched for, in a few words; empty for one that only prints."""
+    """Return the reason why an awk program is not vouched for, in a few words; empty if it only prints."""
     # In some character sets the second byte of a character is one of these.
     if re.search(r"[^\x00-\x7f][@\[\\\]^_`{|}~]", text):
         return "its program mixes characters in a way that depends on the character set"
@@ -131,7 +131,7 @@ class _Reader:
         return ""
 
     def slash(self, begin: int) -> str:
-        """Read what begins with a slash: a regular expression, or a division."""
+        """Read a token that begins with a slash: a regular expression, or a division."""
         if self.ends_operand:
             return self.division(begin)
         found = re.compile(_REGEX).match(self.text, begin)
@@ -143,10 +143,10 @@ class _Reader:
         return ""
 
     def division(self, begin: int) -> str:
-        """Read a slash behind what may be an operand: a division, or for some awks the beginning of a regular expression.
+        """Read a slash after a possible operand: a division, or for some awks the beginning of a regular expression.
 
-        INVARIANT: what stands between it and the next slash of its line means no harm as either, and leaves parentheses
-        and the statement as they were; so the rest is read alike.
+        INVARIANT: the text between it and the next slash of its line is harmless as either, and leaves parentheses
+        and the statement unchanged; so the rest is read alike.
         """
         line_end = self.text.find("\n", begin)
         slash = self.text.find("/", begin + 1, line_end if line_end >= 0 else len(self.text))

@@ -1,7 +1,9 @@
-"""Programs that build by rules of a project (make, cmake, ninja, just, bazel), and tools that check files of one kind.
+"""Programs that build by rules of a project (make, cmake, ninja, just, bazel), and tools that check files of one
+kind.
 
-Reading the rules may run code (`$(shell ...)` also with `make -n`), so that no builder ever only looks. Which checker only
-looks depends on its configuration: that comes with the project, and what of it is no configuration is shown.
+Reading the rules may run code (`$(shell ...)` also with `make -n`), so that no builder ever only looks. A checker's
+effects depend on its configuration: that comes with the project, and the parts of it that are not configuration are
+shown.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ _CMAKE_DEFINITIONS = definitions(
 
 
 def _cmake(parsed: Parsed, use: Use) -> Use:
-    """What follows `--build DIR --` goes to make or ninja, which take options that run code; a number is that of -j."""
+    """Refine `cmake --build DIR -- WORDS`: the words go to make or ninja, whose options run code; a number is that of
+    -j.
+    """
     if parsed.has("--build", "--install") and not all(word.isdigit() for word in parsed.operands):
         return replace(use, gap="words for the build tool")
     return _CMAKE_DEFINITIONS(parsed, use)

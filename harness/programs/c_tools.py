@@ -1,9 +1,9 @@
-"""Compilers of C and C++, what they call, the tools around them, and programs that look into object files.
+"""Compilers of C and C++, the programs they call, the tools around them, and programs that look into object files.
 
-A compiler reads what its sources name (`#include ".env"` prints it, with -E, and in the messages of -fsyntax-only): `CHANGES`
-stands here also for reading more than the operands. Programs of GNU binutils take options from a file that a word `@FILE`
-names, wherever it stands; what prints sources or debug information opens files whose names stand in the object, and is
-left out.
+A compiler reads the files that its sources name (`#include ".env"` prints it, with -E, and in the messages of
+-fsyntax-only): `CHANGES` here also includes reading more than the operands. Programs of GNU binutils take options
+from a file in any word `@FILE`. Options that print sources or debug information are left out: they open files that
+the object names.
 """
 
 from __future__ import annotations

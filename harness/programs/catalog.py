@@ -1,7 +1,7 @@
-"""Which program has which model, and what is known of a program by its name alone.
+"""The models of programs by name, and the facts about a program that follow from its name alone.
 
-A file of models is loaded when it is first asked for. What is known by name is a word in `facts` of a model (program.py),
-or stands in a list here where the models do not say it.
+A file of models is loaded at the first request for it. A fact about a name is a word in `facts` of a model
+(program.py), or an entry in a list here if the models do not state it.
 """
 
 from __future__ import annotations
@@ -120,11 +120,12 @@ _GIT_LOOKS = frozenset(("status", "log", "diff", "show", "blame", "ls-files", "l
 
 
 def only_reads(argv: Sequence[str]) -> bool:
-    """Say whether `argv` is known never to write what its operands name; a program given with its folder is not known.
+    """Return whether `argv` certainly never writes to the files that its operands name. False for a program with its
+    folder.
 
-    For words of which quotes, expansions and redirections are gone (shell/loose_words.py). No model vouches for those:
-    `awk '{print > "x"}'`, which writes x, is loosely `awk print x`, which reads it. That a command reads says nothing of
-    whether it may run. Being wrong here makes a verdict on a write laxer by one step, never auto.
+    For words without quotes, expansions and redirections (shell/loose_words.py). No model vouches for those: `awk
+    '{print > "x"}'`, which writes x, is loosely `awk print x`, which reads it. Being a reader does not mean that a
+    command may run. A mistake here makes a verdict on a write laxer by one step, never auto.
     """
     options = [word for word in argv[1:] if word.startswith("-")]
     match argv[0]:
@@ -143,7 +144,9 @@ def only_reads(argv: Sequence[str]) -> bool:
 
 
 def names_for(program: str, names: FileNames) -> FileNames:
-    """Return what is known of the files that a program reads when it is handed `names`: a folder among them holds others."""
+    """Return the facts about the files that a program reads if it gets `names`: a folder among them contains other
+    files.
+    """
     if is_known(program, "files") or not names.folders:
         return names
     return replace(names, skips=(), excluded=(), hidden=True)
@@ -157,9 +160,10 @@ _OBEYED = regex(
     r"COMMAND_MODE|UNIX_STD|NSS_|DYLD",
     re.IGNORECASE,
 )
-"""How the names begin of variables that programs with few variables, or the libraries that all programs use, do obey.
+"""Beginnings of the variables that programs with few variables, or the libraries that all programs use, obey.
 
-From the manuals of GNU coreutils 9, diffutils 3, findutils 4, grep 3, sed 4; gawk 5, mawk 1; jq 1.7, ripgrep 14; macOS.
+From the manuals of GNU coreutils 9, diffutils 3, findutils 4, grep 3, sed 4; gawk 5, mawk 1; jq 1.7, ripgrep 14;
+macOS.
 """
 
 
@@ -187,7 +191,7 @@ CLUSTERS = frozenset(
 
 
 def options_in(argv: Sequence[str], word: str) -> tuple[str, ...]:
-    """Return the options that `word` of a command is made of, values left out; nothing where that is not known."""
+    """Return the options in `word` of a command, without their values. Empty if they are unknown."""
     program = _model(argv)
     if program is None or word[:2] in ("", "-", "--"):
         return ()
@@ -212,7 +216,7 @@ def _letters(program: Program, word: str) -> tuple[str, ...]:
 
 
 def _model(argv: Sequence[str]) -> Program | None:
-    """Return the model whose options stand behind the first words of a command: its program's, or its subcommand's."""
+    """Return the model for the options after the first words of a command: its program's, or its subcommand's."""
     name, *words = argv
     if unversioned(name) == "python" and len(words) > 1 and words[0] == "-m" and words[1] in MODULES:
         name, *words = words[1:]
@@ -238,10 +242,10 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def is_more_than_a_name(program: str, word: str) -> bool:
-    """Say whether a word behind a program that builds may be more than the name of a target; options are not meant.
+    """Return whether a word after a build program may be more than the name of a target. Does not apply to options.
 
-    `make test SHELL=./x` sets a variable that is run, and so do `CC:=x` and `X!=y`; `mvn org.x:plugin:goal` runs what lies
-    in a registry; `dotnet test /p:X=Y` is an option. False for all other programs.
+    `make test SHELL=./x` sets a variable that is run, and so do `CC:=x` and `X!=y`; `mvn org.x:plugin:goal` runs code
+    from a registry; `dotnet test /p:X=Y` is an option. False for all other programs.
     """
     name = name_of(program)
     if word.startswith("-"):

@@ -1,7 +1,8 @@
-"""docker, podman and compose; kubectl, terraform, ansible and their like.
+"""docker, podman and compose; kubectl, terraform, ansible and similar programs.
 
-What only lists containers is told by a local daemon, over its socket; all else changes or runs something, and the tools for
-clusters reach the network. What runs inside a container is text here; which of this machine's files it is given is not.
+Commands that only list containers ask a local daemon, over its socket. All others change or run things, and the tools
+for clusters reach the network. A command inside a container is text here; the files of this machine that it gets are
+not.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def changes(
 
 
 def _with_mounts(parsed: Parsed, use: Use) -> Use:
-    """What is mounted from this machine may be read and written by whatever runs in the container."""
+    """Refine mounts: commands in the container may read and write the files that are mounted from this machine."""
     sources: list[str] = []
     for value in parsed.values("-v", "--mount"):
         if isinstance(value, Unknown | Found) or '"' in value:
@@ -53,7 +54,9 @@ def _with_mounts(parsed: Parsed, use: Use) -> Use:
 
 
 def _copied(parsed: Parsed, use: Use) -> Use:
-    """`NAME:PATH` lies in a container; a word without a colon, or that begins as a path does, lies here."""
+    """Refine copies: `NAME:PATH` is in a container; a word without a colon, or that begins as a path does, is on this
+    machine.
+    """
     if len(parsed.operands) != 2 or any(isinstance(word, Unknown | Found) for word in parsed.operands):
         return gap("what is copied is not known")
     here = [word for word in parsed.operands if ":" not in word or word[:1] in "./"]
@@ -238,7 +241,7 @@ _FILES = (
 
 
 def _kubectl(parsed: Parsed, use: Use) -> Use:
-    """`-o go-template-file=F` and its like read a file."""
+    """Refine `-o go-template-file=F` and similar options: they read a file."""
     for value in parsed.values("-o"):
         if isinstance(value, Unknown) or "-file" in value:
             return gap("a template that is not among the words")
@@ -254,7 +257,7 @@ def _sets(options: str = _FILES, *, style: Style = Style.GNU) -> Program:
 
 
 def _of_client(parsed: Parsed, use: Use) -> Use:
-    """Refine: with --client no server is asked."""
+    """Refine: with --client the command asks no server."""
     return replace(_kubectl(parsed, use), network=not parsed.has("--client"))
 
 

@@ -47,7 +47,7 @@ def _deep(parsed: Parsed, use: Use) -> Use:
 
 
 def _removed(parsed: Parsed, use: Use) -> Use:
-    """What is removed is the name."""
+    """Refine removal: the name itself is removed."""
     return _deep(parsed, replace(use, paths=tuple(replace(path, entry=True) for path in use.paths)))
 
 
@@ -132,7 +132,9 @@ def _folder_of(word: str) -> str:
 
 
 def _sources_and_target(parsed: Parsed) -> tuple[tuple[str, ...], str]:
-    """Return what is copied, and where to: a folder ends in a slash where it surely is one. Empty where there is none."""
+    """Return the sources and the target of a copy; a target that is certainly a folder ends in a slash. Empty without
+    a target.
+    """
     folders = parsed.values("-t")
     if folders:
         folder = folders[-1]
@@ -199,7 +201,7 @@ def _parents(parsed: Parsed, use: Use) -> Use:
 
 
 def _date(parsed: Parsed, use: Use) -> Use:
-    """An operand that is no +FORMAT sets the clock."""
+    """Refine: an operand other than +FORMAT sets the clock."""
     sets = any(isinstance(word, Unknown) or not word.startswith("+") for word in parsed.operands)
     return replace(use, act=Act.CHANGES) if sets else use
 

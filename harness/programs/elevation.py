@@ -1,6 +1,7 @@
-"""Wrappers that run a command as somebody else, elsewhere, or out of the harness's reach: sudo, su, chroot, setsid.
+"""Wrappers that run a command as another user, elsewhere, or out of the harness's reach: sudo, su, chroot, setsid.
 
-They never look: the act is CHANGES whatever the command. It is named all the same, so that strict rules find it.
+They never look: the act is CHANGES for every command. The command is named all the same, so that strict rules find
+it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SUDO = Program(
 
 
 def _sudo(argv: Sequence[str]) -> Use:
-    """`VAR=value` may stand between the options too, until `--` (sudo, parse_args.c)."""
+    """Read sudo's words: `VAR=value` may occur between the options too, until `--` (sudo, parse_args.c)."""
     if len(argv) == 2 and argv[1] in ("-V", "--version", "--help"):
         return Use(act=Act.LOOKS)
     words = tuple(argv[1:])

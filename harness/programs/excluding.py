@@ -25,7 +25,7 @@ _SENT = regex(r"(?i)\+|dockerfile|containerfile|ignore")
 
 
 def excluding_words(names: Sequence[str], path: PathAccess, action: Action) -> str:
-    """Return the words with which a command leaves files out of the folder `path`. Empty if none are known."""
+    """Return the words with which a command leaves files out of the folder `path`; empty without such words."""
     if path.tracked or path.untracked:
         return _git_words(names) if path.names == (".",) else ""
     last = tuple(dict.fromkeys(name.rpartition("/")[2] for name in names))

@@ -57,7 +57,7 @@ _PRINTS_OTHERWISE = frozenset(("-printf", "-ls", "-delete", *_WRITE, *FIND_RUNS)
 
 
 def names_found(argv: Sequence[str]) -> FileNames | None:
-    """Return what is known of the names that a find prints, if it prints them and nothing else."""
+    """Return the facts about the names that a find prints. `None` if its output may contain anything else."""
     find = _Find(argv)
     known = not any(isinstance(word, Unknown | Found) for word in argv)
     if not known or find.use().gap or not _PRINTS_OTHERWISE.isdisjoint(argv) or len(find.printed) > 1:
@@ -68,7 +68,7 @@ def names_found(argv: Sequence[str]) -> FileNames | None:
 
 
 class _Find:
-    """The cursor over the words of one find. Its methods return what is not understood, or nothing."""
+    """The cursor over the words of one find. Its methods return a description of the problem, or an empty string."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.words = argv
@@ -84,7 +84,7 @@ class _Find:
         self.excluded: tuple[str, ...] = ()
         self.pruned = False
         self.first = 0
-        """Where the expression begins behind what is pruned."""
+        """Position of the expression after the pruned part."""
         self.hidden = True
         self.folders = True
         self.negated = False
@@ -101,7 +101,7 @@ class _Find:
         return Use(act=self.act, paths=(*starts, *self.paths), commands=tuple(self.commands))
 
     def _options(self) -> str:
-        """Read -H, -L, -P, -O and -D, which stand before everything else."""
+        """Read -H, -L, -P, -O and -D, which precede all other words."""
         while self.position < len(self.words):
             word = self.words[self.position]
             if isinstance(word, Unknown | Found) or not re.fullmatch(r"-[HLPD]|-O[0-3]", word):
@@ -145,8 +145,11 @@ class _Find:
         return ""
 
     def _prunes(self) -> bool:
-        """Read `-name NAME -prune -o`, with `-path` and `-type d` or several names in brackets too, and return whether it
-        stands here. What has such a name is not entered, and not found either."""
+        """Read `-name NAME -prune -o` (also with `-path`, `-type d`, or several names in brackets). Return whether it
+        is here.
+
+        A folder of such a name is not entered, and a file of such a name is not found.
+        """
         words = [word if not isinstance(word, Unknown | Found) else "" for word in self.words[self.position :]]
         match = _PRUNED.match("\0".join((*words, "")))
         if match is None:
@@ -160,7 +163,10 @@ class _Find:
         return True
 
     def _name_of_path(self, pattern: str) -> str:
-        """Return the name that a pattern of -path means anywhere, or with `./` in front in the starting point; or nothing."""
+        """Return the name that a pattern of -path matches at any depth, or with `./` in front in the starting point.
+
+        Empty for other patterns.
+        """
         match = re.fullmatch(r"(\*|\.)/([A-Za-z0-9_.-]+)", pattern)
         if match is None:
             return ""
@@ -193,7 +199,7 @@ class _Find:
         return f"{word} is not in the model of find"
 
     def _value(self) -> str | None:
-        """Return the next word, whatever it looks like, or None if there is none that is one word for sure."""
+        """Return the next word, of any form. `None` if there is none, or if it may not be exactly one word."""
         if self.position >= len(self.words):
             return None
         word = self.words[self.position]
@@ -213,8 +219,11 @@ class _Find:
         return ""
 
     def _narrow(self, test: str, value: str) -> None:
-        """Take up what a test says of the names, where nothing says `or`. With `-not` in front, `-path '*/NAME/*'` leaves out
-        all that lies in a folder of that name, and `*/.*` all that is hidden."""
+        """Narrow the names by a test, unless the expression contains an `or`.
+
+        With `-not` in front, `-path '*/NAME/*'` excludes all files in a folder of that name, and `*/.*` all hidden
+        files.
+        """
         if isinstance(value, Unknown | Found) or not _BRANCHES.isdisjoint(self.words[self.first :]):
             return
         if test == "-type" and value == "f" and not self.negated:
@@ -230,10 +239,11 @@ class _Find:
             self.skips += (match[2],) if anywhere else (f"./{match[2]}",) if self.starts == ["."] else ()
 
     def names(self, *, nul: bool = False, here: bool = False) -> FileNames:
-        """Return what is known, up to here in the expression, of the names of what is found; `here`: by what acts on it here.
+        """Return the facts, up to here in the expression, about the names found; with `here`, about those that the
+        action here gets.
 
-        INVARIANT: without `!` and `,`, what is found fits one of the parts between `-o` wholly, however brackets group them;
-        without brackets, the part at hand.
+        INVARIANT: without `!` and `,`, each file found fits one of the parts between `-o` wholly, in any grouping by
+        brackets; without brackets, the current part.
         """
         words = self.words[self.first :]
         plain = _BRANCHES.isdisjoint(words) or {"!", "-not", ","}.isdisjoint(words)

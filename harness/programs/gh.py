@@ -31,7 +31,7 @@ def _request(parsed: Parsed, use: Use) -> Use:
 
 
 def _assets(_parsed: Parsed, use: Use) -> Use:
-    """For `gh release upload TAG FILE#LABEL`: the file is what stands before the label."""
+    """Refine `gh release upload TAG FILE#LABEL`: the file is the part before the label."""
     cut = (replace(path, word=path.word.partition("#")[0]) for path in use.paths if "#" in path.word)
     return replace(use, paths=(*use.paths, *cut))
 

@@ -1,12 +1,14 @@
-"""git (2.20 to 2.52): first the subcommands that look, or look or change depending on their words, then those that change.
+"""git (2.20 to 2.52): first the subcommands that look, or look or change depending on their words, then those that
+change.
 
-What tables cannot say is in git_operands.py; what the configuration of a repository can add is in git_config.py.
+The rules beyond tables are in git_operands.py; the effects of a repository's configuration are in git_config.py.
 
-Whether a value may be the next word is not a detail: `git log --stat --output=f` writes f, and `git log -S --output=f`
-looks for text. An option that git does not know in some version, or that runs something, is left out: `--submodule`
+It matters whether a value may be the next word: `git log --stat --output=f` writes f, and `git log -S --output=f`
+looks for text. An option that git does not know in some version, or that runs a program, is left out: `--submodule`
 (starts git in the submodule, with the external diff of that), `--remerge-diff` and `--diff-merges` (merge drivers),
-`--recurse-submodules`, `--stdin` (takes paths that nobody sees). So are subcommands: `whatchanged`, which an alias may
-shadow (2.51), `archive` that looks (its export-subst starts gpg), `help` (man), `var`, `difftool`, `bisect view`.
+`--recurse-submodules`, `--stdin` (takes paths that do not appear in the command). So are subcommands: `whatchanged`,
+which an alias may shadow (2.51), `archive` that looks (its export-subst starts gpg), `help` (man), `var`, `difftool`,
+`bisect view`.
 """
 
 from __future__ import annotations
@@ -507,7 +509,7 @@ _FOLDER = "-C=FOLDER"
 
 _MODELLED = LOOKING | _CHANGING
 _UNREAD = Program(read=lambda argv: gap(f"{' '.join(argv[0].split()[:2])} has no model"))
-"""A subcommand of which only is known what it loses."""
+"""A subcommand without a model, except for its losses."""
 _GIT = Program(
     git=True,
     options=_BEFORE,
@@ -539,7 +541,7 @@ def _read(argv: Sequence[str]) -> Use:
 
 
 def _behind(folder: str, use: Use) -> Use:
-    """Return what a command does when git was told to go to `folder` first (`-C`)."""
+    """Return the use of a command if git changes to `folder` first (`-C`)."""
     if use.gap or not folder:
         return use
     if use.scripts:

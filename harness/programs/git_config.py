@@ -66,7 +66,9 @@ _GIT_LFS = frozenset(
     f"git-lfs {words}"
     for words in ("clean -- %f", "smudge -- %f", "smudge --skip -- %f", "filter-process", "filter-process --skip")
 )
-"""What `git lfs install` writes. What git-lfs itself starts stands in keys of its own (`lfs.extension.*`): not among these."""
+"""Settings that `git lfs install` writes. The programs of git-lfs itself have other keys (`lfs.extension.*`), not
+these.
+"""
 _REASONS = {
     "include.path": "includes a file",
     "includeif": "includes a file",
@@ -79,10 +81,11 @@ _REASONS = {
 
 
 def programs_named(config: str) -> str | None:
-    """Return why a reading git command could run a program or read elsewhere under this configuration, or None.
+    """Return the reason why a reading git command could run a program or read elsewhere under this configuration, or
+    `None`.
 
-    `config` is the text of one file; bytes that are no text may have been replaced. That the keys of `OVERRIDDEN` are
-    overridden is taken for granted.
+    `config` is the text of one file; bytes that are not text may have been replaced. Assumes that the keys of
+    `OVERRIDDEN` are overridden.
     """
     try:
         for name, value in _settings(config):
@@ -95,7 +98,10 @@ def programs_named(config: str) -> str | None:
 
 
 def _problem(name: str, value: str | None) -> str:
-    """Return why a setting is not harmless, or nothing; `name` as git spells it, section and key in lower case."""
+    """Return the reason why a setting is not harmless, or an empty string.
+
+    `name` has git's spelling, with section and key in lower case.
+    """
     section, _, rest = name.partition(".")
     below, _, key = rest.rpartition(".")
     if name in OVERRIDDEN or section in _HARMLESS_SECTIONS or (below and section == "branch"):
@@ -202,7 +208,7 @@ def _section(text: str, place: int) -> tuple[str, int]:
 
 
 def _setting(text: str, place: int) -> tuple[str, str | None, int]:
-    """Read a key and its value; a key without `=` stands for true and has None."""
+    """Read a key and its value; a key without `=` means true, and its value is `None`."""
     start = place
     while place < len(text) and _is_name(text[place]):
         place += 1

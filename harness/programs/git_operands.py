@@ -1,7 +1,8 @@
-"""What the words of a git command mean: paths inside revisions, pathspecs, options after all, and what makes it list or change.
+"""The meaning of git's words: paths inside revisions, pathspecs, options among operands, and words that make it list
+or change.
 
-Each public function is a refinement (program.py): it returns what the tables said, something stricter, or a gap.
-git.py says which function holds for which subcommand.
+Each public function is a refinement (program.py): it returns the use from the tables, a stricter one, or a gap.
+git.py assigns the functions to subcommands.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def revisions(parsed: Parsed, use: Use) -> Use:
 
 
 def history(parsed: Parsed, use: Use) -> Use:
-    """For `git log` and its like, which show patches where an option says so."""
+    """Refine `git log` and similar commands, which show patches if an option requests them."""
     return patched(parsed, use, patches=parsed.has(*_PATCH))
 
 
@@ -64,9 +65,11 @@ def _has_patches(parsed: Parsed) -> bool:
 
 
 def patched(parsed: Parsed, use: Use, *, patches: bool, objects: tuple[str, ...] = ()) -> Use:
-    """Return what a command shows: where these are patches, what patterns may stand for, and what git tracks.
+    """Return the use of a command that shows history. For patches it adds the matches of patterns and git's tracked
+    files.
 
-    What it tracks no more, or on another branch, is not known here: its names stand in the history alone.
+    Files that git no longer tracks, or that it tracks on another branch, are unknown here: only the history has their
+    names.
     """
     use = _spelled_out(parsed, use, globs=patches)
     words = parsed.operands[parsed.before or 0 :]
@@ -91,7 +94,7 @@ def ranges(parsed: Parsed, use: Use) -> Use:
 
 
 def status(parsed: Parsed, use: Use) -> Use:
-    """`git status -v` shows what is staged, whatever its operands are."""
+    """Refine: `git status -v` shows staged changes, for any operands."""
     use = revisions(parsed, use)
     return _with_tracked(use, ShownFiles()) if parsed.has("-v") else use
 
@@ -104,7 +107,7 @@ def archived(parsed: Parsed, use: Use) -> Use:
 
 
 def object_content(parsed: Parsed, use: Use) -> Use:
-    """`git cat-file` shows what an object id stands for, which may be an older version of any file."""
+    """Refine: `git cat-file` shows the object of an id, which may be an older version of any file."""
     use = revisions(parsed, use)
     printed = parsed.has("-p") or len(parsed.operands) == 2
     return _with_tracked(use, ShownFiles()) if printed and object_ids(parsed.operands) else use
@@ -237,7 +240,9 @@ def _taken(parsed: Parsed, use: Use, pathspecs: Sequence[str], *kinds: GitFiles)
 
 
 def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
-    """Say what the operands among the paths of `use` stand for; with `globs`, also what patterns do."""
+    """Return `use` with the meaning of the operands among its paths; with `globs`, also the matches of patterns. A
+    gap in doubt.
+    """
     if reason := _out_of_place(parsed) or _starts_gpg(parsed):
         return gap(reason)
     paths: list[PathUse] = []
@@ -263,10 +268,11 @@ def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
 
 
 def _out_of_place(parsed: Parsed) -> str:
-    """Return which word git may take for an option where the tables do not, or nothing.
+    """Return the reason why git may read a word as an option although the tables do not, or an empty string.
 
-    `git stash list` hands what stands behind `--` to `git log`, which takes it for options; `git stash show` parts
-    options from values that are words of their own; `git describe --contains` hands its operands to `git name-rev`.
+    `git stash list` passes the words after `--` to `git log`, which takes them for options; `git stash show`
+    separates options from values that are words of their own; `git describe --contains` passes its operands to `git
+    name-rev`.
     """
     for word in parsed.operands:
         if word.startswith("-") and word != "-":
@@ -280,9 +286,9 @@ def _out_of_place(parsed: Parsed) -> str:
 
 
 def _inside(word: str) -> Iterator[str]:
-    """Yield what may be a path in a revision or a range: all that follows a colon (gitrevisions(7)).
+    """Yield possible paths in a revision or a range: all text after a colon (gitrevisions(7)).
 
-    A colon may also stand in braces (`HEAD@{10:30}:f`, `HEAD^{/a:b}:f`); what comes of it is a path too many.
+    A colon may also be in braces (`HEAD@{10:30}:f`, `HEAD^{/a:b}:f`); the result is then one path too many.
     """
     # The second half of a/../b is no end of a range.
     ends = [piece for piece in re.split(r"\.\.\.?", word) if not piece.startswith("/")] if ".." in word else []
@@ -293,7 +299,7 @@ def _inside(word: str) -> Iterator[str]:
 
 
 def _matched(path: PathUse) -> Iterator[PathUse]:
-    """Yield the tree in which a pattern may match (gitglossary(7), pathspec): `*` stands for slashes and dots too."""
+    """Yield the tree in which a pattern may match (gitglossary(7), pathspec): `*` matches slashes and dots too."""
     first = re.search(r"[*?\[\\]", path.word)
     if first is None:
         return
@@ -314,7 +320,10 @@ def _is_revision(word: str) -> bool:
 
 
 def _starts_gpg(parsed: Parsed) -> str:
-    """Return why a format or a sorting key may start gpg: `%G?`, `%+GS`, `%(signature:key)`; or nothing."""
+    """Return the reason why a format or a sorting key may start gpg, or an empty string.
+
+    Such are `%G?`, `%+GS` and `%(signature:key)`.
+    """
     for text in parsed.values(*_FORMATS):
         if isinstance(text, Unknown | Found):
             return f"the format {text} is not known"
@@ -358,14 +367,14 @@ def reference_logs(parsed: Parsed, use: Use) -> Use:
 
 
 def remotes(parsed: Parsed, use: Use) -> Use:
-    """`git remote -v update`: the subcommand may stand behind an option."""
+    """Refine `git remote -v update`: the subcommand may follow an option."""
     if parsed.operands:
         return _changes(use, network=True)
     return _shows_settings(use) if parsed.has("-v") else use
 
 
 def shown_remote(parsed: Parsed, use: Use) -> Use:
-    """`git remote show NAME` asks the remote, unless it is told not to; of a name it shows the address."""
+    """Refine: `git remote show NAME` asks the remote, unless an option forbids it; for a name it shows the address."""
     return _shows_settings(replace(use, network=bool(parsed.operands) and not parsed.has("-n")))
 
 
@@ -424,7 +433,7 @@ def _shown_setting(parsed: Parsed, use: Use) -> Use:
 
 
 def listed_settings(parsed: Parsed, use: Use) -> Use:
-    """For lists of settings: without the file that is meant they show the person's own, which may hold tokens."""
+    """Refine lists of settings: without a named file they show the user's own settings, which may contain tokens."""
     if use.gap or parsed.has("-f", "--blob"):
         return use
     if parsed.has("--local", "--worktree", "--name-only"):
@@ -468,9 +477,10 @@ def strategy(parsed: Parsed, use: Use) -> Use:
 
 
 def exchange(parsed: Parsed, use: Use) -> Use:
-    """For commands that talk to a repository, their first operand: `ext::sh -c x` runs a program, `../x` is a folder.
+    """Refine commands that talk to a repository, their first operand: `ext::sh -c x` runs a program, `../x` is a
+    folder.
 
-    Which folder a mere name stands for, the configuration of the repository says; such a command is never a reader.
+    The repository's configuration determines the folder of a mere name; such a command is never a reader.
     """
     return _exchange(parsed, use, Access.READ)
 

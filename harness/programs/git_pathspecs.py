@@ -28,18 +28,18 @@ class GitFiles(Enum):
 
 
 class ShownFiles(Record):
-    """Which files of a work tree a git command shows, or adds, as its words say it."""
+    """The files of a work tree that a git command shows, or adds, according to its words."""
 
     kind: GitFiles = GitFiles.TRACKED
 
     words: tuple[str, ...] = ()
     """Pathspecs, and before a `--` revisions. Without any, everything is shown."""
     behind_dashes: bool = False
-    """Whether the words stand behind a `--`, so that none is a revision."""
+    """Whether the words follow a `--`, so that none is a revision."""
     patches: bool = True
     """Whether the words say what is shown; else it is the objects alone."""
     objects: tuple[str, ...] = ()
-    """The beginnings of object ids. A file that is named so is shown, whatever the words say."""
+    """Beginnings of object ids. A file with such an id is shown, with any words."""
 
 
 def is_exclusion(word: str) -> bool:
@@ -73,9 +73,9 @@ def shown(
 
 
 def places(what: ShownFiles, folder: str) -> tuple[str, ...]:
-    """Return the files and folders, from the top of the repository on, below which everything that is meant lies.
+    """Return the files and folders that contain every file that may be shown, relative to the top of the repository.
 
-    Empty: anywhere. `folder` is that of `shown`.
+    Empty if the files may be anywhere. `folder` is that of `shown`.
     """
     words = [word for word in what.words if not is_exclusion(word)]
     starts = [_at_top(word, folder) for word in words]
@@ -106,7 +106,7 @@ def _narrowed(names: Sequence[str], words: Sequence[str], folder: str) -> list[s
 
 
 def _wanted(word: str, folder: str) -> Callable[[str], bool]:
-    """Return what says whether a name may be meant: rather once too often."""
+    """Return a predicate: whether a name may be included. In doubt it is true."""
     pattern = _at_top(word, folder)
     if pattern is None or _BEYOND_STARS.search(pattern) or "*" in folder:
         return lambda _name: True
@@ -115,7 +115,7 @@ def _wanted(word: str, folder: str) -> Callable[[str], bool]:
 
 
 def _unwanted(word: str, folder: str) -> Callable[[str], bool]:
-    """Return what says whether a name is surely left out."""
+    """Return a predicate: whether a name is certainly excluded."""
     magic = re.match(r":\((?:(?:exclude|top)(?:,|(?=\))))*\)|:[!^/]+:?", word)
     rest = word[magic.end() :] if magic is not None else ""
     top = magic is not None and ("top" in magic[0] or "/" in magic[0])  # then git takes it letter by letter
@@ -129,7 +129,9 @@ def _unwanted(word: str, folder: str) -> Callable[[str], bool]:
 
 
 def _at_top(word: str, folder: str) -> str | None:
-    """Return a path as git looks for it from the top of the repository; nothing for the top, None where that is not plain."""
+    """Return a path relative to the top of the repository, as git looks it up. Empty for the top, `None` for an
+    unclear path.
+    """
     path = posixpath.normpath(folder + word)
     if word.startswith("/") or path.startswith(".."):
         return None
@@ -138,7 +140,7 @@ def _at_top(word: str, folder: str) -> str | None:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Match a pattern in which a star stands for any text, slashes among it."""
+    """Return whether a name matches a pattern in which a star matches any text, including slashes."""
     first, *middle, last = pattern.split("*")
     if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
         return False

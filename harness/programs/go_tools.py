@@ -68,9 +68,10 @@ _SOURCES = ("*.go", "go.mod", "go.sum", "go.work", "go.work.sum", "modules.txt")
 
 
 def _go_looks(options: str) -> Program:
-    """Return the model of a subcommand that tells of packages: it builds none, and fetches none where there is no network.
+    """Return the model of a subcommand that shows facts about packages. Without a network it builds none and fetches
+    none.
 
-    Other systems of versions than git are asked too, and hg runs what a repository's .hg/hgrc names.
+    Version control systems other than git are run too, and hg runs programs that a repository's .hg/hgrc names.
     """
     return Program(
         style=Style.SINGLE,

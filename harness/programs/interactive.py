@@ -1,4 +1,4 @@
-"""Which commands ask for keys: a person who types one wants to sit at it."""
+"""Commands that read keys: a user who types one wants to use it in a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALONE = frozenset("python python3 node irb ghci lua julia sh bash zsh fish psql
 _PICKS = frozenset("add checkout restore reset stash commit".split())
 """Commands of git that let one pick hunks."""
 _SAID = ("--message", "--file", "--reuse-message", "--fixup", "--squash", "--no-edit", "--dry-run")
-"""Of `git commit`: nothing is left to be written."""
+"""Options of `git commit` after which no message has to be written."""
 _TAKE_A_WORD = frozenset("mFCct")
 """Letters of `git commit` behind which a word follows."""
 _GIT_TAKES_A_WORD = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace"))

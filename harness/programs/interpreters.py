@@ -62,9 +62,9 @@ def _java(argv: Sequence[str]) -> Use:
 
 
 def _node(parsed: Parsed, use: Use) -> Use:
-    """`--test` and `--run` need no file; `inspect` is no file but the debugger, which listens on a port.
+    """Refine node: `--test` and `--run` need no file; `inspect` is the debugger, not a file, and listens on a port.
 
-    `--check` runs nothing, but shows lines of whatever a folder's package.json names as its file: it stays RUNS.
+    `--check` runs no code, but shows lines of any file that a folder's package.json names as its own: it stays RUNS.
     """
     if parsed.operands[:1] == ("inspect",):
         return gap("the debugger of node")

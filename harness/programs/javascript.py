@@ -1,11 +1,11 @@
 """Package managers of JavaScript (npm, pnpm, yarn), and tools that check, test and build JavaScript and TypeScript.
 
-A project steers all of them. `.npmrc` names the registry, into whose address variables of the environment are expanded; it can
-turn on the look for a newer npm, which any npm command then makes (seen with npm 11.19), places cache and logs, and names code
-that npm 6 loads (onload-script). `.yarnrc.yml` (yarnPath) and `package.json` (packageManager, by corepack and pnpm) name the
-very program that runs. Hence no package manager only looks, but npm where there is no `.npmrc`, and `npm --version`, which
-prints before any of that. The configuration of the tools is code of the project, or names modules that they load: they run it,
-also to list or to check.
+A project steers all of them. `.npmrc` names the registry, into whose address variables of the environment are
+expanded; it can turn on the look for a newer npm, which any npm command then makes (seen with npm 11.19), places
+cache and logs, and names code that npm 6 loads (onload-script). `.yarnrc.yml` (yarnPath) and `package.json`
+(packageManager, by corepack and pnpm) name the program that runs. Hence no package manager only looks, except npm
+without a `.npmrc`, and `npm --version`, which prints before any of that. The configuration of the tools is code of
+the project, or names modules that they load: they run it, also to list or to check.
 """
 
 from __future__ import annotations
@@ -210,7 +210,9 @@ _SOURCES = tuple(
 
 
 def _tsc(parsed: Parsed, use: Use) -> Use:
-    """What is written where stands in tsconfig.json: with --noEmit too, namely tsBuildInfoFile and generateCpuProfile."""
+    """Refine tsc: tsconfig.json determines the output files, even with --noEmit (tsBuildInfoFile and
+    generateCpuProfile).
+    """
     if parsed.has("--noEmit") and "false" not in parsed.operands:  # `--noEmit false` turns it off
         return use
     return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.WRITE)), act=stricter(use.act, Act.WRITES))

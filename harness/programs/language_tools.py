@@ -36,7 +36,7 @@ _JAVAC_TABLE = Program(
 
 
 def _read_javac(argv: Sequence[str]) -> Use:
-    """Read the words of javac; what stands behind a colon (`-Xlint:all`) never names code or a file."""
+    """Read the words of javac; the text after a colon (`-Xlint:all`) never names code or a file."""
     words = (
         word if isinstance(word, Unknown | Found) else match.group() if (match := re.match(_WITH_COLON, word)) else word
         for word in argv

@@ -1,7 +1,8 @@
-"""Listings: commands that print names of files, one after the other and nothing else: `find`, `rg -l`, `git ls-files`.
+"""Listings: commands that print names of files, one after the other and nothing else: `find`, `rg -l`, `git
+ls-files`.
 
-`names_printed` returns the facts about these names. The tables list the options with which they hold, each by the first
-spelling of its entry in the model of the program; with any other option nothing is known.
+`names_printed` returns the facts about these names. The tables list the options with which the facts are true, each
+by the first spelling of its entry in the model of the program; with any other option the names are unknown.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _LS = "-1 -A -r -t -S -U -X -v --sort -d --color"
 _NUMBER = regex(r"-[0-9]+")
 _NO_COLORS = frozenset(("never", "auto"))
 _ONLY_ITS_NAMES = ("*",)
-"""As `FileNames.skips`: what lies in folders is not among them."""
+"""Value of `FileNames.skips` for names without the files in folders."""
 
 
 def names_printed(program: str, argv: Sequence[str], incoming: FileNames | None, *, fed: bool) -> FileNames | None:
@@ -107,7 +108,7 @@ def _by_rg(argv: Sequence[str]) -> FileNames | None:
 
 
 def _below(argv: Sequence[str], files: Sequence[str], *, nul: bool, descends: bool) -> FileNames | None:
-    """Return what is known of the names of files that a search reads, by its model; `files` are those that it names."""
+    """Return the facts about the file names that a search reads, by its model; `files` are its operands."""
     found = [word.names for word in files if isinstance(word, Found)]
     if found:
         names = replace(found[0], nul=nul, folders=False)

@@ -1,8 +1,9 @@
 """Losses: files and data that a command deletes or overwrites for good, in words for the approval prompt.
 
-A model says it in `loses` (program.py), from the options that its own table names. The words are read leniently here, since a
-hit by mistake costs a typed word: an option without an entry counts as it is written, an abbreviation for all that it may
-stand for. Programs without a model, and those that destroy wherever a word stands, are listed below.
+A model describes them in `loses` (program.py), from the options in its own table. The words are read leniently here,
+since a false hit costs only a typed word: an option without an entry counts as it is written, an abbreviation counts
+as all its possible options. Programs without a model, and those that destroy by a word at any place, are listed
+below.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ _WITHOUT_MODEL: dict[str, Loses] = {
     "parted": _partitions,
     "hg": _mercurial,
 }
-"""So does what begins with `mkfs`."""
+"""Losses of programs without a model. Names that begin with `mkfs` have losses too."""
 
 _DESTROYING_WORDS = {
     name: (
@@ -117,8 +118,9 @@ _DESTROYING_WORDS = {
     )
     for name in names.split()
 }
-"""Programs and the words among theirs that destroy, in small letters and wherever they stand: `npm run unpublish` is found
-too, which costs a typed word. A `*` stands for any end, or for any beginning of an option."""
+"""Programs and those of their words that destroy, in small letters and at any place: `npm run unpublish` is a false
+hit, which costs a typed word. A `*` matches any end, or any beginning of an option.
+"""
 
 
 # --- Commands

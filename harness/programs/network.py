@@ -158,7 +158,7 @@ def _curl_written(parsed: Parsed, addresses: tuple[str, ...], gathered: CommandP
 
 
 def _remote_name(address: str) -> str:
-    """Return the file that -O writes for an address, or nothing where that is not plain."""
+    """Return the file that -O writes for an address. Empty if its name is unclear."""
     if isinstance(address, Unknown) or re.search(r"[{\[]", address):
         return ""
     path = re.split(r"[?#]", address.partition("://")[2] or address)[0]

@@ -39,7 +39,7 @@ def stricter(one: Act, other: Act) -> Act:
 
 
 def read_command(program: Program, argv: Sequence[str]) -> Use:
-    """Return what the command `argv` does, by the model of its program; `argv[0]` is the program as it was written.
+    """Return the use of the command `argv` by the model of its program; `argv[0]` is the program as it was written.
 
     Words may be `Unknown` or `Found`. Never raises for any words.
     """
@@ -64,7 +64,9 @@ def _plain(program: Program, argv: Sequence[str], folder: str) -> Use:
 
 
 def _asks_about_itself(argv: Sequence[str], table: Mapping[str, Entry]) -> bool:
-    """Say whether an `info` option is the only word: elsewhere programs differ on whether they do what else is asked."""
+    """Return whether an `info` option is the only word. With more words, programs differ on whether they execute the
+    rest.
+    """
     entry = table.get(argv[1]) if len(argv) == 2 else None
     return entry is not None and "info" in entry.marks
 
@@ -117,9 +119,9 @@ class Entry(Record):
     """One row of an option table."""
 
     name: str
-    """Its first spelling."""
+    """First spelling of the option."""
     role: OperandRole | None
-    """What its value is; None for an option without a value."""
+    """Role of the value. `None` for an option without a value."""
     joined_only: bool
     """Whether the value may only be joined on, and may be left out: `--color[=WHEN]`."""
     marks: frozenset[str]
@@ -160,9 +162,9 @@ def _entry(text: str) -> tuple[Entry, list[str]]:
 
 
 def parse_words(program: Program, argv: Sequence[str], *, stop: bool = False) -> Parsed | str:
-    """Return options and operands of `argv` by the program's style and table, or why they cannot be told.
+    """Return options and operands of `argv` by the program's style and table, or the reason why they are ambiguous.
 
-    With `stop`, everything from the first operand on is an operand, whatever the style.
+    With `stop`, everything from the first operand on is an operand, in any style.
     """
     return _Words(program, argv, stop=stop).parsed()
 
@@ -291,7 +293,7 @@ _FILES = {
     OperandRole.EITHER: (Access.EITHER, False),
     OperandRole.EITHER_TREE: (Access.EITHER, True),
 }
-"""What is done to a file of this role, and whether all that lies below is meant."""
+"""Access to a file of each role, and whether it includes all files below."""
 
 
 class _Reading:
@@ -411,7 +413,9 @@ class _Reading:
 
 
 def _folder(parsed: Parsed, table: Mapping[str, Entry]) -> str:
-    """Return the folder that the paths of a command are relative to, as it stands there; nothing where it is its own."""
+    """Return the folder that the paths of a command are relative to, as it is written. Empty for the command's own
+    folder.
+    """
     folder = ""
     for given in parsed.options:
         if table[given.name].role is OperandRole.FOLDER and given.value and not isinstance(given.value, Unknown):

@@ -16,7 +16,7 @@ _INFO = " -V|--version:info -h|--help:info"
 
 
 _CHANGES = Program(act=Act.CHANGES, style=Style.TEXT, operands="TEXT...")
-"""A program whose words are all names and that changes the machine whatever they are."""
+"""A program whose words are all names and that changes the machine with any of them."""
 
 # ps(1), procps 4. A letter e without a dash shows the environment of processes, the keys of services among it. Words
 # with a dash are read again without it where they make no sense (`-axe`, `-e -u xf` where there is no user xf).
@@ -27,7 +27,7 @@ _PS_VALUED = regex(
 )
 _PS_ALL = regex(r"-[AaefFljcwH]+|w+|--(no-headers?|forest)|--sort=[a-z%,+-]+")
 _PS_ALL_VALUED = regex(r"-[Aaew]*o|--sort|-[fFlj]*C")
-"""What may stand beside -e, and beside -C, whose names may hold an e: nothing that ps could fail on and read again."""
+"""Words allowed beside -e, and beside -C, whose names may contain an e: none that ps could fail on and read again."""
 _PS_NAMES = regex(r"[A-Za-z%,=:0-9_+.-]+")
 
 

@@ -1,7 +1,9 @@
-"""Program: what a well-known program reads, writes, runs and reaches, option by option; and Use: what one command does.
+"""Program: the files and hosts a well-known program reads, writes, runs and reaches, by option; and Use: those of one
+command.
 
-A model vouches: what it does not name (an option, a further operand, an abbreviation) is not covered, and asked about.
-Nothing here parses a command line (options.py does) or knows a program (their own files do).
+A model vouches: words that it does not name (an option, a further operand, an abbreviation) are not covered, and
+harness asks the user. This module neither parses a command line (options.py does) nor knows a program (their own
+files do).
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from harness.record import Record, replace
 
 
 class OperandRole(Enum):
-    """What an operand, or the value of an option, is to a program. The words that option tables are written in."""
+    """The meaning of an operand, or of an option's value, to a program. Option tables are written in these words."""
 
     TEXT = "TEXT"
     """Data: never a path, never code. A pattern, a number, a format, a name."""
@@ -32,7 +34,7 @@ class OperandRole(Enum):
     """A file that is read and written, moved or replaced, or of which that is not known."""
     EITHER_TREE = "EITHER_TREE"
     FOLDER = "FOLDER"
-    """A folder that other paths of the command are relative to, wherever they stand: `git -C`, `make -C`."""
+    """A folder that other paths of the command are relative to, at any place in it: `git -C`, `make -C`."""
     HOST = "HOST"
     """A host or an address: the network is reached."""
     SCRIPT = "SCRIPT"
@@ -50,23 +52,23 @@ class OperandRole(Enum):
 
 
 class Style(Enum):
-    """How a program reads its words."""
+    """The rules by which a program parses its words."""
 
     GNU = "gnu"
-    """Clusters of letters, `--long`, `--long=value`; options may stand behind operands (getopt_long(3))."""
+    """Clusters of letters, `--long`, `--long=value`; options may follow operands (getopt_long(3))."""
     POSIX = "posix"
     """The same, but the first operand ends the options (POSIX.1-2024, XBD 12.2)."""
     SINGLE = "single"
-    """Long options with one dash or two, no clusters: go, java, terraform. Options may stand behind operands."""
+    """Long options with one dash or two, no clusters: go, java, terraform. Options may follow operands."""
     TEXT = "text"
     """No options at all that matter: every word is text, as for echo."""
 
 
 class Unknown(str):
-    """A word whose value is not known, shown as it is written (`$X`); `str` so that it can be shown and compared.
+    """A word of unknown value, shown as it is written (`$X`); `str` so that it can be shown and compared.
 
-    `prefix` is what is known of its beginning, `single` whether it is one word for sure (it was quoted), `integer` whether
-    it is an integer.
+    `prefix` is the known beginning, `single` whether it is certainly one word (it was quoted), `integer` whether it
+    is an integer.
     """
 
     __slots__ = ("integer", "prefix", "single")
@@ -75,7 +77,7 @@ class Unknown(str):
     integer: bool
 
     def __new__(cls, written: str, *, prefix: str = "", single: bool = True, integer: bool = False) -> Self:
-        """Return the word as it is written, with what is known of it."""
+        """Return the word as it is written, with the known facts about it."""
         word = super().__new__(cls, written)
         word.prefix = prefix
         word.single = single
@@ -102,11 +104,11 @@ class FileNames(Record):
     starts: tuple[str, ...]
     """The files themselves, and the folders below which they lie."""
     only: tuple[str, ...] = ()
-    """FileNames, with `*`, one of which each of the files has; none where any file may be meant."""
+    """Patterns, with `*`: each of the files has a name that matches one of them. Empty if any file may be included."""
     skips: tuple[str, ...] = ()
-    """FileNames of folders in which none of them lies; with `./` in front, of folders that lie in a start."""
+    """Names of folders that contain none of the files; with `./` in front, of folders directly in a start."""
     excluded: tuple[str, ...] = ()
-    """Names, with `*`, that none of the files has; with `./` in front, none that lies in a start."""
+    """Names, with `*`, that none of the files has; with `./` in front, none directly in a start."""
     hidden: bool = True
     """Whether hidden files may be among them."""
     bare: bool = False
@@ -114,25 +116,27 @@ class FileNames(Record):
     folders: bool = True
     """Whether folders may be among them."""
     listed: bool = False
-    """Whether of a start that is a folder the names in it would be told, without that folder."""
+    """Whether a start that is a folder would be replaced by the names in it, without that folder."""
     tracked: ShownFiles | None = None
-    """Which of the files that git tracks they are, if they are such: what else lies below the start is none of them."""
+    """The files tracked by git that they are. `None` for other files. Untracked files below the start are not among
+    them.
+    """
     nul: bool = False
     """Whether each ends with a NUL, and not with the line."""
 
 
 class Found(str):
-    """A word that stands for files that another program found: the `{}` of `find -exec`, what xargs is given.
+    """A word that represents files that another program found: the `{}` of `find -exec`, the input of xargs.
 
-    INVARIANT: it begins with one of its starts, or with `./`, or is bare and begins with a letter, a digit, `_` or `.`; hence
-    it is never taken for an option.
+    INVARIANT: it begins with one of its starts, or with `./`, or is bare and begins with a letter, a digit, `_` or
+    `.`; hence it is never taken for an option.
     """
 
     __slots__ = ("names",)
     names: FileNames
 
     def __new__(cls, written: str, *, starts: Sequence[str] = (), names: FileNames | None = None) -> Self:
-        """Return the word as it is written, with what is known of the files; where that is no more, with their starts."""
+        """Return the word as it is written, with the facts about the files; without `names`, with their starts only."""
         word = super().__new__(cls, written)
         word.names = names or FileNames(starts=tuple(starts))
         return word
@@ -166,50 +170,55 @@ class Temporary(str):
 
 
 class PathUse(Record):
-    """A path that a command uses, as it stands in the command (behind the folder of a `-C`)."""
+    """A path that a command uses, as it is written in the command (after the folder of a `-C`)."""
 
     word: str
     access: Access
     tree: bool = False
     entry: bool = False
-    """Of what is written: whether the name itself is moved, removed or replaced, not only what the file holds. So it may
-    be with all that is EITHER."""
+    """For written paths: whether the name itself is moved, removed or replaced, not only the contents of the file.
+    With EITHER, this is always possible.
+    """
     at_top: bool = False
     """Whether it may begin at the top of the git repository instead of the folder at hand: `HEAD:src/a.py`."""
     follows: bool = False
-    """Of a tree: whether links that lie below are followed."""
+    """For a tree: whether links below it are followed."""
     only: tuple[str, ...] = ()
-    """Of a tree: only files whose name matches one of these (`*.py`), if there are any."""
+    """For a tree: only files whose name matches one of these (`*.py`). Empty if all files count."""
     skips: tuple[str, ...] = ()
-    """Of a tree: no folders whose name matches one of these (`.git`)."""
+    """For a tree: no folders whose name matches one of these (`.git`)."""
     excluded: tuple[str, ...] = ()
-    """Of a tree: no files whose name matches one of these (`.env`)."""
+    """For a tree: no files whose name matches one of these (`.env`)."""
     ignore_files: tuple[str, ...] = ()
-    """Of the context of a container build: the files that leave files out of it, its `.dockerignore` first."""
+    """For the context of a container build: the files that leave files out of it, its `.dockerignore` first."""
     compared: bool = False
-    """Of an operand of `git diff`: a tree where all of this kind exist, and with nothing skipped where all are folders."""
+    """For an operand of `git diff`: a tree if all of this kind exist, and with no folder skipped if all are folders."""
     upwards: bool = False
     """Whether files of that name in the folders above, up to the workspace, are read too."""
     exclusion: bool = False
     """Whether it leaves paths out (`:!x`), unless it is the name of a file where git takes no pathspec."""
     tracked: ShownFiles | None = None
-    """Of the folder that git runs in: what it shows of the files that it tracks. They stand for all that lies below."""
+    """For the folder of git: those tracked files that git shows. They represent all files below it."""
     handed: FileNames | None = None
-    """Of the files that another program found and hands over: what is known of their names. None for all others.
+    """For files that another program found and passes on: the facts about their names. `None` for all others.
 
-    INVARIANT: what a command's options leave out of a tree does not hold for these: they are named to it one by one.
+    INVARIANT: a command's options that exclude files of a tree do not apply to these: they are named to it one by
+    one.
     """
     hidden: bool = True
-    """Of a tree: whether hidden files are read; rg leaves them out, unless an ignore file brings them back with `!`."""
+    """For a tree: whether hidden files are read; rg leaves them out, unless an ignore file brings them back with `!`.
+    """
 
 
 def joined(folder: str, word: str) -> str:
-    """Return `word` as it is written, seen from `folder`; nothing stands for the current one."""
+    """Return `word` as it is written, relative to `folder`; an empty folder is the current one."""
     return word if not folder or word.startswith("/") else f"{folder}/{word}" if word else folder
 
 
 def handed_over(word: Found, access: Access, *, tree: bool = False, folder: str = "") -> list[PathUse]:
-    """Return what a word stands for that another program finds; `tree`: what lies below a folder of that name too."""
+    """Return the paths of a word that represents found files; with `tree`, also the files below a folder of that
+    name.
+    """
     kind = access if access is Access.READ else Access.EITHER
     # A folder of that name holds files of any name.
     names = (
@@ -231,18 +240,19 @@ class Inner(Record):
     elsewhere: bool = False
     """Whether it is run in folders that are not known; its paths are told as seen from here."""
     takes: str = ""
-    """Of the command of xargs: what the words that it reads end with: a NUL, a line end, or ` ` for blanks and line ends.
+    """For the command of xargs: the end of each word that it reads: a NUL, a line end, or ` ` for blanks and line
+    ends.
 
-    `*` where a shell makes the words: like the last, and patterns are matched.
+    `*` if a shell makes the words: like the last, and patterns are matched.
     """
     empty: bool = False
-    """Of the command of xargs: whether it is run without such words where nothing is read."""
+    """For the command of xargs: whether it runs without such words if the input is empty."""
     together: bool = False
-    """Of the command of xargs: whether several run at once, so that what they print may be mixed."""
+    """For the command of xargs: whether several run at once, so that their output may be mixed."""
 
 
 class Use(Record):
-    """What one command does, as far as its model says."""
+    """The effects of one command, as far as its model describes them."""
 
     act: Act
     paths: tuple[PathUse, ...] = ()
@@ -253,16 +263,17 @@ class Use(Record):
     """A command that another machine or a container runs."""
     network: bool = False
     gap: str = ""
-    """Why the command is not wholly understood, in a few words for a person; empty where it is."""
+    """The reason why the command is not wholly understood, in a few words for the user; empty if it is understood."""
     imports: bool = False
     """Whether it is Python that looks for the modules of its library in the folder that it runs in first."""
     login: bool = False
     """Whether it is a shell that reads the start-up files of the home folder first."""
     obeys: tuple[str, ...] = ()
-    """Files by which a project makes it run other code, where one lies in the folder that it runs in or above: `.mvn`."""
+    """Files by which a project makes it run other code, if one is in the folder that it runs in or above: `.mvn`."""
     needs: str = ""
-    """The socket without which it fails, as a person is told of it; one of the network if `network` is set, else a Unix socket.
-    Empty for a command that needs none."""
+    """The socket without which it fails, in words for the user; one of the network if `network` is set, otherwise a
+    Unix socket. Empty for a command that needs none.
+    """
     git_folder: str | None = None
     """For commands that obey a repository's configuration: the folder from which git looks for it (`.` or that of -C)."""
 
@@ -286,7 +297,7 @@ class Parsed(Record):
     options: tuple[Given, ...]
     operands: tuple[str, ...]
     before: int | None = None
-    """How many operands stand in front of a `--`; None where there is none."""
+    """Number of operands before a `--`. `None` without a `--`."""
 
     def has(self, *names: str) -> bool:
         """Say whether one of these options occurs, each named by the first spelling of its entry."""
@@ -302,13 +313,13 @@ class LooseWords(Record):
 
     words: tuple[str, ...]
     options: tuple[str, ...]
-    """By the first spelling of its table entry; as it is written where the table does not name it."""
+    """Options, each by the first spelling of its table entry, or as it is written if the table does not name it."""
     operands: tuple[str, ...]
     behind: tuple[str, ...] = ()
-    """Those of the operands that stand behind `--`."""
+    """Operands after `--`."""
 
     def has(self, *names: str) -> bool:
-        """Return whether one of these options occurs, or an abbreviation that may stand for one."""
+        """Return whether one of these options occurs, or an abbreviation that may mean one."""
         return any(
             option in names or (option.startswith("--") and any(name.startswith(option) for name in names))
             for option in self.options
@@ -322,19 +333,19 @@ Loses: TypeAlias = Callable[[LooseWords], Iterable[str]]
 
 READER = "files only-reads few-variables"
 READER_OF_INPUT = f"{READER} input-without-files"
-"""The facts of cat and its like: what stands there is read, and nothing else happens."""
+"""The facts about cat and similar programs: they read their operands or input, and have no other effect."""
 
 
 class Program(Record):
     """The model of one program, or of one subcommand.
 
-    `options` is a table of entries with blanks between them, each `-x|--long`, with a value `-x|--long=ROLE` (joined or the
-    next word), with a value that may only be joined `--color[=ROLE]`, and with marks behind a colon, `-i[=TEXT]:inplace`.
-    `-NUM` stands for a dash and digits. The marks:
+    `options` is a table of entries with blanks between them, each `-x|--long`, with a value `-x|--long=ROLE` (joined
+    or the next word), with a value that may only be joined `--color[=ROLE]`, and with marks after a colon,
+    `-i[=TEXT]:inplace`. `-NUM` means a dash and digits. The marks:
 
     - `looks`, `writes`, `changes`, `runs`: with this option the command does at least that.
     - `tree`: operands that are READ are read with everything below; `inplace`: they are written too.
-    - `network`: the network is reached. `gap`: known, and not vouched for.
+    - `network`: the network is reached. `gap`: in the table, and not vouched for.
     - `instead`: takes the place of the first operand (the pattern of grep, the script of sed).
     - `info`: as the only word, the command prints something about itself (`--version`); elsewhere a gap.
 
@@ -350,12 +361,13 @@ class Program(Record):
     is taken."""
     network: bool = False
     obeys: str = ""
-    """As `Use.obeys`, with blanks between."""
+    """Same as `Use.obeys`, with blanks between."""
     needs: str = ""
-    """As `Use.needs`, but for `info` options."""
+    """Same as `Use.needs`, but not for `info` options."""
     subcommands: Mapping[str, Program] = {}
-    """By the first operand; several words (`remote show`) for a subcommand of a subcommand. `options` then are those
-    before the subcommand. The key "" is the command without a subcommand; without it that is not covered."""
+    """Models by the first operand; several words (`remote show`) for a subcommand of a subcommand. `options` then are
+    those before the subcommand. The key "" is the command without a subcommand; without that key it is not covered.
+    """
     git: bool = False
     """Whether it obeys the configuration of a git repository."""
     refine: Refine | None = None
@@ -365,13 +377,13 @@ class Program(Record):
     loses: Loses | None = None
     """Names, a sentence each, what a command deletes or overwrites for good. Also asked of words that have a gap."""
     facts: str = ""
-    """What else is known of the program, in words:
+    """Other facts about the program, in words:
 
-    - `files`: it takes each operand for the name of a file, whatever it is called, and reads what lies in a folder only where
-      its model says so (TREE).
+    - `files`: it takes each operand for the name of a file, with any name, and reads files in a folder only if its model
+      says so (TREE).
     - `only-reads`: no option writes a file that is named in it, however loosely the words were split.
-    - `few-variables`: it obeys few variables of the environment, all of them known (variables.py).
-    - `no-input`: it does not read its input. `input-without-files`: only where no operand names a file, or one is `-`.
+    - `few-variables`: it obeys few variables of the environment, all of them in a list (variables.py).
+    - `no-input`: it does not read its input. `input-without-files`: only if no operand names a file, or one is `-`.
     """
 
 

@@ -22,7 +22,7 @@ MODULES = frozenset(
     "py_compile pydoc pylint pyright pytest ruff site sphinx tabnanny timeit tokenize tox trace twine unittest uv uvicorn "
     "venv virtualenv vulture zipapp".split()
 )
-"""What `python -m` is known to run. A file of the folder may take the place of any of them."""
+"""Modules in the model of `python -m`. A file of the folder may take the place of any of them."""
 
 LIBRARY = frozenset(
     (
@@ -113,7 +113,9 @@ _SITE = Program(options="--user-base --user-site", operands="")
 
 
 def _looking_module(name: str, flags: AbstractSet[str], words: Sequence[str]) -> Use | None:
-    """Read `-m MODULE` of one that only looks, where Python is asked nothing else than not to look here for modules (-I)."""
+    """Read `-m MODULE` for a module that only looks. Python's own options may only turn off the search for modules
+    here (-I).
+    """
     program = {"json.tool": _JSON_TOOL, "site": _SITE, "pip": PIP}.get(name)
     if program is None or isinstance(name, Unknown | Found):
         return None

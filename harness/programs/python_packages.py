@@ -1,7 +1,7 @@
 """pip and uv; other programs for packages of Python are rows of asked.py.
 
-Installing runs code (setup.py, build backends); looking may too, where the project's own interpreter is asked, or plugins
-are loaded first.
+Installing runs code (setup.py, build backends); looking may too, if it runs the project's own interpreter or loads
+plugins first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _PIP_BUILD = f"""
 
 
 def _pip_freeze(parsed: Parsed, use: Use) -> Use:
-    """For what is installed in editable form, git and hg are asked in its folder, and run what its settings name."""
+    """Refine: for packages installed in editable form, git and hg run in their folder, and run programs that its
+    settings name.
+    """
     return use if parsed.has("--exclude-editable") else replace(use, act=stricter(use.act, Act.RUNS))
 
 

@@ -1,6 +1,6 @@
 """Tools that check, format, test and document Python code, and that run hooks and applications.
 
-A tool that loads plugins, configuration that is code, or the project itself, runs code: `RUNS`, whatever is asked of it.
+A tool that loads plugins, configuration that is code, or the project itself, runs code: `RUNS`, for every request.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _PYTHON_FILES = ("*.py", "*.pyi", "*.pyw", "*.ipynb", "*.md", "*.markdown", "pyp
 
 
 def _ruff(parsed: Parsed, use: Use, *, writes: bool) -> Use:
-    """Take ruff for a reader only where it is told to heed no configuration and to keep no cache.
+    """Refine ruff: it is a reader only with options to ignore any configuration and to keep no cache.
 
-    Configuration may fix files by itself (`fix = true`), keep the cache anywhere (`cache-dir`), and `extend` any file, of
-    which the line that is no TOML is then shown. All of that was seen with ruff 0.17.
+    Configuration may fix files by itself (`fix = true`), keep the cache anywhere (`cache-dir`), and `extend` any
+    file, of which the line that is not TOML is then shown. All of that was seen with ruff 0.17.
     """
     if any("=" in value for value in parsed.values("--config")):
         return replace(use, gap="--config sets an option")
@@ -94,7 +94,9 @@ _RUFF = Program(
 
 
 def _black(parsed: Parsed, use: Use) -> Use:
-    """Without --check or --diff the files are written. Its cache in the user's cache folder is no effect."""
+    """Refine black: without --check or --diff the files are written. Its cache in the user's cache folder is not an
+    effect.
+    """
     if parsed.has("--check", "--diff"):
         return as_trees(parsed, use)
     return as_trees(parsed, operands_written(parsed, use, Act.CHANGES), _PYTHON_FILES)

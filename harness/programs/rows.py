@@ -36,10 +36,11 @@ _NONE = "-"
 
 
 class Rows(Mapping[str, Program]):
-    """The models in a table, by program; each is made when it is first asked for.
+    """The models in a table, by program; each is created at the first request for it.
 
-    `refinements` are those that the table names besides the ones of shared.py. Asking for a program raises ValueError or
-    KeyError if one of its rows is not well formed; so does a table that names it in two ways.
+    `refinements` are those that the table names in addition to the ones of shared.py. The lookup of a program raises
+    ValueError or KeyError if one of its rows is not well formed. Creating the models raises ValueError if the table names a
+    program in two ways.
     """
 
     def __init__(self, table: str, refinements: Mapping[str, Refine] = {}) -> None:
@@ -110,7 +111,7 @@ class Rows(Mapping[str, Program]):
         return Program(**fields)
 
     def _expanded(self, options: str) -> str:
-        """Return options with the lists in the place of their names."""
+        """Return options with the names of lists replaced by the lists."""
         return " ".join(word if word[0] in "-+" else self._lists.get(word, word) for word in options.split())
 
 

@@ -59,7 +59,7 @@ RUNNING_WORDS = frozenset(
         "mise exec", "direnv exec", "git bisect run", "git submodule foreach",
     )
 )  # fmt: skip
-"""Beginnings of commands behind which the name of a program or a script stands."""
+"""Beginnings of commands that precede the name of a program or a script."""
 
 BUILDERS = frozenset("make gmake just task rake mvn mvnw gradle gradlew ninja ant sbt nox".split())
 """Programs of which each further word is one more target, task or goal: some of those publish or install."""
@@ -90,6 +90,6 @@ def unversioned(name: str) -> str:
 
 
 def is_one_of(word: str, programs: Container[str]) -> bool:
-    """Say whether a word names one of these programs, whatever its folder and its version: `/usr/bin/python3.11` is python."""
+    """Return whether a word names one of these programs, in any folder and version: `/usr/bin/python3.11` is python."""
     name = name_of(word)
     return name in programs or unversioned(name) in programs

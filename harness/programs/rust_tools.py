@@ -1,9 +1,9 @@
 """cargo, and the tools around it.
 
-As rustup installs them, they are its own stand-ins, which run the toolchain that `rust-toolchain.toml` names:
-`path = "/proc/self/cwd/x"` there makes `cargo --version` run x/bin/cargo (seen with rustup 1.29). And `.cargo/config.toml`
-names compilers and wrappers, which `cargo tree` starts to ask for their version, and aliases. Where none of these files is
-there, the version and the packages are only told; all else builds, and build.rs and macros are code.
+As rustup installs them, they are its proxies, which run the toolchain that `rust-toolchain.toml` names: `path =
+"/proc/self/cwd/x"` there makes `cargo --version` run x/bin/cargo (seen with rustup 1.29). And `.cargo/config.toml`
+names compilers and wrappers, which `cargo tree` starts to ask for their version, and aliases. Without any of these
+files, commands for the version and the packages only look; all others build, and build.rs and macros are code.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ _RG_TYPES = {
     "js": "*.cjs *.js *.jsx *.mjs *.vue",
     "java": "*.java *.jsp *.jspx *.properties",
 }
-"""What the everyday types stand for (`rg --type-list`); a search by another type is taken to read all files."""
+"""File names of the everyday types (`rg --type-list`); a search by another type counts as reading all files."""
 
 
 def _rg_paths(parsed: Parsed, use: Use) -> Use:

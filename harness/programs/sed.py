@@ -14,7 +14,7 @@ from harness.record import replace
 
 
 def script_problem(script: str) -> str:
-    """Return why a script of sed is not vouched for, in a few words; empty for one that only edits what is printed.
+    """Return the reason why a sed script is not vouched for, in a few words; empty if it only edits the output.
 
     Follows `compile_program` of GNU sed 4.9, and POSIX.1-2024, sed, "EXTENDED DESCRIPTION".
     """
@@ -29,7 +29,7 @@ def script_problem(script: str) -> str:
 
 
 class _NotVouchedFor(Exception):
-    """Why reading stopped."""
+    """Raised with the reason why a script is not vouched for."""
 
 
 _ALONE = frozenset("=dDFgGhHnNpPxz")
@@ -129,7 +129,7 @@ class _Reader:
             self.structure(name, addressed=addressed)
 
     def structure(self, name: str, *, addressed: bool) -> None:
-        """Read what is no command of its own: blocks, labels and comments."""
+        """Read a part that is not a command of its own: blocks, labels and comments."""
         if name == "{":
             self.depth += 1
         elif name == "}" and self.depth and not addressed:

@@ -1,6 +1,7 @@
-"""What several models say alike: paths gathered from words, programs that run commands or code, options of build tools.
+"""Parts common to several models: paths from words, programs that run commands or code, options of build tools.
 
-A refinement gets what the tables said of a command without a gap, and returns that or something stricter, never less.
+A refinement gets the use of a command from the tables, without a gap, and returns that or a stricter one, never a
+laxer one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from harness.record import replace
 
 
 class NotCoveredError(Exception):
-    """Why the words at hand are not covered, in a few words for a person; only for functions under `or_gap`."""
+    """Raised with the reason why words are not covered, in a few words for the user; only for functions under
+    `or_gap`.
+    """
 
 
 def or_gap(read: Read) -> Read:
@@ -87,10 +90,11 @@ _NO_QUOTES = str.maketrans("", "", "'\"\\\n")
 
 
 def read_alike(text: str) -> bool:
-    """Say whether dash and its kin read `text`, if bash reads it at all, as bash does (POSIX.1-2024, XCU 2; dash(1)).
+    """Return whether dash and its kin read `text` as bash does, if bash reads it at all (POSIX.1-2024, XCU 2;
+    dash(1)).
 
-    Asked for `sh`, which is dash, ash, ksh or bash, whatever the system has, and for programs that hand text to `sh -c`.
-    A sequence counts also where it is only made by quotes or line continuations being taken away.
+    Used for `sh`, which is dash, ash, ksh or bash, depending on the system, and for programs that pass text to `sh
+    -c`. A sequence counts also if it only appears once quotes or line continuations are removed.
     """
     bare = text.translate(_NO_QUOTES)
     return text.isascii() and re.search(_OTHERWISE, text) is None and re.search(_OTHERWISE, bare) is None
@@ -111,7 +115,7 @@ def with_command(parsed: Parsed, use: Use) -> Use:
 def wraps(
     options: str = "", operands: str = "COMMAND...", *, refine: Refine = with_command, act: Act = Act.WRAPS
 ) -> Program:
-    """Return the model of a program whose options stand in front of the command that it runs."""
+    """Return the model of a program whose options precede the command that it runs."""
     return Program(act=act, style=Style.POSIX, options=options, operands=operands, refine=refine)
 
 
@@ -169,7 +173,7 @@ def runs(
     subcommands: Mapping[str, Program] = {},
     refine: Refine | None = None,
 ) -> Program:
-    """Return the model of a program that runs code of the project, whatever it is asked for, and may reach the network."""
+    """Return the model of a program that runs code of the project for every request, and may reach the network."""
     return Program(
         act=Act.RUNS,
         network=True,
@@ -201,9 +205,9 @@ def _may_begin_with(char: str, word: str) -> bool:
 
 
 def no_files_of_words(program: Program) -> Program:
-    """Return the model of a program that takes `@FILE`, wherever it stands, for a file of further words, options among them.
+    """Return the model of a program that reads any `@FILE` as a file of further words, options among them.
 
-    So do ruff, pytest, mypy, rustc, javac and the tools of GCC and LLVM, also where it stands for the value of an option.
+    ruff, pytest, mypy, rustc, javac and the tools of GCC and LLVM do so, also for the value of an option.
     """
 
     def read(argv: Sequence[str]) -> Use:
@@ -233,7 +237,9 @@ def options_first(program: Program) -> Program:
 
 
 def names_only(parsed: Parsed, use: Use) -> Use:
-    """Refuse an operand that is no plain name: a variable that is set (`SHELL=x`), or text that a shell might expand."""
+    """Refuse an operand that is not a plain name: a variable that is set (`SHELL=x`), or text that a shell might
+    expand.
+    """
     for operand in parsed.operands:
         if isinstance(operand, Unknown | Found) or not re.fullmatch(_NAME, operand):
             return replace(use, gap=f"{operand} is not a plain name")
@@ -241,11 +247,13 @@ def names_only(parsed: Parsed, use: Use) -> Use:
 
 
 ANYTHING_ELSE = runs(operands="")
-"""What such a program does without a subcommand: it prints help or its version, through code that the project chooses."""
+"""The use of such a program without a subcommand: it prints help or its version, through code that the project
+chooses.
+"""
 
 
 def name_first(parsed: Parsed, use: Use) -> Use:
-    """Refuse a first operand that is no plain name, where there is one: a program that takes text for a shell there."""
+    """Refuse a first operand that is not a plain name: the program reads text for a shell there."""
     return names_only(replace(parsed, operands=parsed.operands[:1]), use)
 
 
@@ -311,7 +319,7 @@ def here_by_default(parsed: Parsed, use: Use) -> tuple[Parsed, Use]:
 
 
 def _operands(parsed: Parsed) -> frozenset[str]:
-    """Return what stands in the paths of a use for each operand."""
+    """Return the words that represent the operands in the paths of a use."""
     words = (word.starts if isinstance(word, Found) else (str(word),) for word in parsed.operands)
     return frozenset(word for each in words for word in each)
 

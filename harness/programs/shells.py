@@ -1,7 +1,8 @@
-"""Shells, and what bash does itself: echo, printf, test, wait and their like, and the builtins that run their words.
+"""Shells, and commands that bash runs itself: echo, printf, test, wait and similar ones, and builtins that run their
+words.
 
-Only the text of `-c` and of `eval` is vouched for. What a shell reads from a file is code that nobody reads, and what it
-reads from its input is a gap here. Builtins that change the shell for what follows (cd, set, export, read, unset, eval,
+Only the text of `-c` and of `eval` is vouched for. A file that a shell reads is code that is not read here, and a
+shell's input is a gap here. Builtins that change the shell for later commands (cd, set, export, read, unset, eval,
 exec ...) are read by the shell package.
 """
 
@@ -56,7 +57,7 @@ def _compares_texts(words: Sequence[str]) -> bool:
 
 
 def _problem_of_known(words: Sequence[str]) -> str:
-    """Return why `test` is not covered, whatever words stand for what is not known."""
+    """Return the reason why `test` is not covered, judged by its known words only, or an empty string."""
     before = ""
     for place, word in enumerate(words):
         after = words[place + 1] if place + 1 < len(words) else ""
@@ -75,7 +76,10 @@ def _problem_of_known(words: Sequence[str]) -> str:
 
 
 def _problem_of_unknown(words: Sequence[str]) -> str:
-    """Return why a word that is not known may be more than an operand (POSIX, test: the number of words decides)."""
+    """Return the reason why an unknown word may be more than an operand, or an empty string.
+
+    The number of words decides (POSIX, test).
+    """
     if len(words) > 4:
         return "a word of test is not known, and may be an operator"
     while len(words) > 1 and words[0] == "!" and not isinstance(words[0], Unknown):
@@ -117,11 +121,11 @@ def _files_asked(words: Sequence[str]) -> list[str]:
 
 
 _CONVERSION = r"%(?:%|[-+ #0']*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh|ll|[hlLqjzt])?[diouxXfFeEgGaAcsbqQ]|\([^()]*\)T))"
-"""What a format of printf may convert. Left out: %n, which sets the variable that its operand names."""
+"""Conversions that a format of printf may contain. Left out: %n, which sets the variable that its operand names."""
 
 
 def _printf(argv: Sequence[str]) -> Use:
-    """Read `printf FORMAT [OPERAND...]`; -v assigns to whatever its value says, and evaluates it."""
+    """Read `printf FORMAT [OPERAND...]`; -v assigns to the variable that its value names, and evaluates that value."""
     words = list(argv[1:])
     ended = words[:1] == ["--"]
     if ended:
@@ -150,7 +154,7 @@ _SHELL_LETTERS = frozenset("ceuxvnol")
 
 
 class _Started(Record):
-    """How a shell is started: its options, and the words after them."""
+    """The words that start a shell: its options, and the words after them."""
 
     letters: str
     names: tuple[str, ...]
@@ -158,7 +162,9 @@ class _Started(Record):
 
 
 def _started(argv: Sequence[str]) -> _Started | str:
-    """Return options and words of a shell, or why they cannot be told. `-o` takes the next word, wherever it stands."""
+    """Return options and words of a shell, or the reason why they are ambiguous. `-o` takes the next word, at any
+    place.
+    """
     letters: list[str] = []
     names: list[str] = []
     position = 1
@@ -242,7 +248,7 @@ def _other_shell(argv: Sequence[str]) -> Use:
 
 
 def _eval(argv: Sequence[str]) -> Use:
-    """`eval` joins its words with blanks and runs them in the very shell that it stands in (POSIX.1-2024, XCU 2.15)."""
+    """Read `eval`: it joins its words with blanks and runs them in its own shell (POSIX.1-2024, XCU 2.15)."""
     words = argv[2:] if len(argv) > 1 and argv[1] == "--" else argv[1:]
     unclear = next((word for word in words if isinstance(word, Unknown | Found)), None)
     if unclear is not None:

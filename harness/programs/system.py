@@ -132,7 +132,9 @@ def _one_action(parsed: Parsed, use: Use) -> Use:
 
 
 def _rpm_query(parsed: Parsed, use: Use) -> Use:
-    """Without -q, -i and its like install. Formats and macros are left out: they run programs (`%(...)`)."""
+    """Refine rpm: without -q, -i and similar options install. Formats and macros are left out: they run programs
+    (`%(...)`).
+    """
     return use if parsed.has("-q") else replace(use, act=stricter(use.act, Act.CHANGES), network=True)
 
 

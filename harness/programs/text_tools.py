@@ -19,7 +19,7 @@ _FILES = Program(operands="READ...")
 
 
 def _begins(word: str) -> tuple[str, ...]:
-    """Return what a word may begin with."""
+    """Return the possible beginnings of a word."""
     return word.starts if isinstance(word, Found) else (word,)
 
 
@@ -32,7 +32,7 @@ def _plain_operands(parsed: Parsed, use: Use) -> Use:
 
 
 def _no_lists(parsed: Parsed, use: Use) -> Use:
-    """Programs of binutils read further words out of a file that is given as @FILE, wherever it stands."""
+    """Refuse @FILE at any place: programs of binutils read further words from that file."""
     words = (*parsed.operands, *(given.value or "" for given in parsed.options))
     listed = next((word for word in words if any(begin.startswith("@") for begin in _begins(word))), "")
     return gap(f"{listed} is a file of further words") if listed else use

@@ -6,13 +6,15 @@ PASSED = frozenset(
     "HOME USER LOGNAME SHELL TZ TMPDIR LANG LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION LC_MEASUREMENT "
     "LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME".split()
 )
-"""What a command gets from the harness's own environment, besides PATH: never a key, by being a list of names."""
+"""Variables that a command gets from the harness's own environment, in addition to PATH: a fixed list, so never a
+key.
+"""
 
 SET = frozenset(
     "TERM NO_COLOR PAGER GIT_PAGER GIT_TERMINAL_PROMPT GIT_EDITOR EDITOR GIT_OPTIONAL_LOCKS DEBIAN_FRONTEND "
     "PYTHONDONTWRITEBYTECODE GIT_CONFIG_COUNT".split()
 )
-"""What the harness sets for every command (process/environment.py; a test holds the two together)."""
+"""Variables that the harness sets for every command (process/environment.py; a test compares the two)."""
 
 HARMLESS = frozenset(
     "CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE TERM COLUMNS LINES TZ LANG LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES "

@@ -70,7 +70,11 @@ def _env(argv: Sequence[str]) -> Use:
 
 
 def _with_split_string(argv: Sequence[str]) -> Sequence[str] | str:
-    """Return the words with those of a first `-S TEXT` in its place, or why they cannot be told. Elsewhere -S is a gap."""
+    """Return the words with a first `-S TEXT` replaced by the words of its text, or the reason why the words are
+    ambiguous.
+
+    At other places -S is a gap.
+    """
     first = argv[1] if len(argv) > 1 else ""
     if isinstance(first, Unknown | Found):
         return argv
@@ -97,7 +101,7 @@ def _assigned(word: str) -> str | None:
 
 
 def _xargs(parsed: Parsed, use: Use) -> Use:
-    """The words that come in stand at the end, or in the place of the marker of -I."""
+    """Refine xargs: the incoming words come last, or replace the marker of -I."""
     command = use.commands[0].argv if use.commands else ("echo",)
     markers = [given.value or "{}" for given in parsed.options if given.name in ("-I", "-i")]
     if any(given.value == "" or isinstance(given.value, Unknown | Found) for given in parsed.options):
@@ -121,7 +125,9 @@ def _xargs(parsed: Parsed, use: Use) -> Use:
 
 
 def _taken(parsed: Parsed) -> str:
-    """Return what the words end with that are read from the input; nothing where none are, or where it is another sign."""
+    """Return the character that ends the words of the input. Empty if no words are read, or another character ends
+    them.
+    """
     if parsed.has("-a") or (parsed.has("-0") and parsed.has("-d")):
         return ""
     if parsed.has("-d"):
@@ -205,7 +211,7 @@ def _script(parsed: Parsed, use: Use) -> Use:
 
 
 def _entr(parsed: Parsed, use: Use) -> Use:
-    """`/_` stands for a file of those that are watched, which come in by the input (entr(1))."""
+    """Refine entr: `/_` represents one of the watched files, whose names come from its input (entr(1))."""
     if not use.commands or use.commands[0].argv[0] == "/_":
         return gap(f"{parsed.program} without a command of its own")
     argv = tuple(Unknown(word, prefix="/", single=True) if word == "/_" else word for word in use.commands[0].argv)
