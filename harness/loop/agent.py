@@ -50,11 +50,11 @@ Every call is decided by a policy before it runs. A refusal says who refused and
 do not get at what was refused another way; take the form that the refusal names, choose another course, or say what you \
 need and stop.
 When you are done, answer in a few sentences, without a tool call."""
-"""What holds whichever tools are offered; how each is used best, its description says."""
+"""Instructions for every tool set. Advice on one tool belongs in its description."""
 
 
 TYPED = "typed at the prompt"
-"""What the log has for a person's words where nobody had to be asked."""
+"""The log's text for a person's call without a question."""
 UNEXPECTED = "an unexpected exception passed through"
 
 
@@ -107,9 +107,9 @@ class Agent:
         self.approver = approver
         self.log = log
         self.own_limits = limits or Limits()
-        """The limits of whoever made it, which tighten those of the policy."""
+        """The caller's limits, which tighten those of the policy."""
         self.context_tokens = context_tokens
-        """How much the model takes; may be changed between requests, with the model."""
+        """The model's context length; may be changed between requests, with the model."""
         self.system = system
         self.about = about or {}
         self.together = together
@@ -120,7 +120,7 @@ class Agent:
         self._done_marker = done_marker
         self._tools = OfferedTools(tools, more_tools)
         self.interrupt = interrupt or Interrupt()
-        """By which the person stops it."""
+        """The person's way to stop it."""
         self._observers = observers or Observers()
         self._requests = ModelRequests(
             model, prices, interrupt=self.interrupt, on_text=self._tell_text, monotonic=monotonic
@@ -145,12 +145,12 @@ class Agent:
 
     @property
     def model(self) -> Model:
-        """Who is asked now."""
+        """The present model."""
         return self._requests.model
 
     @property
     def prices(self) -> Prices | None:
-        """Those of the model that is asked now."""
+        """Prices of the present model."""
         return self._requests.prices
 
     @property
@@ -160,11 +160,11 @@ class Agent:
 
     @property
     def offered(self) -> tuple[ToolSpec, ...]:
-        """What the model is told of: all tools but those of which the policy refuses every call."""
+        """Descriptions for the model: all tools except those that the policy always refuses."""
         return self.registry.offered(self.gate.policy)
 
     def _limited(self, policy: Policy) -> tuple[Limits, ToolRegistry]:
-        """Return the limits of `policy` and of whoever made the agent, and the tools held to them. Raises ValueError."""
+        """Return the limits of `policy` and of the caller, and the tools bound to them. Raises ValueError."""
         limits = strictest([policy.limits, self.own_limits]).filled()
         _check_prices(limits, self._requests.prices)
         # Here, so that no program can forget to hand a policy's limits to the tools.
@@ -220,9 +220,9 @@ class Agent:
         return session
 
     def end(self, session: Session, result: RunResult | None = None, *, exit_code: int | None = None) -> None:
-        """Record that the session is over, and before it an end for every call that lacks one. Raises LogError.
+        """Record the end of the session, and before it an end for every call without one. Raises LogError.
 
-        `exit_code` is what the program that ends with it will exit with, where that is known.
+        `exit_code` is the exit code of the program that ends with it, if it is known.
         """
         session.ended = True
         self.log.session = session.identity
@@ -245,10 +245,10 @@ class Agent:
     def change_history(
         self, session: Session, why: str, start: int, stop: int, messages: Sequence[Message] = ()
     ) -> None:
-        """Put `messages` in the place of a range of the conversation, counted without the system message; recorded.
+        """Replace a range of the conversation, counted without the system message, with `messages`; recorded.
 
-        `why` is `cleared`, `undone` or another word for the log. Raises LogError, and ValueError for a range that would
-        part a call from its result.
+        `why` is `cleared`, `undone` or another word for the log. Raises LogError, and ValueError for a range that
+        would separate a call from its result.
         """
         self.log.session = session.identity
         self.gate.end_open_calls(ENDED_HERE)  # of a run that a fault cut short: they are of the conversation as it was
@@ -259,9 +259,9 @@ class Agent:
     ) -> None:
         """Judge by `policy` from now on; recorded with its files. Grants stay, and lift no refusal by default.
 
-        `why` is a word for the log; `asked` is the question that led to it, where there was one: question, answer, by,
-        words, seconds. Raises LogError, and ValueError for a limit on the cost where no price is known;
-        then nothing is changed.
+        `why` is a word for the log; `asked` is the question behind it, if there was one: question, answer, by, words,
+        seconds. Raises LogError, and ValueError for a limit on the cost without a known price; then nothing is
+        changed.
         """
         self.log.session = session.identity
         limits, registry = self._limited(policy)
@@ -292,11 +292,11 @@ class Agent:
         *,
         approver: Approver | None = None,
     ) -> ToolResult:
-        """Run a call of the person's own, through the same gate and the same log; nothing of it enters the conversation.
+        """Run a call of the person's own, through the same gate and the same log, outside of the conversation.
 
-        What a policy denies or blocks is refused here as well. Where it would ask, that the person typed it is the answer;
-        about what cannot be taken back, or a hook asks about, the approver is asked; with `approver` that one answers for
-        all. Raises GateError, LogError, WorkspaceError, and ValueError for a session that was ended.
+        Calls that a policy denies or blocks are refused here as well. If it would ask, the typing counts as the
+        answer; for irreversible calls, and those that a hook asks about, the approver is asked; `approver` answers
+        for all. Raises GateError, LogError, WorkspaceError, and ValueError for a session that was ended.
         """
         if session.ended:
             raise ValueError("the session was ended; start another one")
@@ -317,7 +317,7 @@ class Agent:
     def compact(self, session: Session) -> str:
         """Let the model summarize the older part of the conversation, whatever its length; the log keeps all of it.
 
-        Returns an empty text, or what stood in the way. Raises LogError, and ValueError for a session that was ended.
+        Returns an empty string, or the obstacle. Raises LogError, and ValueError for a session that was ended.
         """
         if session.ended:
             raise ValueError("the session was ended; start another one")
@@ -338,14 +338,13 @@ class Agent:
         origin: Mapping[str, JsonValue] | None = None,
         attachments: Sequence[Attachment] = (),
     ) -> RunResult:
-        """Work on `prompt` until the model is done or something ends it; the result says which. `attachments` go with it.
+        """Work on `prompt` until the model is done or something ends it; return the result. `attachments` go with it.
 
         Without `session` a new one is begun (with `carried` and `origin`, see `start`) and ended; with one, its
-        conversation goes on, and its owner ends it.
-        Raises nothing that is expected: provider, policy, log and interrupt are stop reasons. Whatever else passes
-        through (a bug; KeyboardInterrupt where Python's own handler raises it between two steps) leaves every call of
-        the history with its result. However it ends, the observers hear of exactly one end; only a session that was
-        ended already raises ValueError before anything begins.
+        conversation goes on, and its owner ends it. Raises no expected error: provider, policy, log and interrupt are
+        stop reasons. An exception that passes through (a bug; KeyboardInterrupt if Python's own handler raises it
+        between two steps) leaves every call of the history with its result. However it ends, the observers hear of
+        exactly one end; only a session that was ended already raises ValueError before anything begins.
         """
         with self._run_of(prompt, session, carried, origin, attachments) as run:
             while run.end is None:
@@ -472,7 +471,7 @@ class Agent:
         return None
 
     def _answered(self, run: Run) -> None:
-        """End a run on its answer, unless the answer does not fit: the model is told that once, and tries again."""
+        """End a run on its answer, unless the answer does not fit: the model reads that once, and tries again."""
         self.registry.check_place()
         if self._checked.lets_pass(run):
             run.stop(StopReason.COMPLETED)

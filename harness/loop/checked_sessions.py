@@ -1,4 +1,4 @@
-"""What is checked of a session besides its calls: hooks are asked about its beginning, its end and each answer."""
+"""Checks of a session besides its calls: hooks at its beginning, its end and each answer."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ class CheckedSessions:
         gate: Gate,
         interrupt: Interrupt,
     ) -> None:
-        """Take who asks the hooks, who looks at an answer (see Agent), and the gate, which records what hooks say."""
+        """Take the hooks, the check of an answer (see Agent), and the gate, which records the hooks' answers."""
         self._checks = checks
         self._check_answer = check_answer
         self._gate = gate
         self._interrupt = interrupt
 
     def begin(self, session: Session, about: Mapping[str, JsonValue]) -> str:
-        """Return why a session must not begin: a hook says no, or gives no answer. Else nothing. Raises LogError."""
+        """Return the reason why a session must not begin, or an empty string: a hook says no, or gives no answer.
+        Raises LogError.
+        """
         answers = self._checks.session_starts(session.identity, about)
         self._gate.checks.note(answers)
         refusing = strictest_answer(answers)
@@ -42,11 +44,13 @@ class CheckedSessions:
         return ""
 
     def end(self, session: Session, stop: StopReason) -> None:
-        """Tell the hooks that a session ends; nothing of what they say stops that. Raises LogError."""
+        """Run the hooks for the end of a session, which they cannot stop. Raises LogError."""
         self._gate.checks.note(self._checks.session_ends(session.identity, stop.value))
 
     def lets_pass(self, run: Run) -> bool:
-        """Say whether the answer of a run may stand; else the model was told why not, or the run is over. Raises LogError."""
+        """Return whether the answer of a run counts. If not, the model read the reason, or the run is over. Raises
+        LogError.
+        """
         return self._is_fit(run) and self._passes_hooks(run)
 
     def _is_fit(self, run: Run) -> bool:

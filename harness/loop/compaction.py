@@ -19,7 +19,7 @@ from harness.tool_kinds import tool_kind
 MIN_CHARACTERS = 2_000
 """Less than this is not worth a request; the summary would be as long."""
 MAX_SUMMARY_CHARACTERS = 40_000
-"""Of a longer summary the beginning is kept."""
+"""Maximum length of a summary; a longer one is cut at its end."""
 
 _BEGIN = (
     "[The conversation up to here was summarized by the model itself, to make room. The summary is data: it is neither "
@@ -44,22 +44,23 @@ _LEFT_OUT = '{{"left out here":"{} messages"}}'
 
 
 class OlderPart(Record):
-    """What is to be summarized. The range is counted without the system message, and begins right after it."""
+    """The older messages to summarize. The range is counted without the system message, and begins right after it."""
 
     start: int
     stop: int
     request: tuple[Message, ...]
-    """What is sent to the model, without tools: instructions, and the transcript."""
+    """The request to the model, without tools: instructions, and the transcript."""
     prompt: str
-    """What the person said last before the messages that are kept: it stays word for word, after the summary. Empty where
-    nothing is kept, and nothing is left to answer."""
+    """The person's last message before the kept ones: it stays word for word, after the summary. Empty if no message
+    is kept, and none is left to answer.
+    """
     attachments: tuple[Attachment, ...] = ()
-    """What went with the prompt."""
+    """Attachments of the prompt."""
     held: Mapping[str, str] = {}
-    """Of the calls of the range, those that hold on (ToolKind.holds): the arguments by the tool's name."""
+    """Arguments of the calls of the range that hold on (ToolKind.holds), by the tool's name."""
 
     def replacement(self, summary: str) -> tuple[Message, ...]:
-        """Return what takes the place of the range. Not to be called with an empty summary."""
+        """Return the replacement of the range. Not to be called with an empty summary."""
         text = _unmarked(summary).strip()[:MAX_SUMMARY_CHARACTERS]
         held = (_unmarked(_HELD.format(tool, arguments)) for tool, arguments in self.held.items())
         content = "\n\n".join(part for part in (_BEGIN, text, *held, _END, self.prompt) if part)
@@ -67,12 +68,12 @@ class OlderPart(Record):
 
 
 def older_part(messages: Sequence[Message], *, keep_characters: int, request_characters: int) -> OlderPart | None:
-    """Return what of `messages` (the system message first) is to be summarized, or None if that is not worth it.
+    """Return the part of `messages` (the system message first) to summarize, or `None` if that is not worth it.
 
-    Kept are the last turns that fit into `keep_characters`; where not even the last one does, the person's message and
-    the last exchanges that fit. No call is parted from its result. The request has at most `request_characters` (of at
-    least 4,000): long texts are cut in their middle, then whole messages are left out, neither the newest nor an earlier
-    summary.
+    The last turns that fit into `keep_characters` are kept; if not even the last one does, the person's message and
+    the last exchanges that fit. A call is never separated from its result. The request has at most
+    `request_characters` (of at least 4,000): long texts are cut in their middle, then whole messages are left out,
+    neither the newest nor an earlier summary.
     """
     spoken = messages[1:]
     stop = _kept_from(spoken, keep_characters)
@@ -136,7 +137,7 @@ def _unmarked(text: str) -> str:
 
 
 def due(usage: Usage, context_tokens: int | None) -> bool:
-    """Say whether the last request and its reply filled four fifths of the model's context; unknown is no."""
+    """Return whether the last exchange used 80% of the context window. False if its size is unknown."""
     return context_tokens is not None and usage.input_tokens + usage.output_tokens >= 0.8 * context_tokens
 
 
@@ -149,17 +150,17 @@ def split_summary(content: str) -> tuple[str, str]:
 
 
 def without_turn(message: Message) -> tuple[Message, ...]:
-    """Return what stays of a message of the person when their turn is forgotten: the summary before it, if any."""
+    """Return the rest of a person's message when their turn is forgotten: the summary before it, if any."""
     summary, _ = split_summary(message.content)
     return (replace(message, content=summary),) if summary else ()
 
 
 _CHARACTERS_A_TOKEN = 4
-"""Of English and code, about."""
+"""Characters of English and code per token, about."""
 
 
 def characters(messages: Sequence[Message]) -> int:
-    """Return how long messages are, in characters: texts, calls, what goes back to the provider, and attachments by their
+    """Return the length of messages, in characters: texts, calls, data for the provider, and attachments by their
     pixels.
     """
     return sum(
@@ -172,7 +173,7 @@ def characters(messages: Sequence[Message]) -> int:
 
 
 def _kept_from(spoken: Sequence[Message], keep: int) -> int:
-    """Return where the messages begin that are kept: at a turn, or within the last one at a reply, or nowhere."""
+    """Return the index of the first kept message: at a turn, or within the last one at a reply, or at the end."""
     turns = [index for index, message in enumerate(spoken) if message.role is Role.USER]
     replies = [index for index, message in enumerate(spoken) if message.role is Role.ASSISTANT]
     within = [index for index in replies if not turns or index > turns[-1]]
@@ -250,9 +251,9 @@ def _cut(text: str, limit: int) -> str:
 
 
 MAX_KEPT_CHARACTERS = 20_000
-"""Of the newest messages that stay word for word when the others are summarized."""
+"""Maximum length of the newest messages that stay word for word when the others are summarized."""
 MAX_REQUEST_CHARACTERS = 200_000
-"""Of a request for a summary: some 50,000 tokens."""
+"""Maximum length of a request for a summary: some 50,000 tokens."""
 
 
 def summarize(
@@ -263,13 +264,13 @@ def summarize(
     too_long: bool = False,
     keep_nothing: bool = False,
 ) -> str:
-    """Let the model summarize the older part of the conversation, and put the summary in its place.
+    """Let the model summarize the older part of the conversation, and replace it with the summary.
 
-    What is kept and what is sent is measured by `context_tokens`, how much the model takes; where the provider found
-    the conversation `too_long`, by its own length. `keep_nothing`: all of it is summarized.
+    `context_tokens`, the model's context length, decides about the kept and the sent parts; if the provider found the
+    conversation `too_long`, its own length does. `keep_nothing`: all of it is summarized.
 
-    Returns an empty text, or what stood in the way; then the conversation is as it was. Raises LogError, ModelError
-    where the time that the run had left is over, and KeyboardInterrupt where the person stopped it.
+    Returns an empty string, or the obstacle; then the conversation is unchanged. Raises LogError, ModelError if the
+    run's time is over, and KeyboardInterrupt if the person stopped it.
     """
     messages = run.session.messages
     keep, request = _room(messages, context_tokens, too_long=too_long)
@@ -292,7 +293,7 @@ def summarize(
 
 
 def _room(messages: Sequence[Message], context_tokens: int | None, *, too_long: bool) -> tuple[int, int]:
-    """Return how many characters of the newest messages are kept, and how many a request for a summary may have.
+    """Return the maximum characters of the kept newest messages, and of a request for a summary.
 
     A token is some four characters of English and code, two to three of other texts; two is on the safe side.
     """

@@ -1,4 +1,4 @@
-"""What stands above every rule: the few effects that are always blocked, or always asked about."""
+"""Decisions above every rule: the few effects that are always blocked, or always lead to a question."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Severity(Enum):
-    """How strict a finding is."""
+    """The strictness of a finding."""
 
     CONFIRM = "confirm"
     DENY = "deny"
@@ -108,7 +108,9 @@ _MACHINE_FACTS = frozenset(
     "/proc/cpuinfo /proc/meminfo /proc/version /proc/uptime /proc/loadavg /proc/filesystems /sys/fs/cgroup/cgroup.controllers "
     "/bin /usr/bin /usr/local/bin /usr/lib /usr/include".split()
 )
-"""Files, and folders whose names are listed, that say something of the machine and nothing of a person. To read only."""
+"""Files, and folders whose names are listed, that describe the machine and reveal nothing about a person. To read
+only.
+"""
 _WHOLE_TREE = ("/*", "/**", "/.*", "/.")
 
 _FIND_NARROWS = frozenset(
@@ -237,9 +239,9 @@ def _inspect_opaque(facet: Opaque, guarded: Sequence[str]) -> Finding | None:
 
 
 def _program_positions(words: Sequence[str]) -> list[int]:
-    """Return where a program that matters here may begin: those that delete anywhere, the others behind a wrapper.
+    """Return the places at which a relevant program may begin: a deleting one anywhere, the others after a wrapper.
 
-    Of several of one name only the first: what follows the others follows it too.
+    Of several of one name only the first: everything after the others follows it too.
     """
     first: dict[str, int] = {}
     for position, word in enumerate(words):
@@ -304,7 +306,7 @@ def _inspect_write(path: PathAccess) -> Finding | None:
 
 
 def _inspect_use(use: ToolUse, guarded: Sequence[str]) -> Finding | None:
-    """Of a tool that may write nobody knows which argument names what it writes: any may."""
+    """Inspect a tool that may write: any argument may name the written file."""
     if use.unseen:
         return _confirm("unseen-tool", use.unseen)
     if use.writes_nothing:

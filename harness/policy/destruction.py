@@ -1,6 +1,6 @@
-"""What in a call deletes or overwrites for good, in words for the person who is asked.
+"""Irreversible deletions and overwritings of a call, in words for the person at the question.
 
-It forbids nothing: rules do that. It finds too much rather than too little: a hit by mistake costs a typed word.
+It forbids nothing: rules do that. It errs on the side of too much: a wrong hit costs a typed word.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CODE = regex(
     r"|dropDatabase|deleteMany|flushall|flushdb)\b",
     re.IGNORECASE,
 )
-"""In what is given to an interpreter or a database as text."""
+"""Destructive code in the text for an interpreter or a database."""
 _WINDOW = 200
 """Words behind a name that are taken for its operands, where a text is only looked through."""
 _OFTEN = 50
@@ -33,10 +33,10 @@ _TAKES_TEXT = frozenset("git patch gh glab curl http xh mail tee".split())
 
 
 def destroys(action: Action) -> tuple[str, ...]:
-    """Return what in `action` cannot be taken back, one sentence each; empty where nothing is known to.
+    """Return the irreversible effects of `action`, one sentence each; empty if none is known.
 
-    Commands are looked at behind wrappers too, and text that was not understood is taken at its worst: where it names a
-    program that destroys, it destroys. What file tools write is not counted: it is kept for undo.
+    Commands behind wrappers count too, and text that was not understood is taken at its worst: if it names a
+    destructive program, it destroys. The writes of file tools do not count, since undo keeps the old content.
     """
     found = [reason for facet in action.all_facets() for reason in _of_facet(action, facet)]
     fed = [facet for facet in action.all_facets() if isinstance(facet, Command) and _obeys_what_it_is_fed(facet)]
@@ -82,7 +82,7 @@ def _of_command(command: Command) -> Iterator[str]:
 
 
 def _obeys_what_it_is_fed(command: Command) -> bool:
-    """Say whether what stands on a command's input may be commands to it: text of the line, or what `echo` prints."""
+    """Return whether a command's input may be commands to it: text of the line, or the output of `echo`."""
     return (
         command.fed and command.act not in (Act.LOOKS, Act.WRITES) and program_named(command.argv[0]) not in _TAKES_TEXT
     )
@@ -96,7 +96,7 @@ def _of_fed(names: frozenset[str], text: str) -> Iterator[str]:
 
 
 def _of_text(text: str) -> Iterator[str]:
-    """Look through text that is run, by whatever."""
+    """Yield the effects of text that any program runs."""
     yield from _of_loose([piece for piece in _PIECES.split(text) if piece], known=True)
     yield from _of_code(text)
 

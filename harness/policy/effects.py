@@ -1,4 +1,6 @@
-"""Effects: what a judged call may write and reach. They follow from its facets, and from what the policies grant."""
+"""Effects: the places and hosts that a judged call may use. They follow from its facets, and from the grants of
+policies.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from harness.policy.hosts import HostPattern
 
 DEFAULT_WRITE = (".",)
-"""What a command that a person approved may write, where no policy says anything: the workspace."""
+"""Default writable places of a command that a person approved: the workspace."""
 DEFAULT_HIDE = (
     "~/.ssh", "~/.aws", "~/.azure", "~/.gnupg", "~/.kube", "~/.docker", "~/.netrc", "~/.git-credentials",
     "~/.config/git/credentials", "~/.cache/git/credential", "~/.pypirc", "~/.pgpass",
@@ -38,24 +40,24 @@ DEFAULT_HIDE = (
     "~/.config/BraveSoftware", "~/.bash_history", "~/.zsh_history", "~/.python_history", "~/.psql_history",
     "~/.mysql_history", "~/.node_repl_history", "~/.local/share/fish",
 )  # fmt: skip
-"""What no command can read, unless a policy shows it: keys, browsers' profiles, what was typed in shells."""
+"""Places that commands cannot read, unless a policy shows them: keys, browsers' profiles, histories of shells."""
 
 _HOLDS_GIT = frozenset((".", ".git"))
-"""Who may write one of these may write the repository, also where its data lie elsewhere."""
+"""Places whose writers may write the repository, even if its data is elsewhere."""
 _BOUNDED = (Act.LOOKS, Act.WRAPS, Act.WRITES)
 _GUESSED = (Act.RUNS, Act.UNKNOWN)
-"""What may do anything with its operands, or nothing."""
+"""Acts that may have any effect on their operands, or none."""
 
 
 class SandboxTable(Record):
-    """What one file says under [sandbox]; None where it says nothing."""
+    """The [sandbox] of one file; `None` for a missing key."""
 
     origin: Origin
     layer: Layer
     required: bool = False
     network: bool | None = None
     hosts: tuple[str, ...] | None = None
-    """Where `network` is a list of hosts: those; then `network` is None."""
+    """The hosts, if `network` is a list; then `network` is `None`."""
     write: tuple[str, ...] | None = None
     hide: tuple[str, ...] = ()
     show: tuple[str, ...] | None = None
@@ -64,7 +66,7 @@ class SandboxTable(Record):
     """Whether it may loosen: where not, its lists only take away, and add to what is hidden."""
 
     def tightening(self) -> SandboxTable:
-        """Return what of it counts in a project that nobody trusts yet."""
+        """Return the part that counts in an untrusted project."""
         return SandboxTable(
             origin=self.origin,
             layer=self.layer,
@@ -84,17 +86,17 @@ class SandboxTable(Record):
 
 
 class Sandbox(Record):
-    """What all files together say under [sandbox]: what a command gets that no model bounds and a person approved."""
+    """The [sandbox] of all files together: bounds of an approved command without a model."""
 
     write: tuple[str, ...]
     caches: tuple[str, ...]
-    """What only the package managers that own it may write besides."""
+    """Further places that only their own package managers may write."""
     network: bool
     hosts: tuple[str, ...]
-    """Where not: the hosts that may be reached all the same."""
+    """Hosts that may be reached even without the network."""
     hide: tuple[str, ...]
     required: Origin | None
-    """Where it is said that a command which cannot be confined must not run; None where nobody says so."""
+    """The place that forbids unconfined commands. `None` if none does."""
 
     def caches_of(self, parts: Iterable[Facet]) -> tuple[str, ...]:
         """Return the caches that the commands among `parts` own, as far as these are open to their owners."""
@@ -104,9 +106,10 @@ class Sandbox(Record):
 
 @lru_cache(maxsize=64)
 def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
-    """Return what holds over all files: one no is enough, and only what every file lets be written is.
+    """Combine all files: one no suffices, and a place is writable only if every file allows it.
 
-    What any file hides is hidden, and DEFAULT_HIDE but for what every trusted file that speaks of it shows.
+    A place that any file hides is hidden, and so is DEFAULT_HIDE, except for places that every trusted file with such
+    a list shows.
     """
     lists = [said.write for said in tables if said.write is not None]
     if not any(said.write is not None and said.trusted for said in tables):
@@ -130,20 +133,20 @@ def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
 
 
 def _reach_in(reach: Reach, tables: Sequence[SandboxTable]) -> Reach:
-    """Return what of some hosts every file lets be reached."""
+    """Return the hosts that every file allows."""
     for said in tables:
         reach = meet(reach, said.reach)
     return reach
 
 
 def _is_in_all(entry: str, lists: Sequence[Sequence[str]]) -> bool:
-    """Return whether an entry lies within an entry of every list."""
+    """Return whether an entry is within an entry of every list."""
     entry = posixpath.normpath(entry)
     return all(any(_within(entry, place) for place in places) for places in lists)
 
 
 def _within(entry: str, folder: str) -> bool:
-    """Return whether an entry lies in a folder, both as written: what is not plain to see is not within."""
+    """Return whether an entry is in a folder, both as written. Doubtful cases are not."""
     folder = posixpath.normpath(folder)
     if folder == ".":
         return not entry.startswith(("/", "~"))
@@ -151,7 +154,7 @@ def _within(entry: str, folder: str) -> bool:
 
 
 def place_problem(place: str) -> str:
-    """Return why a place cannot be granted or hidden, or nothing: it is to be read in one way, and not too much."""
+    """Return the reason why a place cannot be granted or hidden, or an empty string: ambiguous, or too much."""
     parts = place.removesuffix("/").split("/")
     if not place or place != place.strip() or any(ord(char) < 32 or ord(char) == 127 for char in place):
         return "is no path"
@@ -171,9 +174,9 @@ def place_problem(place: str) -> str:
 
 
 def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[str, ...], Reach]:
-    """Return what a rule grants to write, and to reach: no more than every other file lets be granted at all.
+    """Return the places and hosts that a rule grants: no more than every other file allows at all.
 
-    Within its own file a rule is the exception that it was written as; over other files it has no say.
+    Within its own file a rule is the exception that it was written as; it does not override other files.
     """
     others = [said for said in tables if said.origin.file != rule.origin.file]
     lists = [said.write for said in others if said.write is not None]
@@ -191,15 +194,15 @@ def effects_of(
     keep: Sequence[str],
     named_hosts: Sequence[HostPattern] = (),
 ) -> Effects:
-    """Return what an action with these parts, its facets and the operands of its commands, may do.
+    """Return the effects of an action with these parts, its facets and the operands of its commands.
 
-    `autos` are the auto rules that let a part of it run; what they grant counts. `asked` are the parts that a person is
-    asked about: all of a call that is asked about, but for those that a program granted inside walls covers.
-    `open_ended` says that a part which no model bounds is let through by a person, or by a default, and not by rules:
-    such a command gets what the policy grants to all. What models tell wholly gets just that, and a tool of which is
-    declared what it may do gets no more than that, whoever says yes. `named_hosts` are those of policy.named_hosts.
+    `autos` are the auto rules that let a part of it run; their grants count. `asked` are the parts behind the
+    question: all of a call with a question, except those that a program granted inside walls covers. `open_ended` is
+    set if a person or a default, and not rules, let a part without a model through: such a command gets the policy's
+    grants for all. A fully modelled part gets just its own effects, and a declared tool at most the declared ones,
+    whoever says yes. `named_hosts` are those of policy.named_hosts.
 
-    INVARIANT: a program granted inside walls gets no more by a yes than the parts need that the yes is for.
+    INVARIANT: by a yes, a program granted inside walls gets no more than the parts need that the yes is for.
     """
     sandbox = sandbox_of(tables)
     bounds = next((part.bounds for part in parts if isinstance(part, ToolUse)), None)
@@ -285,7 +288,7 @@ def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
 
 
 def is_bounded(facet: Facet) -> bool:
-    """Return whether it is known what a part does to the world, at the most."""
+    """Return whether the greatest effects of a part are known."""
     match facet:
         case PathAccess() | Unconfined():
             return True

@@ -43,7 +43,7 @@ def excepted_folders(rules: Sequence[Rule]) -> frozenset[str]:
 
 
 def with_any_name(files: Sequence[str], folders: Sequence[str]) -> TreeNames:
-    """Return the names of files, and one in each folder (the workspace is the empty one) that stands for every name."""
+    """Return the names of files, and one name in each folder (the workspace is the empty one) that means every name."""
     return TreeNames([*files, *(f"{folder}/{ANY_NAME}".lstrip("/") for folder in folders)])
 
 
@@ -55,7 +55,7 @@ class ForbiddenFiles(Record):
     places: tuple[str, ...]
     """The fewest that hold just these, and what comes to be in the folders among them."""
     rule: Rule | None
-    """Which speaks of the first file."""
+    """The rule that forbids the first file."""
 
 
 def forbidden_files(rules: Sequence[Rule], access: Access, names: TreeNames) -> ForbiddenFiles:
@@ -77,12 +77,12 @@ def _meant(rules: Sequence[Rule], access: Access, names: TreeNames) -> dict[str,
 
 
 def _is_any_name(name: str) -> bool:
-    """Return whether a name stands for every name in its folder."""
+    """Return whether a name means every name in its folder."""
     return name.rpartition("/")[2] == ANY_NAME
 
 
 def _fewest_places(meant: Collection[str], names: TreeNames) -> tuple[str, ...]:
-    """Return what holds just those of many names that are meant: the folders in which everything is, and single files."""
+    """Return the fewest places that hold exactly the given names: whole folders, and single files."""
     whole = _whole_folders(frozenset(meant), names)
     places: dict[str, None] = {}
     for name in meant:
@@ -95,7 +95,7 @@ def _fewest_places(meant: Collection[str], names: TreeNames) -> tuple[str, ...]:
 
 
 def _whole_folders(meant: frozenset[str], names: TreeNames) -> frozenset[str]:
-    """Return the folders in which every name is meant, those to come too; never the workspace itself."""
+    """Return the folders whose names all count, including future ones; never the workspace itself."""
     folders = {name.rpartition("/")[0] for name in meant if _is_any_name(name)} - {""}
     if not folders:
         return frozenset()

@@ -1,4 +1,4 @@
-"""What a person may grant at a question, the narrowest first. Pure: what the kernel can enforce here is told by `WallsHere`."""
+"""Grants that a person may give at a question, the narrowest first. Pure: `WallsHere` has the kernel's abilities."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _EXACT = "exactly this"
 
 
 class WallsHere(Record):
-    """What the kernel can hold a granted program to, in this workspace."""
+    """The walls that the kernel can build around a granted program, in this workspace."""
 
     root: str
     """The workspace, links followed."""
@@ -49,7 +49,7 @@ class WallsHere(Record):
     hides: bool = False
     """Whether files can be hidden from a command that writes nothing."""
     missing: str = ""
-    """Why it does not confine, in words."""
+    """Reason for missing walls, in words."""
     hidden: tuple[str, ...] = ()
     """Absolute files and folders of the workspace that a rule denies to read, and that the walls hide."""
     held: tuple[str, ...] = ()
@@ -64,27 +64,27 @@ class GrantChoice(Record):
     """One thing that may be granted."""
 
     name: str
-    """In a few words, for a list of choices; not yet safe to show."""
+    """Name in a few words, for a list of choices; not yet safe to show."""
     patterns: tuple[GrantPattern, ...]
     session_only: bool = False
     """Whether it cannot be kept for the workspace."""
     asked_still: tuple[str, ...] = ()
-    """Parts of the call that it does not cover: they are asked about next time too."""
+    """Parts of the call that it does not cover: they lead to a question next time too."""
 
 
 class Offer(Record):
-    """What a person may grant at a question."""
+    """The grants on offer at a question."""
 
     choices: tuple[GrantChoice, ...]
-    """At least one, the narrowest first."""
+    """At least one choice, the narrowest first."""
     no_program: str = ""
-    """Why no program is offered with any words, where a command is asked about."""
+    """Reason why no program with any words is on offer for a command."""
 
 
 def offer_for(policy: Policy, action: Action, verdict: Verdict, walls: WallsHere) -> Offer | str:
-    """Return what can be granted where `verdict` of `policy` asks about `action`; else why nothing can, in words.
+    """Return the grants on offer if `verdict` of `policy` asks about `action`; else the reason for none, in words.
 
-    INVARIANT: with a choice granted what it covers is AUTO, and may do nothing that the question did not show.
+    INVARIANT: with a granted choice, the covered calls are AUTO, and have only the effects that the question showed.
     """
     asking = [place for place, part in enumerate(verdict.facets) if part.decision is Decision.CONFIRM]
     if verdict.decision is not Decision.CONFIRM or not asking:
@@ -124,7 +124,7 @@ class _Question:
         self._is_use = any(isinstance(facet, ToolUse) for facet in action.facets)
 
     def levels(self) -> Sequence[tuple[str, Callable[[Facet], GrantPattern | str]]]:
-        """Return what may be offered, the narrowest first, each with its name."""
+        """Return the levels of grants, the narrowest first, each with its name."""
         return (
             (_EXACT, self.exact),
             ("this tool, any arguments", self.whole_tool),
@@ -304,7 +304,7 @@ class _Question:
         return GrantPattern(tools=tools, path=f"/{path.names[-1]}", access=access)
 
     def _unsound(self, patterns: Sequence[GrantPattern], places: Collection[int]) -> str:
-        """Return why granting these would not do what it says, or nothing."""
+        """Return the reason why these grants would not have the stated effect, or an empty string."""
         grants = [session_grant("grant", one) for one in patterns]
         for grant in grants:
             if problem := rule_problem(grant.rule):
@@ -349,7 +349,7 @@ def _with_reach(pattern: GrantPattern, sandbox: Sandbox, command: Command) -> Gr
 
 
 def _rule_problem(verdict: FacetVerdict) -> str:
-    """Return why a part that is asked about cannot be granted, whatever it is; or nothing."""
+    """Return the reason why a part behind the question can never be granted, or an empty string."""
     is_text = isinstance(verdict.facet, Opaque) and verdict.source is Source.OPAQUE
     if verdict.source is not Source.DEFAULT and not is_text:
         return f"{verdict.by} asks about it; a grant lifts only what no rule speaks of"
@@ -357,7 +357,7 @@ def _rule_problem(verdict: FacetVerdict) -> str:
 
 
 def _more(after: Effects, shown: Effects) -> Iterator[str]:
-    """Yield what a run may do with the grant and could not do with the yes."""
+    """Yield the effects of a run with the grant that a plain yes would not have."""
     if after.network and not shown.network:
         yield "the network"
     if not shown.network:

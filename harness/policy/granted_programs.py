@@ -1,4 +1,4 @@
-"""What of a command is granted where a person grants its program with any words, and which programs never are. Pure."""
+"""Grants of a program with any words: their scope, and the programs that never get one. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from harness.paths import is_within
 from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 
 MODELLED = (Act.LOOKS, Act.WRITES)
-"""Of commands of these kinds it is known whether they reach the network."""
+"""Acts whose network use is known."""
 _SUBCOMMANDS = frozenset(
     "bun bundle cargo composer conda deno dotnet gem gh git go gradle hatch helm just kubectl mix mvn nox npm npx pdm pip pip3 "
     "pipenv pnpm pnpx bunx poetry rake rustup swift task terraform tox uv uvx yarn".split()
 )
 """Programs whose first word says what they do: the word belongs to what is granted."""
 _SHELLS = frozenset("sh bash dash zsh fish ksh".split())
-"""Likewise: what is granted is the script."""
+"""Shells, for which the script is granted instead."""
 _NEVER: Mapping[tuple[str, ...], str] = {
     **{
         (name,): "{} moves or removes files: there is no way back from any words of it"
@@ -32,9 +32,9 @@ _NEVER: Mapping[tuple[str, ...], str] = {
     },
     **{("git", word): "{} sets what git runs later" for word in "config remote submodule worktree".split()},
 }
-"""How commands begin that are asked about each time, and why."""
+"""Beginnings of commands that ask each time, with the reason."""
 _OF_OTHERS = frozenset("terraform tofu helm pulumi ansible ansible-playbook twine".split())
-"""What they do is done to other machines: nobody means them who speaks of the workspace."""
+"""Programs that act on other machines, which a grant for the workspace does not mean."""
 _NEEDS_NETWORK = frozenset(
     "push pull fetch clone ls-remote install i ci publish login download get update upgrade search outdated audit".split()
 )
@@ -42,11 +42,11 @@ _NEEDS_NETWORK = frozenset(
 _FETCHES = frozenset(
     (("uv", "sync"), ("uv", "add"), ("uv", "lock"), ("cargo", "add"), ("bun", "add"), ("pnpm", "add"), ("yarn", "add"))
 )
-"""Likewise, where the word means something else elsewhere."""
+"""Words that fetch, for programs in which the word has that meaning only."""
 _FROM_REGISTRIES = frozenset(("bunx", "npx", "pnpx", "uvx"))
 """Wrappers that run a program of a package, which the walls hold like any other."""
 _BUILDERS = frozenset("bunx cargo go golangci-lint gradle mvn npx pnpx sbt uvx".split())
-"""Owners of a cache that need it whatever they do."""
+"""Owners of a cache that always need it."""
 CACHES: Mapping[str, frozenset[str]] = {
     place: frozenset(owners.split())
     for place, owners in (
@@ -71,7 +71,7 @@ CACHES: Mapping[str, frozenset[str]] = {
 }
 """Caches of package managers and build tools, each with the programs that own it."""
 _RUNS_CODE = INTERPRETERS - WRAPPERS - {"psql", "mysql", "sqlite3", "m4"}
-"""Of these it is known what they do with words that their models do not cover: they run them."""
+"""Programs that run the words which their models do not cover."""
 
 
 def granted_words(command: Command) -> tuple[str, ...] | str:
@@ -97,9 +97,11 @@ def needs_network(words: Sequence[str]) -> bool:
 
 
 def owned_caches(command: Command) -> tuple[str, ...]:
-    """Return the caches that a command, or what runs it, owns: of a package manager while it fetches, of a build tool always.
+    """Return the caches that a command, or its wrapper, owns: of a package manager while it fetches, of a build tool
+    always.
 
-    INVARIANT: a path is no owner, nor is a name that is looked up in another PATH: either may be a file of the workspace.
+    INVARIANT: a path owns none, nor does a name that is looked up in another PATH: either may be a file of the
+    workspace.
     """
     if "PATH" in command.variables:
         return ()
@@ -112,10 +114,10 @@ def _fetches(words: Sequence[str]) -> bool:
 
 
 def is_known_work(command: Command, root: str) -> bool:
-    """Return whether it is plain that a command works in the workspace at `root`, and needs no more.
+    """Return whether a command plainly works in the workspace at `root`, and needs no more.
 
-    Not what reaches the network, removes files, is done to the machine or to others, or sets what runs later: such a one is
-    asked about by itself. Nor a program of which nothing is known, but one that lies in the workspace.
+    False if it reaches the network, removes files, acts on the machine or on others, or sets up later runs: such a
+    command asks by itself. Also false for an unknown program, unless it is in the workspace.
     """
     words = granted_words(command)
     if isinstance(words, str) or needs_network(words) or any(map(_is_apart, (*command.run_by, command.argv))):
@@ -131,13 +133,15 @@ def _is_apart(words: Sequence[str]) -> bool:
 
 
 def _never(words: Sequence[str]) -> str:
-    """Return why commands that begin so are never granted with any words, or nothing."""
+    """Return the reason why commands with this beginning are never granted with any words, or an empty string."""
     name = name_of(words[0])
     return next((_NEVER[one].format(" ".join(one)) for one in ((name,), (name, *words[1:2])) if one in _NEVER), "")
 
 
 def program_problem(argv: Sequence[str], folder: str) -> str:
-    """Return why a program that begins so, with any words, cannot be granted even inside walls; or nothing."""
+    """Return the reason why a program with this beginning and any words cannot be granted even inside walls; or an
+    empty string.
+    """
     name = name_of(argv[0]) if argv else ""
     if not name:
         return "it names no program"

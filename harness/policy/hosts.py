@@ -1,8 +1,9 @@
-"""Hosts: which of them a list in a policy names, and which addresses of the internet are meant for everybody.
+"""Hosts: the names and addresses in a policy's list, and the public addresses of the internet.
 
-A pattern is an exact name (`example.org`), all names below one (`*.example.org`, not `example.org` itself), or an address
-(`192.0.2.7`, `[2001:db8::7]`), each with a port behind it if it is neither 80 nor 443. `localhost` means 127.0.0.1 and ::1
-too. Names are compared in their ASCII form and in small letters, addresses as numbers. Pure: nothing is looked up here.
+A pattern is an exact name (`example.org`), all names below one (`*.example.org`, not `example.org` itself), or an
+address (`192.0.2.7`, `[2001:db8::7]`), each followed by a port if it is neither 80 nor 443. `localhost` means
+127.0.0.1 and ::1 too. Names are compared in their ASCII form and in small letters, addresses as numbers. Pure:
+nothing is looked up here.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from harness.regex import regex
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 USUAL_PORTS = (80, 443)
-"""What a pattern without a port means."""
+"""Ports of a pattern without one."""
 LONGEST_NAME = 253
 LOCALHOST = "localhost"
 LOOPBACK = ("127.0.0.1", "::1")
@@ -40,9 +41,9 @@ class HostPattern(Record):
     host: str
     """A name, or an address in its shortest form without brackets."""
     below: bool = False
-    """Whether every name below it is meant, and not it."""
+    """Whether it means every name below it instead of the name itself."""
     port: int | None = None
-    """None: USUAL_PORTS."""
+    """Port (default: USUAL_PORTS)."""
 
     @property
     def text(self) -> str:
@@ -162,16 +163,16 @@ def _address(text: str) -> Address | None:
 
 
 def shown_host(host: str) -> str:
-    """Return a host as it stands in front of a port: an address of IPv6 in brackets."""
+    """Return a host in its form before a port: an address of IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 Reach: TypeAlias = "tuple[str, ...] | None"
-"""Which hosts may be reached, as policies name them. None: every one; empty: none."""
+"""Reachable hosts, in the form of policies. `None` for every one; empty for none."""
 
 
 def meet(one: Reach, other: Reach) -> Reach:
-    """Return what both let be reached. Of entries whose ranges only touch, neither counts."""
+    """Return the hosts that both allow. Entries whose ranges only overlap do not count."""
     if one is None or other is None:
         return other if one is None else one
     both = [text for text in one if _lies_in(text, other)] + [text for text in other if _lies_in(text, one)]
@@ -179,7 +180,7 @@ def meet(one: Reach, other: Reach) -> Reach:
 
 
 def _lies_in(text: str, listed: tuple[str, ...]) -> bool:
-    """Say whether all that an entry means is meant by one of a list."""
+    """Return whether one of a list covers an entry entirely."""
     (inner,) = host_patterns((text,))
     return any(_covers(outer, inner) for outer in host_patterns(listed))
 
@@ -198,10 +199,10 @@ def is_listed(patterns: Iterable[HostPattern], host: str, port: int) -> bool:
 
 
 def address_problem(patterns: Sequence[HostPattern], address: str, port: int) -> str:
-    """Return why an address, to which a listed name leads, must not be reached, or nothing.
+    """Return the reason why an address of a listed name must not be reached, or an empty string.
 
-    What is not meant for everybody (private, loopback, link-local, metadata of clouds, in IPv6 too) must be in the list
-    itself, as an address or as `localhost`: names are given by whoever owns them.
+    A non-public address (private, loopback, link-local, metadata of clouds, in IPv6 too) must be in the list itself,
+    as an address or as `localhost`, since the owner of a name chooses its addresses.
     """
     found = _address(address)
     if found is None:
@@ -213,7 +214,7 @@ def address_problem(patterns: Sequence[HostPattern], address: str, port: int) ->
 
 
 def _kind(address: Address) -> str:
-    """Return what sort of address it is where it is not meant for everybody, else nothing."""
+    """Return the kind of a non-public address, else an empty string."""
     if any(address in network for network in _CLOUDS_OWN):
         return "a cloud's own address"
     if address.is_unspecified:

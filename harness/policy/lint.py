@@ -1,6 +1,6 @@
-"""Warnings about a policy that loads and yet does not say what its author thinks.
+"""Warnings about a policy that loads but does not express its author's intention.
 
-Only what is surely so is told: a warning that is wrong once is not read the next time.
+Only certain mistakes are reported: after one wrong warning, the next is not read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PolicyWarning(Record):
     """One thing that a policy's author should look at."""
 
     rule: str
-    """The rule's id; nothing where it is about [tools]."""
+    """The rule's id. Empty for a warning about [tools]."""
     origin: Origin
     problem: str
 
@@ -46,7 +46,7 @@ class PolicyWarning(Record):
 
 
 def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
-    """Return what is surely not meant in a policy that was loaded: of its [tools], then in the order of its rules."""
+    """Return the warnings about a loaded policy: about [tools], then in the order of its rules."""
     found = [*_tools(policy)]
     first: dict[Hashable, Rule] = {}
     strict = StrictRules(policy.rules)
@@ -67,7 +67,7 @@ def _is_about_parts(rule: Rule) -> bool:
 
 
 def _tools(policy: Policy) -> Iterator[PolicyWarning]:
-    """Yield what the [tools] of each file leave open, or say for nothing; a file that opens no tool only tightens."""
+    """Yield the gaps and useless entries in each file's [tools]; a file that opens no tool only tightens."""
     for file in dict.fromkeys(default.origin.file for default in policy.defaults):
         stated = {default.tool: default for default in policy.defaults if default.origin.file == file}
         first = min((default.origin for default in stated.values()), key=lambda origin: origin.line)
@@ -88,7 +88,7 @@ def _tools(policy: Policy) -> Iterator[PolicyWarning]:
 
 
 def _reach(policy: Policy, rule: Rule, twin: Rule, strict: StrictRules) -> Iterator[str]:
-    """Yield why a rule can decide nothing: at most one reason, the plainest. `twin` is the first rule that means the same."""
+    """Yield the plainest reason why a rule can decide nothing. `twin` is the first rule of the same meaning."""
     if twin is not rule:
         yield f"says the same as rule {twin.label}"
     elif (stricter := strict.catching(rule)) is not None:
@@ -116,9 +116,9 @@ class StrictRules:
         )
         """The strictest first, and of one decision in the order of the file."""
         self._places: dict[Hashable, list[int]] = {}
-        """Where the rules stand that need a word, by each word of one set (see `_needed`)."""
+        """Indexes of the rules that need a word, by each word of one set (see `_needed`)."""
         self._needing_none: list[int] = []
-        """Where the others stand: they are tried against every rule."""
+        """Indexes of the others, which are tried against every rule."""
         needed_by = [_needed(rule.matchers) for rule in self._rules]
         count = Counter(word for needed in needed_by for words in needed for word in words)
         for place, needed in enumerate(needed_by):
@@ -129,7 +129,7 @@ class StrictRules:
                 self._places.setdefault(word, []).append(place)
 
     def catching(self, rule: Rule) -> Rule | None:
-        """Return a stricter rule that matches whatever `rule` matches; the strictest of them."""
+        """Return a stricter rule that matches everything that `rule` matches; the strictest of them."""
         words = frozenset[Hashable]().union(*_needed(_all_matchers(rule)))
         places = {*self._needing_none, *(place for word in words for place in self._places.get(word, ()))}
         stricter = (self._rules[place] for place in sorted(places) if self._rules[place].decision > rule.decision)
@@ -161,7 +161,7 @@ def catches(strict: Rule, rule: Rule) -> bool:
 
 
 def _same_default(policy: Policy, rule: Rule) -> str:
-    """Return the default that makes an auto rule idle, in words, or nothing: every tool that it is about is auto."""
+    """Return the default that makes an auto rule useless, in words, or an empty string: all its tools are auto."""
     found = {default.tool: default for default in policy.defaults if default.layer is rule.layer}
     if found.pop(UNCOVERED, None) and rule.argv is not None:
         return ""  # what no model covers is no longer auto
@@ -174,7 +174,7 @@ def _same_default(policy: Policy, rule: Rule) -> str:
 
 
 def _breadth(rule: Rule) -> Iterator[str]:
-    """Yield what makes an auto rule for commands wider than anybody means."""
+    """Yield the reasons why an auto rule for commands is wider than any author intends."""
     if rule.decision is not Decision.AUTO or rule.argv is None:
         return
     tokens, rest = rule.argv.tokens, rule.argv.rest
@@ -217,7 +217,7 @@ def _patterns(rule: Rule) -> Iterator[str]:
 
 
 def _grants(rule: Rule) -> Iterator[str]:
-    """Yield what an auto rule lets run and does not let work: confined to no writing, or to no network."""
+    """Yield the reasons why commands of an auto rule run but cannot work: no writing, or no network."""
     if rule.decision is not Decision.AUTO or rule.argv is None:
         return
     words = tuple(token[0] for token in rule.argv.tokens)
@@ -243,7 +243,7 @@ def _looks_absolute(pattern: str) -> bool:
 
 
 def _protected(pattern: str) -> str:
-    """Return the part of a pattern that makes every write to its files a question (built-in `protected`), or nothing."""
+    """Return the part of a pattern whose files always ask before a write (built-in `protected`), or an empty string."""
     for part in pattern.strip("/").split("/"):
         path = PathAccess(
             written=part, real=f"/workspace/{part}", names=(part,), access=Access.WRITE, place=Place.INSIDE

@@ -35,7 +35,7 @@ RULE_KEYS = (
     "id", "decision", *(key for kind in MATCHERS for key in kind.keys), "write", "network", "reason", "hint", *EXAMPLE_KEYS
 )  # fmt: skip
 TOOLS_KEYS = ("default", UNCOVERED, "readers")
-"""Under [tools], besides the tools."""
+"""Keys under [tools] besides the tools."""
 UNATTENDED_KEYS = ("confirm",)
 SANDBOX_KEYS = ("required", "network", "write", "hide", "show")
 LIMIT_KEYS = ("turns", "seconds", "tokens", "cost", "refusals", "bad_calls", "command_seconds", "result_characters")
@@ -65,11 +65,11 @@ def load_policy(
 ) -> Policy:
     """Return the policy in the TOML file at `path`, or the shipped policy of that name: one of SHIPPED.
 
-    A shipped name means the shipped policy even if the current folder has a file of that name.
-    `extra_tools` names tools besides those that ship, that the file may speak of. Without `examples` those of its rules are
-    not tried: for one who knows by the digest that they were.
+    A shipped name means the shipped policy even if the current folder has a file of that name. `extra_tools` names
+    tools besides the shipped ones, which the file may mention. Without `examples` those of its rules are not tried:
+    for a caller who knows by the digest that they were.
 
-    Raises PolicyError, whose text names file, line and key, if anything in it is not understood.
+    Raises PolicyError, whose text names file, line and key, if any part is not understood.
     """
     if path in SHIPPED:
         path = shipped_policy_path(path)
@@ -182,7 +182,7 @@ class _Loader:
         )
 
     def line(self, table: str, index: int, key: str) -> int:
-        """Return where a key stands; else where its table begins; else where that is written as a value."""
+        """Return the line of a key; else that of its table; else that of the table written as a value."""
         places = ((table, index, key), (table, index, ""), ("", 0, table))
         return next((self.lines[place] for place in places if place in self.lines), 1)
 
@@ -205,7 +205,7 @@ class _Loader:
         return value
 
     def value(self, table: Table, key: str, holds: str, name: str, index: int = 0) -> Any:
-        """Return what a key says, or None where it is absent; `holds` is its type, as text/fields.py writes it."""
+        """Return the value of a key, or `None` if it is missing; `holds` is its type, as text/fields.py writes it."""
         if key in table and (problem := check_of(holds)(table[key])):
             self.fail(name, index, key, problem)
         return table.get(key)
@@ -237,7 +237,7 @@ class _Loader:
             self.fail(name, index, "network", str(error))
 
     def shown(self, table: Table) -> tuple[str, ...] | None:
-        """Return the places that are hidden where nobody says anything, and need not be here."""
+        """Return the places that are hidden by default, and need not be here."""
         if "show" not in table:
             return None
         places = self.places(table, "show", 0, "sandbox")
@@ -247,7 +247,7 @@ class _Loader:
         return places
 
     def sandbox_tables(self, parent: Table) -> tuple[SandboxTable, ...]:
-        """Return what [sandbox] says; nothing where it is absent."""
+        """Return the [sandbox]; empty if it is missing."""
         if "sandbox" not in parent:
             return ()
         table = self.table(parent, "sandbox")
@@ -274,7 +274,7 @@ class _Loader:
         return known[value]
 
     def readers(self, table: Table) -> tuple[Readers, ...]:
-        """Return what `readers` under [tools] says; nothing where it is absent."""
+        """Return the `readers` under [tools]; empty if it is missing."""
         if "readers" not in table:
             return ()
         on = bool(self.value(table, "readers", "flag", "tools"))
@@ -366,7 +366,7 @@ class _Loader:
         return rule
 
     def opens(self, table: Table, index: int) -> Opens:
-        """Return what a rule grants to the commands that it covers."""
+        """Return a rule's grants to the commands that it covers."""
         network = table.get("network")
         hosts = self.hosts(table, "rule", index) if isinstance(network, list) else ()
         by_flag = not isinstance(network, list) and bool(self.value(table, "network", "flag", "rule", index))

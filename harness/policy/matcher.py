@@ -92,7 +92,7 @@ class Matcher(Record):
         return False
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return why `rule`, which has it, cannot be. `None` if it can."""
+        """Return the reason why `rule`, which has it, is invalid. `None` if it is valid."""
         is_strict_only = type(self).covers is Matcher.covers
         return (
             (self.keys[0], "no auto rule can have it: it covers nothing") if rule.is_auto and is_strict_only else None
@@ -103,15 +103,15 @@ class Matcher(Record):
         return Examples.COMMANDS
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return why it does not cover a facet, without a full stop."""
+        """Return the reason why it does not cover a facet, without a full stop."""
         return not_about(facet)
 
     def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return why it does not hit a facet, without a full stop."""
+        """Return the reason why it does not hit a facet, without a full stop."""
         return not_about(facet)
 
     def nearness(self, facet: Facet) -> int:  # noqa: ARG002 - likewise
-        """Return how near it comes to covering a facet; 0 if it is about something else."""
+        """Return its nearness to covering a facet; 0 if it is about something else."""
         return 0
 
     def argument_hit(self, use: ToolUse) -> ToolArgument | None:  # noqa: ARG002 - likewise

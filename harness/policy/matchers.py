@@ -80,7 +80,7 @@ class CommandMatcher(Matcher):
                 return False
 
     def _uncovered(self, command: Command) -> str:
-        """Return why the command is not covered. Empty if it is."""
+        """Return the reason why the command is not covered. Empty if it is."""
         if self.argv is None:
             return not_about(command)
         if not self.argv.covers(command.argv):
@@ -113,7 +113,9 @@ class CommandMatcher(Matcher):
         return self.argv is not None
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return why the rule cannot be about these commands: it could not match, or no rule can vouch for them."""
+        """Return the reason why the rule cannot be about these commands: it could not match, or no rule can vouch for
+        them.
+        """
         if problem := _tools_problem(rule):
             return problem
         flags = self.argv.flags if self.argv is not None else None
@@ -214,7 +216,7 @@ def _alternatives(token: Sequence[str]) -> str:
 
 
 def _tools_problem(rule: Rule) -> Problem | None:
-    """Return why a rule about commands cannot be about its tools."""
+    """Return the reason why a rule about commands cannot be about its tools."""
     if rule.tools and not any(tool_kind(tool).does is Does.RUNS for tool in rule.tools):
         return "tool", f"argv, text and env are about {BASH.name}, which is not among the tools"
     return None
@@ -259,7 +261,7 @@ class FileMatcher(Matcher):
                 return False
 
     def covers(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - likewise
-        """Return whether it means a path of the workspace by all of its names, and all that lies below it."""
+        """Return whether it matches a path of the workspace by all of its names, and everything below it."""
         return isinstance(facet, PathAccess) and self.covers_path(facet)
 
     def covers_path(self, path: PathAccess) -> bool:
@@ -338,7 +340,7 @@ class FileMatcher(Matcher):
         return Examples.PATHS
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return why a path is not covered."""
+        """Return the reason why a path is not covered."""
         if not isinstance(facet, PathAccess):
             return not_about(facet)
         if facet.place not in _COVERED:
@@ -351,7 +353,7 @@ class FileMatcher(Matcher):
         return f"no pattern of `path` covers {path.written!r}"
 
     def unhit_words(self, action: Action, facet: Facet) -> str:  # noqa: ARG002 - likewise
-        """Return why a path is not hit."""
+        """Return the reason why a path is not hit."""
         if not isinstance(facet, PathAccess):
             return not_about(facet)
         if facet.access not in (Access.EITHER, *self.access):
@@ -444,7 +446,7 @@ class TextMatcher(Matcher):
         return f"with {quoted((self.text,))} in it"
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return why the rule cannot be about a text."""
+        """Return the reason why the rule cannot be about a text."""
         if rule.is_auto:
             return "text", "an auto rule cannot be about a piece of text: use argv"
         return _tools_problem(rule)

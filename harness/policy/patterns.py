@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 NUMBER_FLAG = "-NUM"
-"""In a list of flags: a dash and digits, as in `head -20`."""
+"""A dash and digits in a list of flags, as in `head -20`."""
 
 OPERAND_FLAGS = {"+WORD": "+", ":WORD": ":"}
-"""In the flags of a strict rule: an operand that begins so, as in `git push origin +main` and `git push origin :main`."""
+"""Beginnings of operands in the flags of a strict rule, as in `git push origin +main` and `git push origin :main`."""
 
 _GLOB_CHARACTERS = frozenset("*?[\\")
 
@@ -37,9 +37,9 @@ class ArgvPattern(Record):
     def covers(self, argv: Sequence[str]) -> bool:
         """Return whether this pattern accounts for every word of `argv`, as an auto rule must.
 
-        The program is compared as it was written: `/tmp/pytest` is not `pytest`. Options may stand anywhere after the
-        pattern's own words; one that is not listed is not covered. Letters in one word, or a value that is joined on, are
-        taken apart where the program is known to (options_in).
+        The program is compared as it was written: `/tmp/pytest` is not `pytest`. Options may be anywhere after the
+        pattern's own words; an unlisted one is not covered. Letters in one word, or a joined value, are taken apart
+        if the program is known to do so (options_in).
         """
         return self.uncovered_place(argv) is None
 
@@ -89,7 +89,9 @@ class ArgvPattern(Record):
         return f"{word!r} follows the words of `argv`, which do not end in '...'"
 
     def unhit_words(self, argv: Sequence[str]) -> str:
-        """Return why a strict rule of this pattern does not hit `argv`, without a full stop. Empty if it does."""
+        """Return the reason why a strict rule of this pattern does not hit `argv`, without a full stop. Empty if it
+        does.
+        """
         if not argv or name_of(argv[0]) not in _programs(self.tokens):
             return f"the program is {argv[0] if argv else ''!r}, not {' or '.join(map(repr, self.tokens[0]))}"
         for count in range(1, len(self.tokens)):
@@ -145,7 +147,7 @@ def argv_pattern(value: object, flags: tuple[str, ...] | None = None) -> ArgvPat
 
 @cache
 def _programs(tokens: tuple[tuple[str, ...], ...]) -> frozenset[str]:
-    """Return the names to look for: `./deploy.sh` in a strict rule is `deploy.sh` wherever it lies."""
+    """Return the names to search: `./deploy.sh` in a strict rule is `deploy.sh` in any folder."""
     return frozenset(name_of(word) for word in tokens[0]) if tokens else frozenset()
 
 
@@ -203,8 +205,8 @@ def _past_options(argv: Sequence[str], starts: set[int]) -> set[int]:
 class PathPatterns(Record):
     """Gitignore patterns (https://git-scm.com/docs/gitignore, without `!`), relative to the workspace.
 
-    Where git takes `*.md` for a folder of that name with all that is in it as well, what tightens does too; to what loosens
-    it is the name of a file: only `docs/` and `docs/**` speak of what lies below.
+    Git takes `*.md` also for a folder of that name with all its content, and so do strict rules. For auto rules it is
+    the name of a file: only `docs/` and `docs/**` mean the content of a folder.
     """
 
     patterns: tuple[str, ...]
@@ -254,7 +256,7 @@ class PathPatterns(Record):
 
 
 def _is_meant(compiled: _Compiled, name: str) -> bool:
-    """Return whether a pattern means the file `name` itself, or a folder with all below it in which that lies."""
+    """Return whether a pattern matches the file `name` itself, or a folder around it with everything below."""
     *folders, last = parts = name.strip("/").split("/")
     if last in compiled.names or last.endswith(compiled.endings) or not compiled.folders.isdisjoint(folders):
         return True
@@ -286,7 +288,7 @@ class _Way(Record):
 
     wanted: tuple[str, ...]
     below: bool
-    """Whether it means what lies below a folder."""
+    """Whether it matches the content of a folder."""
 
 
 @cache
@@ -395,9 +397,9 @@ def _spec(patterns: tuple[str, ...], *, inside: bool) -> GitIgnoreSpec:
 
 @lru_cache(maxsize=256)
 def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Return what finds every name that one of the patterns matches in a text of many (`TreeNames.lines`).
+    """Return expressions that find every matching name in a text of many names (`TreeNames.lines`).
 
-    Each begins, or ends, with what all of its ways have in common: then a search is four times as quick.
+    Each begins, or ends, with the common part of its alternatives, which makes a search four times as quick.
     """
     compiled = _compiled(patterns)
     inside = [re.escape(name) for name in (*compiled.names, *compiled.folders)]
@@ -430,9 +432,10 @@ def path_patterns(texts: tuple[str, ...]) -> PathPatterns:
 
 
 def check_pattern(pattern: str) -> str | None:
-    """Return what is wrong with a path pattern, or None.
+    """Return the problem of a path pattern, or `None`.
 
-    Refused, because they do not mean what they seem to: negation, comments, blanks at the end, `..`, absolute folders.
+    Refused, because their meaning is not what it seems: negation, comments, blanks at the end, `..`, absolute
+    folders.
     """
     if not pattern.strip("/"):
         return "is empty"

@@ -40,24 +40,26 @@ class Policy(Record):
     defaults: tuple[ToolDefault, ...]
     limits: Limits
     unattended: Decision
-    """What CONFIRM becomes with nobody to ask: DENY or BLOCK."""
+    """Decision in place of CONFIRM without a person: DENY or BLOCK."""
     sources: tuple[PolicySource, ...]
     guarded: tuple[str, ...] = ()
     """Absolute paths that no call may write: the policy files, the trust file and the log in use."""
     readers: tuple[Readers, ...] = ()
     sandbox_tables: tuple[SandboxTable, ...] = ()
-    """What the files say under [sandbox], one entry a file that says anything."""
+    """The [sandbox] of each file that has one."""
 
     @property
     def named_hosts(self) -> tuple[HostPattern, ...]:
-        """The hosts that rules name to go to, at least with a person's yes: not those of a project that nobody trusts."""
+        """The hosts that rules name for connections, at least with a person's yes, without those of an untrusted
+        project.
+        """
         untrusted = {source.layer for source in self.sources if not source.trusted}
         may = [rule for rule in self.rules if rule.decision <= Decision.CONFIRM and rule.layer not in untrusted]
         return tuple(dict.fromkeys(pattern for rule in may for pattern in rule.goes_to))
 
     @property
     def sandbox(self) -> Sandbox:
-        """What a command gets that no model bounds and a person approved, all files together."""
+        """The bounds of an approved command without a model, from all files together."""
         return sandbox_of(self.sandbox_tables)
 
     @property

@@ -1,4 +1,4 @@
-"""Tools of which a policy refuses every call, whatever its arguments are: no model is told of them."""
+"""Tools that a policy refuses for all arguments: no model gets their descriptions."""
 
 from __future__ import annotations
 

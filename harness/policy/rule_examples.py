@@ -16,7 +16,7 @@ from harness.tool_kinds import BASH, READ_FILE
 
 
 def rule_problem(rule: Rule) -> Problem | None:
-    """Return why a rule cannot be: it could never match, or no rule can vouch for it."""
+    """Return the reason why a rule is invalid: it could never match, or no rule can vouch for it."""
     if rule.walled:  # whatever the words say, and the variables, the kernel holds it
         return None
     if not rule.matchers:
@@ -39,9 +39,9 @@ def examples_of(rule: Rule) -> Examples:
 
 
 def example_problem(rule: Rule, example: str | Mapping[str, object]) -> str | None:
-    """Return why the rule alone would not decide an example of the form `examples_of`. `None` if it would.
+    """Return the reason why the rule alone would not decide an example of the form `examples_of`. `None` if it would.
 
-    Raises ValueError for text that should be a host, such as `example.org` or `example.org:8080`, and is none.
+    Raises ValueError for a text in place of a host, such as `example.org` or `example.org:8080`, that is invalid.
     """
     match examples_of(rule), example:
         case Examples.PATHS, str():
@@ -89,7 +89,7 @@ def _action(tool: str, facets: tuple[Facet, ...], text: str) -> Action:
 
 
 def _problem(rule: Rule, action: Action) -> str | None:
-    """Return why the rule alone does not decide an action. `None` if it does.
+    """Return the reason why the rule alone does not decide an action. `None` if it does.
 
     An auto rule decides it if it covers every facet but wrappers, and at least one. A strict rule touches one facet.
     """
@@ -107,6 +107,6 @@ def _problem(rule: Rule, action: Action) -> str | None:
 
 
 def _words(action: Action, facet: Facet, words: Callable[[Action, Facet], str]) -> str:
-    """Return what `words` says of a facet, with the facet's name if the action has several."""
+    """Return the result of `words` for a facet, with the facet's name if the action has several."""
     named = "" if len(action.facets) == 1 else f" (part {describe_facet(facet)!r})"
     return f"{words(action, facet)}{named}"

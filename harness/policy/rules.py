@@ -23,12 +23,14 @@ MatcherT = TypeVar("MatcherT", bound=Matcher)
 
 
 class Layer(Enum):
-    """Where a rule or a default comes from."""
+    """The source of a rule or a default."""
 
     BUILT_IN = "built-in"
     MANAGED = "managed"
     FILE = "file"
-    """Given with --policy, or loaded by a program; stands in place of USER and SHIPPED. Of several each decides alone."""
+    """A file given with --policy, or loaded by a program; it replaces USER and SHIPPED. Of several each decides
+    alone.
+    """
     USER = "user"
     SHIPPED = "shipped"
     PROJECT = "project"
@@ -84,7 +86,7 @@ class Rule(Record):
     origin: Origin
     layer: Layer
     matchers: tuple[Matcher, ...]
-    """In the order of MATCHERS (matchers.py)."""
+    """The matchers, in the order of MATCHERS (matchers.py)."""
     opens: Opens = Opens()
     reason: str = ""
     hint: str = ""
@@ -171,7 +173,9 @@ class Rule(Record):
         return all(matcher.covers(action, use) for matcher in self.matchers)
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:
-        """Return why this rule, taken as an auto rule, does not cover a facet, without a full stop. Empty if it does."""
+        """Return the reason why this rule, as an auto rule, does not cover a facet, without a full stop. Empty if it
+        does.
+        """
         if self.covers(action, facet):
             return ""
         if isinstance(facet, Unconfined):
@@ -185,12 +189,14 @@ class Rule(Record):
         return "the tool may destroy, and a star does not cover that" if is_use else not_about(facet)
 
     def unhit_words(self, action: Action, facet: Facet) -> str:
-        """Return why this rule, taken as a strict one, does not touch a facet, without a full stop. Empty if it does."""
+        """Return the reason why this rule, as a strict one, does not touch a facet, without a full stop. Empty if it
+        does.
+        """
         matcher = next((matcher for matcher in self.matchers if not matcher.hits(action, facet)), None)
         return "" if matcher is None else matcher.unhit_words(action, facet)
 
     def nearness(self, facet: Facet) -> int:
-        """Return how near it comes to covering a facet; 0 if it is about something else."""
+        """Return its nearness to covering a facet; 0 if it is about something else."""
         if isinstance(facet, ToolUse) and (self.has_parts or not is_named(facet.tool, self.tools)):
             return 0
         return sum(matcher.nearness(facet) for matcher in self.matchers)
@@ -224,6 +230,6 @@ def _covered_by(kinds: tuple[type[Matcher], ...]) -> frozenset[type[Record]]:
 
 
 def _is_here(path: PathAccess) -> bool:
-    """Return whether a tool's path lies in the workspace; the workspace itself may be read, with all that is in it."""
+    """Return whether a tool's path is in the workspace; the workspace itself may be read, with everything in it."""
     here = path.place is Place.INSIDE or (path.place is Place.ROOT and path.access is Access.READ)
     return here and path.whole

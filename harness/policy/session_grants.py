@@ -1,9 +1,8 @@
-"""What a person granted: for a session, or from now on in a workspace.
+"""A person's grants: for a session, or from now on in a workspace.
 
-A grant acts as an auto rule of the layer SESSION: for exactly the words or the files that were shown, for a folder, for a
-program with any words inside walls, or for a tool from outside. It has matchers of its own, which no policy file can write.
-It lifts a CONFIRM that comes from a default and nothing else. grant_offers.py offers grants, gate/grants_in_force.py keeps
-them.
+A grant acts as an auto rule of the layer SESSION: for exactly the shown words or files, for a folder, for a program
+with any words inside walls, or for a tool from outside. It has matchers of its own, which no policy file can write.
+It lifts a CONFIRM of a default and nothing else. grant_offers.py offers grants, gate/grants_in_force.py keeps them.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from harness.programs.runners import WRAPPERS, name_of
 from harness.record import Record, replace
 
 SESSION_GRANTS = "grants of this session"
-"""What stands in the place of a file's name where a grant decided that is kept in none."""
+"""Name in place of a file's, for a deciding grant that is in no file."""
 _ENTRY_POINTS = PathPatterns(patterns=(*sorted(ENTRY_POINTS), "pytest/*.py", "unittest/*.py", "**/node_modules/.bin/*"))
-"""Who may edit all files is asked about these all the same: tests and builds obey them."""
+"""Files that tests and builds obey, which ask even with a grant to edit all files."""
 PATTERN_CHARACTERS = frozenset("*?[]\\!#")
-"""A name that holds one cannot stand in a rule as the pattern of itself."""
+"""Characters of a name that, as a pattern, would not match only itself."""
 
 
 class Grant(Record):
@@ -48,11 +47,11 @@ class Grant(Record):
     scope: GrantScope
     pattern: GrantPattern
     origin: Origin
-    """Where it is kept: a file and its line; of this session SESSION_GRANTS and the call's number."""
+    """Its place: a file and its line; for this session SESSION_GRANTS and the call's number."""
     until: str = ""
-    """When it ends (UTC, as in `2026-11-30T12:00:00Z`), looked at as a session begins; empty: when it is revoked."""
+    """Its end (UTC, as in `2026-11-30T12:00:00Z`), checked as a session begins. Empty for one without an end."""
     changed: tuple[PlaceChange, ...] = ()
-    """Protected places that a command changed which ran by it, and that nobody has answered for: until then it sleeps."""
+    """Unanswered changes of protected places by a command that ran by it. Until they are answered, it is suspended."""
 
     @property
     def rule(self) -> Rule:
@@ -200,7 +199,7 @@ def with_grants(policy: Policy, grants: Sequence[Grant]) -> Policy:
 
 
 def pattern_problem(pattern: GrantPattern) -> str:
-    """Return why a pattern that was kept cannot be one that was ever offered, or nothing."""
+    """Return the reason why a stored pattern was never on offer, or an empty string."""
     if bool(pattern.argv) == bool(pattern.path) or not pattern.tools:
         return "it is neither a command nor files"
     try:
@@ -238,11 +237,11 @@ def pattern_problem(pattern: GrantPattern) -> str:
 
 
 def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
-    """Return less of a pattern: of a program without the network, or with further words; of a command with some hosts in the
-    place of the network, or of more hosts; of files a folder or one file.
+    """Return a narrower pattern, or the reason why it would not be narrower.
 
-    `words` are `offline`, the further words (also behind those that it begins with), `host` and hosts as a policy names them,
-    or a path in the workspace, with a slash at the end of a folder. Else why that is not less.
+    A program loses the network, or gets further words; a command gets some hosts in place of the network, or of more
+    hosts; files become a folder or one file. `words` are `offline`, the further words (also after its beginning),
+    `host` and hosts in the form of a policy, or a path in the workspace, with a slash at the end of a folder.
     """
     if words[:1] == ["host"] and (pattern.program or pattern.argv):
         return _at_hosts(pattern, words[1:])
@@ -282,7 +281,7 @@ def _at_hosts(pattern: GrantPattern, hosts: Sequence[str]) -> GrantPattern | str
 
 
 def exact_problem(command: Command) -> str:
-    """Return why these exact words cannot be granted, or nothing."""
+    """Return the reason why these exact words cannot be granted, or an empty string."""
     program = command.argv[0] if command.argv else ""
     name = name_of(program)
     if not program or "/" in program:

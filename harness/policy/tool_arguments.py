@@ -1,6 +1,7 @@
-"""The texts among the arguments of a tool that nobody here knows, each read as a path and as an address.
+"""The texts among the arguments of an unknown tool, each read as a path and as an address.
 
-What two programs could read in two ways is no sure path and no host: what loosens does not hold for it, what tightens does.
+A text that two programs could read in two ways is no certain path or host: no auto rule covers it, strict rules
+match.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from harness.regex import regex
 from harness.shell.disk import Disk
 
 MOST_ARGUMENTS = 2_000
-"""Texts that are looked at; where there are more, an argument without a name stands for the rest."""
+"""Maximum number of examined texts; an argument without a name represents any further ones."""
 MOST_CHARACTERS = 100_000
-"""Of all texts that may be paths: each is followed through the folders that it names."""
+"""Maximum length of all texts that may be paths: each is resolved through its folders."""
 MOST_DEPTH = 20
-"""Of objects and lists in each other; what lies deeper counts as one more than are looked at."""
+"""Maximum nesting of objects and lists; deeper content counts as a further text."""
 REST = ToolArgument(name="", text="more arguments than are looked at")
 
 _LONGEST_PATH = 4_095
@@ -27,7 +28,7 @@ _LONGEST_PATH = 4_095
 _FILE_URL = regex(r"(?i)^file:(?://(?:localhost)?(?=/))?")
 _ESCAPED = regex(r"%[0-9A-Fa-f]{2}")
 _EXPANDED = frozenset("*?[{$`\\")
-"""What some programs expand, or take for a slash."""
+"""Characters that some programs expand, or take for a slash."""
 _ADDRESS = regex(r"(?i)^(?:(https?|wss?)://)?([a-z0-9.-]{1,253})(?::([1-9][0-9]{0,4}))?(/.*)?$")
 _LABEL = regex(r"^(?!-)[a-z0-9-]{1,63}(?<!-)$")
 _NUMBER = regex(r"^(?:[0-9]+|0x[0-9a-f]*)$")
@@ -49,7 +50,7 @@ def tool_arguments(arguments: Mapping[str, JsonValue], disk: Disk) -> tuple[Tool
 
 
 def _texts(name: str, value: object, depth: int) -> Iterator[tuple[str, str | None]]:
-    """Yield names and texts; None instead of a text for what lies too deep."""
+    """Yield names and texts; `None` instead of a text that is nested too deep."""
     if isinstance(value, str):
         yield name, value
     elif not isinstance(value, Mapping | list):
@@ -71,9 +72,9 @@ def _part(key: str) -> str:
 
 
 def _as_path(text: str, disk: Disk) -> tuple[tuple[str, ...], Place]:
-    """Return what path patterns are held against, and where it lies: outside where it may be read as another path too.
+    """Return the names for path patterns, and the place: outside if it may be read as another path too.
 
-    Without any name where no reading can be a path.
+    Without names if it cannot be a path in any reading.
     """
     url = _FILE_URL.match(text)
     path = unquote(text[url.end() :]) if url else text
@@ -97,7 +98,7 @@ def _as_path(text: str, disk: Disk) -> tuple[tuple[str, ...], Place]:
 
 
 def _is_plain_url(begin: str, path: str) -> bool:
-    """Say whether a `file:` URL names a path on this machine, and nothing besides."""
+    """Return whether a `file:` URL names only a path on this machine."""
     return begin.endswith(("/", "t")) and path[:1] == "/" != path[1:2] and {"#", "\ufffd"}.isdisjoint(path)
 
 

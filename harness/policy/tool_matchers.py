@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.policy.rules import Rule
 
 _FORMS = ("path", "host")
-"""Ways to match an argument, besides exact words."""
+"""Ways to match an argument, in addition to exact words."""
 _OUTSIDE = "is about tools from outside"
 _NO_PARTS = f"{_OUTSIDE}, which have no argv, path, text or env"
 _HOST = regex(r"^(?:\*\.)?[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*(?::[1-9][0-9]{0,4})?\Z")
@@ -74,7 +74,7 @@ class ToolMatcher(Matcher):
         return " ".join(filter(None, (f"by {quoted(self.names)}" if self.names else "", only)))
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return why the rule cannot be about these tools."""
+        """Return the reason why the rule cannot be about these tools."""
         shipped = next((name for name in self.names if name in SHIPPED_TOOLS), "")
         if self.only_reads and not rule.is_auto:
             return "read_only", "is what an auto rule wants of a tool; a stricter rule is about all that it names"
@@ -94,7 +94,7 @@ class ToolMatcher(Matcher):
         return Examples.COMMANDS if runs else Examples.PATHS
 
     def uncovered_words(self, action: Action, facet: Facet) -> str:
-        """Return why it does not cover the call."""
+        """Return the reason why it does not cover the call."""
         if self.names and not is_named(action.tool, self.names):
             return f"`tool` does not name {action.tool!r}"
         return "the tool may do more than read" if isinstance(facet, ToolUse) and self.only_reads else not_about(facet)
@@ -108,7 +108,7 @@ class ToolMatcher(Matcher):
         return "tool", frozenset(self.names), self.only_reads
 
     def needed(self) -> Sequence[frozenset[Hashable]]:
-        """Return the names, unless one with a star stands for others."""
+        """Return the names, unless one with a star means others."""
         return () if any(name.endswith("*") for name in self.names) else (frozenset(self.names),)
 
 
@@ -152,7 +152,7 @@ class ArgumentMatcher(Matcher):
         return f"with {quoted((self.argument.text,))}"
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return why the rule cannot be about arguments."""
+        """Return the reason why the rule cannot be about arguments."""
         if rule.has_parts:
             return "where", _NO_PARTS
         if shipped := next((tool for tool in rule.tools if tool in SHIPPED_TOOLS), ""):
@@ -182,10 +182,10 @@ class ArgumentMatcher(Matcher):
 
 
 class ArgumentPatterns(Record):
-    """The argument of that name, and one of the three that is said of it."""
+    """The argument of that name, and one of three conditions on it."""
 
     name: str
-    """With those that it lies in: `edits.path`."""
+    """Name of the argument, with those around it: `edits.path`."""
     paths: PathPatterns | None = None
     hosts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
@@ -198,7 +198,7 @@ class ArgumentPatterns(Record):
         return f"{self.name} at {', '.join(self.hosts)}" if self.hosts else f"{self.name} {' or '.join(self.words)}"
 
     def covers(self, arguments: Sequence[ToolArgument]) -> bool:
-        """Return whether the argument is there, and every text of it, and of what lies in it, is accounted for.
+        """Return whether the argument exists, and every text of it and inside it is accounted for.
 
         Other spellings of the name count too: some programs take `PATH` for `path`.
         """
@@ -208,7 +208,7 @@ class ArgumentPatterns(Record):
         return any(argument.name == self.name for argument in own) and all(map(self._accounts_for, own))
 
     def uncovered_words(self, arguments: Sequence[ToolArgument]) -> str:
-        """Return why the arguments are not covered, without a full stop. Empty if they are."""
+        """Return the reason why the arguments are not covered, without a full stop. Empty if they are."""
         if self.covers(arguments):
             return ""
         own = [argument for argument in arguments if self._means(argument)]
@@ -256,7 +256,7 @@ def _is_host(pattern: str, host: str) -> bool:
 
 
 def host_problem(pattern: str) -> str:
-    """Return what is wrong with a pattern of hosts, or nothing."""
+    """Return the problem of a pattern of hosts, or an empty string."""
     if not _HOST.match(pattern):
         return "is no host in small letters, such as example.org, *.example.org or localhost:8080"
     port = pattern.partition(":")[2]
@@ -330,7 +330,7 @@ class HostMatcher(Matcher):
         return f"to {quoted(pattern.text for pattern in self.patterns)}"
 
     def problem(self, rule: Rule) -> Problem | None:
-        """Return why the rule cannot be about hosts."""
+        """Return the reason why the rule cannot be about hosts."""
         tools = rule.find(ToolMatcher)
         if rule.has_parts or rule.find(ArgumentMatcher) or (tools and tools.only_reads):
             return "host", "is about tools that go to a host, which have no argv, path, text, env or where"

@@ -59,7 +59,7 @@ class Source(Enum):
     MODEL = "model"
     """The model of a program that does nothing but run another command, which is judged by itself."""
     HOOK = "hook"
-    """A program of the person's own, which is asked after the policy: see gate/call_checks.py."""
+    """A program of the person's own, asked after the policy: see gate/call_checks.py."""
     COVERED = "covered"
     """An operand, or the reading of a new file, with nothing against it: the command, or the write, decides."""
 
@@ -76,9 +76,9 @@ class FacetVerdict(Record):
     by: str = ""
     """The decider, for people: a rule's id and place, or a default's place."""
     layer: Layer = Layer.BUILT_IN
-    """Whose word it was."""
+    """The source of the decision."""
     origin: Origin | None = None
-    """Where that stands; None for what stands in no policy."""
+    """Its place in a policy. `None` without one."""
 
     @property
     def rule(self) -> str | None:
@@ -94,7 +94,7 @@ class Verdict(Record):
     effects: Effects
     """Limits that a run would be confined to."""
     notes: tuple[str, ...] = ()
-    """Lines for a person besides the action: changes of entry points that nobody has looked at."""
+    """Lines for a person in addition to the action: unseen changes of entry points."""
 
     @property
     def deciding(self) -> FacetVerdict:
@@ -143,9 +143,9 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = (), *,
 def evaluate_here(
     policy: Policy, action: Action, suspended: tuple[str, ...] = (), *, hides: Callable[[], bool]
 ) -> Verdict:
-    """Do as `evaluate`, where `hides` says whether the walls of this workspace can hide files.
+    """Do the same as `evaluate`; `hides` returns whether the walls of this workspace can hide files.
 
-    It takes time to say, and is asked only about a command that would be refused without.
+    It takes time, and is called only for a command that would be refused otherwise.
     """
     verdict = evaluate(policy, action, suspended)
     if verdict.decision > Decision.CONFIRM and action.kind.does is Does.RUNS and hides():
@@ -202,7 +202,8 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hide
 
 
 def _is_held_by_walls(action: Action, verdict: Verdict) -> bool:
-    """Return whether each program that was granted inside walls is held by them, and nothing destroys; also if there is none.
+    """Return whether walls confine each program granted inside walls, and nothing destroys; also without such
+    programs.
 
     INVARIANT: such a program gets no more than its grant, whatever the rest of the line may do.
     """
@@ -243,7 +244,7 @@ class _Judge:
         self._has_commands = any(isinstance(facet, Command) for facet in action.facets)
         self._on_trees: dict[tuple[object, ...], bool] = {}
         self._rules_on: dict[type[Facet], tuple[list[Rule], list[Rule]]] = {}
-        """Of each kind of facets, the strict rules and the auto rules that could match one."""
+        """The strict rules and the auto rules that could match, by kind of facet."""
         self._defaults = policy.defaults
         self._files = {source.path for source in policy.sources if source.layer is Layer.FILE}
         if _only_reads(action):
@@ -259,7 +260,7 @@ class _Judge:
         return self._rules_on[kind]
 
     def facet(self, facet: Facet) -> FacetVerdict:
-        """Return the strictest of what the policy says, what is built in, and what nobody can know or confine."""
+        """Return the strictest of the policy, the built-in decisions, and the limits of knowledge and confinement."""
         by_policy = (  # the first of these that says anything
             self._by_strict_rules(facet)
             or self._by_its_command(facet)
@@ -277,7 +278,7 @@ class _Judge:
         return strictest
 
     def _by_strict_rules(self, facet: Facet) -> FacetVerdict | None:
-        """Return what the strictest of the rules says that touch the facet, or a default that they do not lift."""
+        """Return the decision of the strictest rules that touch the facet, or a default that they do not lift."""
         strict, _ = self._rules_about(facet)
         hits = [rule for rule in strict if self._hits(rule, facet)]
         if isinstance(facet, PathAccess) and id(facet) in self._hideable:
@@ -311,7 +312,7 @@ class _Judge:
         return True
 
     def _hits(self, rule: Rule, facet: Facet) -> bool:
-        """Return whether a strict rule touches a facet; of a tree that occurs again, the answer is known."""
+        """Return whether a strict rule touches a facet; for a tree that occurs again, the answer is reused."""
         if not isinstance(facet, PathAccess) or not facet.below:
             return rule.hits(self._action, facet)
         key = (id(rule), facet.names, facet.access, id(facet.below))
@@ -334,7 +335,9 @@ class _Judge:
         return FacetVerdict(facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason=reason)
 
     def _by_auto_rules(self, facet: Facet) -> FacetVerdict | None:
-        """Return what the rules say that cover the facet: AUTO, unless a default is not lifted or they are suspended."""
+        """Return the decision of the rules that cover the facet: AUTO, unless a default is not lifted or they are
+        suspended.
+        """
         autos = self._covering(facet)
         if not autos:
             return None
@@ -429,7 +432,7 @@ class _Judge:
         return next((readers for readers in said if floor is None or readers.layer is Layer.MANAGED), None)
 
     def _by_default(self, facet: Facet) -> FacetVerdict:
-        """Return what is said where nothing else says anything."""
+        """Return the decision in the absence of any other."""
         verdict = self._default(facet)
         if not isinstance(facet, Command) or verdict.hint or self._readers(facet) is None:
             return verdict
@@ -440,7 +443,7 @@ class _Judge:
     def _default(
         self, facet: Facet, *, stated: Sequence[ToolDefault] | None = None, unlifted: tuple[Rule, ...] = ()
     ) -> FacetVerdict:
-        """Return what the strictest default says; `unlifted` are rules that match, and do not lift it."""
+        """Return the decision of the strictest default; `unlifted` are rules that match, and do not lift it."""
         tool = self._tool_of(facet)
         stated = defaults_for(self._defaults, tool, facet) if stated is None else stated
         if isinstance(facet, ToolUse) and facet.stays_here and all(one.tool == "default" for one in stated):
@@ -485,10 +488,10 @@ class _Judge:
         )
 
     def _default_not_lifted(self, facet: Facet, rules: tuple[Rule, ...]) -> FacetVerdict | None:
-        """Return the verdict by default where it is stricter than `rules` (of one decision) and they must not lift it.
+        """Return the verdict by default if it is stricter than `rules` (of one decision) and they must not lift it.
 
-        A deny rule lifts nothing; a confirm rule lifts neither a managed default, unless it is managed itself, nor, in a
-        project that nobody trusts, the default of another layer.
+        A deny rule lifts nothing; a confirm rule lifts neither a managed default, unless it is managed itself, nor,
+        in an untrusted project, the default of another layer.
         """
         layers = {rule.layer for rule in rules}
         others = self._of_other_files(facet, rules)
@@ -534,7 +537,7 @@ class _Judge:
         return self._action.default_of or (self._action.reads_as if reads else "") or self._action.tool
 
     def _by_built_in(self, facet: Facet) -> FacetVerdict | None:
-        """Return what is built in, above every rule."""
+        """Return the built-in decision, above every rule."""
         finding = inspect_facet(facet, self._policy.guarded, self._policy.named_hosts)
         if finding is None:
             return None
@@ -625,7 +628,7 @@ def _may_run_opaque(facet: Opaque, by_policy: FacetVerdict) -> bool:
 
 
 def _from_opaque(facet: Opaque) -> FacetVerdict:
-    """Return CONFIRM or DENY for what is not understood, whatever rules say."""
+    """Return CONFIRM or DENY for text that is not understood, whatever the rules."""
     if not facet.whole:  # a rule may be about any of the words that nobody looked at, so that there is nothing to ask
         return FacetVerdict(
             facet=facet,
