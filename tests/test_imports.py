@@ -108,13 +108,16 @@ FOREIGN = {
     "argparse": "session terminal app plugins.acp plugins.agents plugins.doctor plugins.fleet plugins.insight plugins.mcp",
     "duckdb": "plugins.insight",
     "fsspec": "plugins.fleet",
+    "jinja2": "app plugins.insight",
     "pypdf": "plugins.media",
     "jsonschema": "app plugins.mcp",
     "jsonschema_specifications": "app",
     "selectolax": "plugins.media",  # in a process of its own
     "referencing": "app",
 }
-SLOW = frozenset(("difflib", "duckdb", "jsonschema", "openai", "pathspec", "rich", "selectolax", "subprocess"))
+SLOW = frozenset(
+    ("difflib", "duckdb", "jinja2", "jsonschema", "openai", "pathspec", "rich", "selectolax", "subprocess")
+)
 """Slow to import (10 to 500 ms): only inside of functions, but for START_SLOWLY."""
 START_SLOWLY = ("harness.session.", "harness.terminal.", "harness.plugins.agents.commands.", "harness.plugins.fleet.")
 NEVER = frozenset(("dataclasses", "httpx", "inspect", "pathlib", "pickle", "requests"))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 from harness.actions import JsonValue
@@ -82,6 +83,15 @@ class AnswerWriter:
         if self._rows:
             self._console.table(Table(columns=self._columns, rows=tuple(self._rows)))
             self._rows.clear()
+
+
+def to_stdout(pieces: Iterable[str]) -> None:
+    """Write a text to stdout in UTF-8, lone surrogates as escapes. Raises OSError if it cannot be written."""
+    # Through the stream, not to the bytes below it: in a CI job a guard stands before them.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.stdout.writelines(pieces)
+    sys.stdout.flush()
 
 
 def json_text(value: Mapping[str, JsonValue]) -> str:

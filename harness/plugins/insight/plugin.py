@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from harness.app.audit.question import question_flags
 from harness.app.common_flags import filled, json_flag, log_flags, policy_flag, whole
 from harness.plugin import CliCommand, Plugin, later
+from harness.plugins.insight.commands.questions import QUESTIONS
 from harness.plugins.insight.export import EXPORTS
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-
-
-_EXIT_CODES = "Exit code: 0, 1 a log does not verify, 2 usage."
-
-
-def _approvals_flags(parser: ArgumentParser) -> None:
-    parser.epilog = f"Answers by people are marked `under 1 s` or `burst` (3 approvals within 10 s).\n{_EXIT_CODES}"
-    log_flags(parser)
-
-
-def _denied_flags(parser: ArgumentParser) -> None:
-    parser.epilog = _EXIT_CODES
-    log_flags(parser)
-    parser.add_argument("--invalid", action="store_true", help="also list the calls that could not be prepared")
-
-
-def _unknown_flags(parser: ArgumentParser) -> None:
-    parser.epilog = "Exit code: 0 there are none, 1 a log does not verify, 2 usage, 3 there are some."
-    log_flags(parser)
-
-
-def _files_flags(parser: ArgumentParser) -> None:
-    parser.epilog = (
-        "Each file is compared, on this machine, with the content after its last call.\n"
-        "The log does not record what commands changed; the commands that could write are listed, with where.\n"
-        f"{_EXIT_CODES}"
-    )
-    log_flags(parser)
-
-
-def _reads_flags(parser: ArgumentParser) -> None:
-    parser.epilog = f"A folder may stand for every file in it.\n{_EXIT_CODES}"
-    log_flags(parser)
-
-
-def _outside_flags(parser: ArgumentParser) -> None:
-    parser.epilog = f"Lists the effects that each verdict permitted, not those that occurred.\n{_EXIT_CODES}"
-    log_flags(parser)
 
 
 def _stats_flags(parser: ArgumentParser) -> None:
@@ -108,47 +73,15 @@ _QUESTIONS = later("harness.plugins.insight.commands.questions", "command")
 PLUGIN = Plugin(
     name="insight",
     commands=(
-        CliCommand(
-            name="audit approvals",
-            help="List the questions: who was asked what, under which rule, the answer and its time.",
-            add_flags=_approvals_flags,
-            run=_QUESTIONS,
-            is_light=True,
-        ),
-        CliCommand(
-            name="audit denied",
-            help="List the refused calls, who refused them and why.",
-            add_flags=_denied_flags,
-            run=_QUESTIONS,
-            is_light=True,
-        ),
-        CliCommand(
-            name="audit unknown",
-            help="List calls without a known end (they may have run), open sessions and torn lines.",
-            add_flags=_unknown_flags,
-            run=_QUESTIONS,
-            is_light=True,
-        ),
-        CliCommand(
-            name="audit files",
-            help="List every file that a call changed, before and after, and whether it can be undone.",
-            add_flags=_files_flags,
-            run=_QUESTIONS,
-            is_light=True,
-        ),
-        CliCommand(
-            name="audit reads",
-            help="List every file or folder that calls read, by path, and the calls without that record.",
-            add_flags=_reads_flags,
-            run=_QUESTIONS,
-            is_light=True,
-        ),
-        CliCommand(
-            name="audit outside",
-            help="List the calls that read or could write outside the workspace, or could reach the network.",
-            add_flags=_outside_flags,
-            run=_QUESTIONS,
-            is_light=True,
+        *(
+            CliCommand(
+                name=f"audit {one.name}",
+                help=one.help,
+                add_flags=partial(question_flags, one),
+                run=_QUESTIONS,
+                is_light=True,
+            )
+            for one in QUESTIONS.values()
         ),
         CliCommand(
             name="audit stats",

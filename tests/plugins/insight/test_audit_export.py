@@ -25,8 +25,9 @@ from harness.log.order import LogRecord
 from harness.log.schema import RECORDS
 from harness.models.scripted import Reply, call, replies
 from harness.plugins.insight.export import EXPORTS, exporter
-from harness.plugins.insight.export.csv import cell, is_formula
 from harness.plugins.insight.export.row import Export, row
+from harness.text.csv_cell import csv_cell as cell
+from harness.text.csv_cell import is_formula
 
 if TYPE_CHECKING:
     from program import Program

@@ -1,0 +1,73 @@
+"""Pages of HTML from templates. Every value that a template writes is escaped: all of it is data, and none of it markup.
+
+Templates stand beside the module that fills them, in files `*.html`. A page is one file without scripts, and it refers to
+nothing outside itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from harness.audit.calls import word
+from harness.text.visible import visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def page(package: str, name: str, **values: object) -> Iterator[str]:
+    """Yield a page: the template `name` in the folder of `package`, filled with `values`, in pieces.
+
+    Iterables among the values are read when the page comes to them.
+    """
+    return templates(package).get_template(name).generate(**values)
+
+
+def templates(package: str, filters: Mapping[str, Callable[..., object]] | None = None) -> Environment:
+    """Return the templates in the folder of a package, which may use the functions below and `filters` as filters."""
+    import jinja2
+
+    folder = os.path.dirname(str(import_module(package).__file__))
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"line": line, "moment": moment, "number": number, **(filters or {})}
+    return made
+
+
+def shown(value: object) -> str:
+    """Return any value of a record as text, not yet safe to show."""
+    if not isinstance(value, dict | list):
+        return word(value)
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (RecursionError, TypeError, ValueError):
+        return "(nested too deeply to be shown)"
+
+
+def line(value: object, width: int = 300) -> str:
+    """Return one line of at most `width` characters of `value`, and how many are missing."""
+    text = shown(value)
+    left_out = len(text) - width
+    more = f"...(+{left_out:,} characters)" if left_out > 0 else ""
+    return visible(text[:width]).replace("\n", "\\n").replace("\t", "\\t") + more
+
+
+def moment(value: object) -> str:
+    """Return a timestamp to the second: 2026-01-31 12:00:00."""
+    text = shown(value)
+    is_usual = len(text) > 19 and text[10] == "T" and text[19] in ".Z"
+    return line(f"{text[:10]} {text[11:19]}" if is_usual else text, 40)
+
+
+def number(value: int) -> str:
+    """Return a count with its thousands apart."""
+    return f"{value:,}"

@@ -1,0 +1,134 @@
+"""The answer to `audit unknown`: calls without a known end, open sessions and torn lines, as the disk is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.actions import JsonValue
+from harness.app.audit.answer_writer import name, short_digest, what, who, why
+from harness.app.audit.question import AnswerRow, AskedLogs, Total
+from harness.audit.calls import CALL_KINDS, text
+from harness.audit.logged_changes import file_on_disk
+from harness.log.reader import is_in_use, is_whole
+from harness.plugins.insight.questions import OpenSession, UnknownCall, open_ends
+from harness.terminal.styles import Tone
+from harness.terminal.tables import GAP
+from harness.text.amounts import counted
+from harness.text.visible import visible_line
+
+FOUND = 3
+"""Exit code where there is a call without a known end, an open session, or a torn line."""
+
+
+class OpenEnds:
+    """Everything in some logs that began and has no end."""
+
+    def __init__(self, asked: AskedLogs) -> None:
+        self._asked = asked
+        self._calls = self._sessions = self._torn = 0
+
+    def rows(self) -> Iterator[AnswerRow]:
+        """Yield a row for each unknown call, open session and torn line, log by log. Raises LogError."""
+        logs = self._asked.logs
+        for path in logs.paths:
+            in_use, is_torn = is_in_use(path), not is_whole(path)
+            for one in open_ends(path, logs.counted(logs.records_of(path, CALL_KINDS))):
+                if isinstance(one, OpenSession):
+                    self._sessions += 1
+                    yield self._session(one, in_use=in_use, is_torn=is_torn)
+                else:
+                    self._calls += 1
+                    yield self._call(one, in_use=in_use)
+            if is_torn:
+                self._torn += 1
+                yield _torn_line(path, in_use=in_use)
+
+    def total(self) -> Total:
+        """Return the counts, and FOUND if one of them is not 0."""
+        calls, sessions, torn = self._calls, self._sessions, self._torn
+        counts: dict[str, JsonValue] = {"unknown_calls": calls, "open_sessions": sessions, "torn_lines": torn}
+        if not (calls or sessions or torn):
+            return Total(counts=counts, lines=(_nothing_open(self._asked.logs.sessions),))
+        lines = f", {counted(torn, 'torn line')}" if torn else ""
+        found = f"{counted(calls, 'call')} of unknown end, {counted(sessions, 'open session')}{lines}"
+        return Total(counts=counts, lines=(found,), code=FOUND)
+
+    def _call(self, one: UnknownCall, *, in_use: bool) -> AnswerRow:
+        call = one.call
+        allowed = f"yes by {who(call)}" if call.answered else "auto"
+        file_now = _file_now(one)
+        change = _could_write(one.could_write)
+        if one.path:
+            digests = f"{short_digest(one.before_sha256)} -> {short_digest(one.after_sha256)}"
+            change = f"to change {visible_line(one.path, 1_000)} {digests}: {_NOW[file_now]}"
+        running = "in use: it may simply be running" if in_use else "it may have run, wholly or in part"
+        which = self._asked.moment(call.intent), name(call), *what(call)
+        return AnswerRow(
+            cells=(*which, f"{allowed}: {why(call)}", change, f"end unknown; {running}"),
+            objects=(one.fields(in_use=in_use, file_now=file_now),),
+            tone=Tone.WARNING if in_use else Tone.BAD,
+        )
+
+    def _session(self, one: OpenSession, *, in_use: bool, is_torn: bool) -> AnswerRow:
+        session = visible_line(text(one.started, "session"), 40)
+        where = visible_line(text(one.started, "workspace") or "-", 300)
+        when, log = self._asked.moment(one.started), visible_line(one.log, 5_000)
+        parts = [f"session {session} in {where} never said that it ended"]
+        if one.not_begun:
+            parts.append(f"{counted(len(one.not_begun), 'call')} without an end and not begun")
+        if in_use:
+            parts.append("its log is in use: it may simply be running")
+        elif is_torn:
+            parts.append("its log's last line is torn")
+        return AnswerRow(
+            cells=(when, session, "", log, "", "", "; ".join(parts)),
+            objects=(one.fields(in_use=in_use, torn=is_torn),),
+            lines=((visible_line(GAP.join((when, *parts, log)), 2_000), Tone.WARNING),),
+        )
+
+
+def _torn_line(path: str, *, in_use: bool) -> AnswerRow:
+    may = "in use: it may be being written" if in_use else "it may have begun a call, or ended one"
+    torn, log = f"the last line is torn; {may}", visible_line(path, 5_000)
+    return AnswerRow(
+        cells=("", "", "", log, "", "", torn),
+        objects=({"row": "torn_line", "log": path, "in_use": in_use},),
+        lines=((f"{log}: {torn}", Tone.WARNING),),
+    )
+
+
+def _nothing_open(sessions: int) -> str:
+    """Return the line for logs in which everything has an end."""
+    if not sessions:
+        return "there is no session, and so no call"
+    return f"every call that was begun in {counted(sessions, 'session')} has an end, and every session"
+
+
+def _could_write(paths: list[str] | None) -> str:
+    if paths is None:
+        return "it could write; which paths is not known"
+    if not paths:
+        return "it was to read only"
+    more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+    return f"it could write {', '.join(visible_line(path, 200) for path in paths[:5])}{more}"
+
+
+_NOW = {
+    "as_intended": "the file is what it was to become",
+    "as_before": "the file is as it was before",
+    "otherwise": "the file is neither what it was nor what it was to become",
+    "not_looked_at": "the file was not looked at",
+    "": "",
+}
+
+
+def _file_now(one: UnknownCall) -> str:
+    """Return a key of _NOW: how the file that a call was to change compares with that now."""
+    if not one.path:
+        return ""
+    found = file_on_disk(one.path)
+    if found.problem or one.after_sha256 is None:
+        return "not_looked_at"
+    if found.sha256 == one.after_sha256:
+        return "as_intended"
+    return "as_before" if found.sha256 == one.before_sha256 else "otherwise"
