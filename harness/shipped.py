@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.checks.hook_form import HookForm
-    from harness.plugin import Plugin, SessionPart, SettingsSection, ToolOffer
+    from harness.plugin import Plugin, ReportForm, SessionPart, SettingsSection, ToolOffer
     from harness.tools.file_reader import AttachmentKeeper, FileReader
 
 TOOLS: Mapping[str, str] = {"web_fetch": "harness.plugins.media.plugin"}
@@ -32,6 +32,27 @@ HOOK_FORMS = {"claude": "harness.plugins.agents.claude_hooks"}
 STATE_FOLDERS = ("mcp",)
 """Folders that plugins have in the state folder (harness.session.state), by name."""
 _PERMISSION_PROMPT = ("harness.plugins.agents.permission_prompt", "opened_prompt")
+REPORTS: Mapping[str, str] = {
+    "md": "harness.plugins.reports.markdown",
+    "junit": "harness.plugins.reports.junit",
+    "sarif": "harness.plugins.reports.sarif",
+    "html": "harness.plugins.insight.run_page",
+}
+"""The module of each form of report on runs, by the form's name. Such a module holds a constant REPORT."""
+_JOB = "harness.plugins.reports.github"
+"""The module that tells a CI job of its runs."""
+
+
+def report_form(name: str) -> ReportForm:
+    """Import a form of report and return it."""
+    form: ReportForm = import_module(REPORTS[name]).REPORT
+    return form
+
+
+def job_in(environment: Mapping[str, str]) -> Any:
+    """Return the CI job that the environment describes (harness.app.run.run_end.Job), or None where there is none."""
+    return import_module(_JOB).actions_from(environment)
+
 
 COMMANDS: Mapping[str, str] = {
     "": "harness.app.repl.plugin",
@@ -125,13 +146,6 @@ HELP: Mapping[str, Mapping[str, str]] = {
 STARTED_BY_AGENTS: Mapping[str, str] = dict.fromkeys(("hook", "exec"), "harness.plugins.agents.commands.each_call")
 """The module that takes the command line before anything else is loaded, by the first word. Agents start such a process for
 each of their calls."""
-REPORTS: Mapping[str, str] = {
-    "md": "harness.plugins.reports.markdown",
-    "junit": "harness.plugins.reports.junit",
-    "sarif": "harness.plugins.reports.sarif",
-    "html": "harness.plugins.reports.html",
-}
-"""The module of each form of report (harness/plugins/reports), by the form's name."""
 
 
 def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:

@@ -19,9 +19,13 @@ def exported(export):
         yield f"{call.tool}: {call.summary}\\n"
 """
 REPORT = """
+from harness.plugin import ReportForm
+
 def report(runs, *, with_answer):
     for run in runs:
         yield f"{run.end_words}, {len(run.facts.calls)} calls\\n"
+
+REPORT = ReportForm(name="words", write=report)
 """
 WITH_ROWS = """
 from harness.plugins.insight.export import EXPORTS

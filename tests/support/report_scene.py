@@ -15,7 +15,7 @@ from harness.app.run.reported import ReportedRun
 from harness.app.run.result import result_object
 from harness.log.order import LogRecord
 from harness.log.schema import RECORDS
-from harness.plugins.reports import run_report
+from harness.shipped import report_form
 
 Step = tuple[str, Mapping[str, JsonValue]]
 
@@ -98,7 +98,7 @@ HOSTILE = (
 
 
 def text_of(form: str, runs: Sequence[ReportedRun], *, with_answer: bool = False) -> str:
-    return "".join(run_report(form)(runs, with_answer=with_answer))
+    return "".join(report_form(form).write(runs, with_answer=with_answer))
 
 
 def run_of(facts: RunFacts, *, name: str = "", answer: str = "", **more: Any) -> ReportedRun:

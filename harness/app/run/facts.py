@@ -18,7 +18,7 @@ from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, call_numb
 from harness.audit.helper_tree import HelperTree
 from harness.log.clocks import seconds_between
 from harness.log.order import LogRecord
-from harness.log.reader import whole
+from harness.log.reader import records, whole
 from harness.log.vocabulary import ANSWERS, DECISIONS, STATUSES
 from harness.messages import Usage
 from harness.paths import is_within, short_place
@@ -457,3 +457,19 @@ class ReportedError(Record):
     fault: str
     quoted: str
     """The message with what it quotes of a reply."""
+
+
+def facts_of_log(path: str) -> RunFacts:
+    """Return the facts of the session that began last in the log at `path`, as far as the log can be read.
+
+    A line that is no record ends the reading, and counts as one that could not be understood. Raises LogError for a file
+    that cannot be read.
+    """
+    facts, begun, stopped = RunFacts(), False, list[int]()
+    for record in records(path, FACT_KINDS, stopped=stopped.append):
+        if record["kind"] == "session_started" and begun:
+            facts = RunFacts()
+        begun = begun or record["kind"] == "session_started"
+        facts.record(record)
+    facts.odd += len(stopped)
+    return facts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import JsonValue
 from harness.app.run.facts import RunFacts
@@ -18,17 +18,17 @@ from harness.session.own_folders import workspace_folders
 from harness.session.running_session import RunningSession
 from harness.session.session_log import pinned
 from harness.session.state import PROJECT_POLICY, State
+from harness.shipped import job_in
 from harness.terminal.console import Console
 from harness.terminal.styles import Tone
 from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
+    from harness.app.run.report_files import Reports
     from harness.app.run.reported import ReportedRun
     from harness.app.run.workflow_commands import CommandFence
     from harness.log.action_log import ActionLog
-    from harness.plugins.reports.github import Actions
-    from harness.plugins.reports.report_files import Reports
 
 RUNNER_FILES = ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 """Variables that name the files in which a job of GitHub Actions is told something: what stands there is obeyed."""
@@ -44,6 +44,21 @@ class RunEnd(Record):
     """The object that `--output json` writes."""
 
 
+class Job(Protocol):
+    """A CI job that is told what came of the runs in it."""
+
+    fence: CommandFence
+    """Keeps text on stdout from being read as commands of the job."""
+
+    def tell(self, reported: ReportedRun, *, output: RunOutput | None, code: int, with_answer: bool = False) -> str:
+        """Tell the job of its only run; return the problem, or an empty text."""
+        ...
+
+    def tell_all(self, runs: Sequence[ReportedRun], *, code: int, with_answer: bool = False) -> str:
+        """Tell the job of several runs; return the problem, or an empty text."""
+        ...
+
+
 class EndReports:
     """What is to be written when a run has ended; where that cannot be, is found before it begins."""
 
@@ -51,11 +66,11 @@ class EndReports:
         """Raises UsageError for a report that cannot be written."""
         self._arguments = arguments
         self._reports: Reports | None = None
-        self._actions: Actions | None = None
+        self._job: Job | None = None
         state = State.of(environment)
         self._heads = state.heads
         if arguments.report:
-            from harness.plugins.reports.report_files import Reports
+            from harness.app.run.report_files import Reports
 
             self._reports = Reports(
                 arguments.report,
@@ -69,14 +84,12 @@ class EndReports:
                 others=other_report_forms(arguments.report, state.config_file),
             )
         if environment.get("GITHUB_ACTIONS"):
-            from harness.plugins.reports.github import actions_from
-
-            self._actions = actions_from(environment)
+            self._job = job_in(environment)
 
     @property
     def fence(self) -> CommandFence | None:
         """What keeps an answer on stdout from being read as commands, where somebody would."""
-        return self._actions.fence if self._actions else None
+        return self._job.fence if self._job else None
 
     def summary(self, session: RunningSession, facts: RunFacts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
         """Return the object that `--output json` writes."""
@@ -130,9 +143,9 @@ class EndReports:
 
     def tell_actions(self, summary: Mapping[str, JsonValue], facts: RunFacts, output: RunOutput, code: Exit) -> str:
         """Tell a GitHub Actions job, where this runs in one; return what went wrong, or nothing."""
-        if self._actions is None:
+        if self._job is None:
             return ""
-        return self._actions.tell(
+        return self._job.tell(
             self._reported(facts, summary), output=output, code=int(code), with_answer=self._arguments.report_answer
         )
 

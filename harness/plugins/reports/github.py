@@ -112,9 +112,8 @@ class Actions:
         code: int,
         with_answer: bool,
     ) -> str:
-        from harness.plugins.reports import run_report
+        from harness.plugins.reports.markdown import report
 
-        report = run_report("md")
         # A full summary is no failure of the run: it is a view, and others of the step filled it. The log has all of it.
         problems = [_append(self._summary, lambda room: _fitting(report(runs, with_answer=with_answer), room), _noted)]
         found = Annotations(self._workspace)

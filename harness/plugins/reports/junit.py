@@ -19,6 +19,7 @@ from harness.app.run.reported import (
     place,
 )
 from harness.paths import short_place
+from harness.plugin import ReportForm
 from harness.text.visible import visible, visible_line
 
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -185,3 +186,6 @@ def _escaped(text: str) -> str:
     for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         text = text.replace(char, entity)
     return text
+
+
+REPORT = ReportForm(name="junit", write=report)

@@ -18,6 +18,7 @@ from harness.app.run.reported import (
     cut_words,
     place,
 )
+from harness.plugin import ReportForm
 from harness.text.visible import visible, visible_line
 
 MOST_BYTES = 1_000_000
@@ -240,3 +241,6 @@ def _log(run: ReportedRun) -> Iterator[str]:
 
 def _number(value: int | None) -> str:
     return "not known" if value is None else str(value)
+
+
+REPORT = ReportForm(name="md", write=report)

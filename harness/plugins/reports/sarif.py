@@ -21,6 +21,7 @@ from harness.app.run.reported import (
     place,
 )
 from harness.paths import is_within, short_place
+from harness.plugin import ReportForm
 from harness.text.visible import visible, visible_line
 
 MOST_RESULTS = 5_000
@@ -220,3 +221,6 @@ def _notify(invocation: dict[str, JsonValue], level: str, text: str) -> None:
 def _message(text: str, width: int) -> str:
     """Return one line in which nothing is a link or a placeholder; never empty."""
     return _MARKUP.sub(lambda found: f"\\x{ord(found.group()):02x}", visible_line(text, width)) or "(nothing)"
+
+
+REPORT = ReportForm(name="sarif", write=report)

@@ -25,9 +25,9 @@ from harness.app.run.facts import RunFacts
 from harness.app.run.reported import ReportedRun
 from harness.app.run.workflow_commands import CommandFence, Guarded, LineGuard, command, escape_json
 from harness.models.scripted import Reply, call, replies, say
-from harness.plugins.reports import run_report
 from harness.plugins.reports.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, Annotation, Annotations, actions_from
 from harness.process.environment import child_environment
+from harness.shipped import report_form
 
 if TYPE_CHECKING:
     from program import Program
@@ -224,7 +224,7 @@ def test_annotations_are_few_and_the_worst_come_first() -> None:
 def test_an_annotation_names_a_policy_file_as_the_step_summary_does() -> None:
     facts = facts_of(refusal(1))
     (found,) = annotations_of([facts], "/w")
-    summary = html.unescape("".join(run_report("md")([reported(facts)], with_answer=False)))
+    summary = html.unescape("".join(report_form("md").write([reported(facts)], with_answer=False)))
     assert "rule r (ci.toml:7)]" in found.message
     assert "<code>ci.toml:7</code>" in summary
 

@@ -15,13 +15,12 @@ from report_scene import OTHER, THIRD, Step, gathered, odd_records, outcome, ref
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.app.run.facts import MOST_CALLS, MOST_NOTES, ReportedFile, RunFacts
+from harness.app.run.facts import MOST_CALLS, MOST_NOTES, ReportedFile, RunFacts, facts_of_log
 from harness.app.run.reported import ReportedRun
 from harness.app.run.result import RESULT_SCHEMA
 from harness.app.run.unquoted import record_of
 from harness.models.scripted import Reply, call, replies
-from harness.plugins.reports import run_report
-from harness.plugins.reports.report_files import facts_of_log
+from harness.shipped import report_form
 
 if TYPE_CHECKING:
     from program import Program
@@ -153,7 +152,8 @@ def test_no_record_however_odd_ends_anything(seed: int) -> None:
     assert json.loads(json.dumps(result)) == result
     run = ReportedRun(name="\ud800|<t>", facts=facts, result=result)
     pages = [
-        "".join(run_report(form)([run, run], with_answer=True)).encode("utf-8") for form in ("md", "junit", "sarif")
+        "".join(report_form(form).write([run, run], with_answer=True)).encode("utf-8")
+        for form in ("md", "junit", "sarif")
     ]
     assert [page[:3] for page in pages] == [b"## ", b"<?x", b"{\n "]
 

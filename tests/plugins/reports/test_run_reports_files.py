@@ -17,10 +17,10 @@ from places import SUPPORT
 from report_scene import SCHEMAS, a_run, hostile_run
 from rows import all_rows
 
+from harness.app.run.report_files import Reports
 from harness.errors import UsageError
 from harness.models.scripted import Reply, call, replies
-from harness.plugins.reports import run_report
-from harness.plugins.reports.report_files import Reports
+from harness.shipped import report_form
 
 if TYPE_CHECKING:
     from program import Program
@@ -35,7 +35,7 @@ def test_every_form_is_written_whole_and_private(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
     assert reports.write([a_run(), hostile_run()]) == ""
     for form, path in files.items():
-        assert path.read_text() == "".join(run_report(form)([a_run(), hostile_run()], with_answer=False))
+        assert path.read_text() == "".join(report_form(form).write([a_run(), hostile_run()], with_answer=False))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len([*tmp_path.iterdir()]) == 3
 
@@ -139,7 +139,7 @@ def test_a_report_on_a_log_that_is_gone_is_told_of_and_leaves_what_was_there(tmp
 LIMITED = """
 import resource, signal, sys
 from report_scene import a_run
-from harness.plugins.reports.report_files import Reports
+from harness.app.run.report_files import Reports
 reports = Reports([f"md:{sys.argv[1]}"])
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))

@@ -31,14 +31,13 @@ from report_scene import (
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.app.run.facts import RunFacts
+from harness.app.run.facts import RunFacts, facts_of_log
 from harness.app.run.reported import ReportedRun
 from harness.app.run.unquoted import LEFT_OUT
 from harness.models.scripted import Reply, call, replies
-from harness.plugins.reports import run_report
 from harness.plugins.reports.markdown import MOST_BYTES, code, fenced
-from harness.plugins.reports.report_files import facts_of_log
 from harness.plugins.reports.sarif import MOST_RESULTS
+from harness.shipped import report_form
 
 if TYPE_CHECKING:
     import xmlschema
@@ -175,7 +174,7 @@ def test_a_markdown_report_never_grows_beyond_what_a_step_summary_holds() -> Non
 def test_a_markdown_report_can_end_behind_any_of_its_blocks(runs: int) -> None:
     """What follows is then a paragraph of its own: in no table, no list, no fence, and in nothing that is folded away."""
     some = [hostile_run(), a_run("b")] if runs == 2 else [a_run()]
-    blocks = list(run_report("md")(some, with_answer=True))
+    blocks = list(report_form("md").write(some, with_answer=True))
     assert len(blocks) > 15
     for count in range(1, len(blocks) + 1):
         page = "".join(blocks[:count])

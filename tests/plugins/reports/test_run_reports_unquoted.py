@@ -21,8 +21,7 @@ from harness.errors import ModelError
 from harness.models.chat_reply import ChatReply
 from harness.models.reply_body import ReplyBody
 from harness.models.scripted import Raw, Reply, replies, say
-from harness.plugins.reports import run_report
-from harness.shipped import REPORTS
+from harness.shipped import REPORTS, report_form
 
 if TYPE_CHECKING:
     from program import Program
@@ -149,7 +148,7 @@ def test_of_a_divergence_only_what_the_model_did_not_say_is_told(role: str, requ
     facts = gathered(started(), diverged(role, request_), ended())
     for form in ("md", "junit", "sarif"):
         run = ReportedRun(name="", facts=facts, result=told(facts))
-        without, whole = ("".join(run_report(form)([run], with_answer=one)) for one in (False, True))
+        without, whole = ("".join(report_form(form).write([run], with_answer=one)) for one in (False, True))
         assert ("now N" in without, "now N" in whole) == (is_told, True), form
 
 
@@ -171,7 +170,7 @@ def test_no_form_quotes_the_model_but_where_that_is_wanted(tmp_path: Path, form:
     facts = quoting(AnswerSchema(str(tmp_path / "s")).problem('{"n": "Zebra"}'))
     result = told(facts, code=5, answer="Zebra", **({} if in_result else {"end": "", "detail": ""}))
     run = ReportedRun(name="", facts=facts, result=result)
-    without, whole = ("".join(run_report(form)([run], with_answer=one)) for one in (False, True))
+    without, whole = ("".join(report_form(form).write([run], with_answer=one)) for one in (False, True))
     assert ("Zebra" in without, whole.count("Zebra") > 2) == (False, True)
     assert "/properties/n/enum" in without.replace("&#47;", "/")
     assert "the answer is still not what was asked for" in without

@@ -25,16 +25,17 @@ from harness.session.named_plugins import other_report_forms
 from harness.session.own_folders import fix_modes, output_path
 from harness.session.signals import Stopping
 from harness.session.state import PROJECT_POLICY, State, here
+from harness.shipped import job_in
 from harness.terminal.console import Console, complain, look_here
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from harness.app.run.facts import RunFacts
+    from harness.app.run.report_files import Reports
     from harness.app.run.reported import ReportedRun
+    from harness.app.run.run_end import Job
     from harness.plugins.fleet.batch.uploads import Uploads
-    from harness.plugins.reports.github import Actions
-    from harness.plugins.reports.report_files import Reports
 
 
 def folders_of(arguments: Namespace, tasks: Sequence[Task]) -> tuple[str, ...]:
@@ -94,9 +95,9 @@ class BatchReports:
         self._with_answer: bool = arguments.report_answer
         self._heads = State.of(environment).heads
         self._reports: Reports | None = None
-        self._actions: Actions | None = None
+        self._job: Job | None = None
         if arguments.report:
-            from harness.plugins.reports.report_files import Reports
+            from harness.app.run.report_files import Reports
 
             keep_from = [*_needed(arguments, environment, tasks), *_own(out, arguments.report, tasks)]
             self._reports = Reports(
@@ -107,20 +108,18 @@ class BatchReports:
                 others=other_report_forms(arguments.report, State.of(environment).config_file),
             )
         if environment.get("GITHUB_ACTIONS"):
-            from harness.plugins.reports.github import actions_from
-
-            self._actions = actions_from(environment)
+            self._job = job_in(environment)
 
     def write(self, outcomes: Sequence[TaskOutcome], code: int) -> tuple[str, ...]:
         """Write the reports, and tell GitHub. Return what went wrong, in words."""
-        if self._reports is None and self._actions is None:
+        if self._reports is None and self._job is None:
             return ()
         runs = runs_of(self._out, outcomes, self._heads)
         problems = []
         if self._reports is not None:
             problems.append(self._reports.write(runs))
-        if self._actions is not None:
-            problems.append(self._actions.tell_all(runs, code=code, with_answer=self._with_answer))
+        if self._job is not None:
+            problems.append(self._job.tell_all(runs, code=code, with_answer=self._with_answer))
         return tuple(problem for problem in problems if problem)
 
 
@@ -193,8 +192,7 @@ class _Reading:
 
 
 def _facts_of(result: Mapping[str, JsonValue]) -> RunFacts:
-    from harness.app.run.facts import RunFacts
-    from harness.plugins.reports.report_files import facts_of_log
+    from harness.app.run.facts import RunFacts, facts_of_log
 
     log = result.get("log")
     try:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.app.audit.answer_writer import to_stdout
 from harness.app.audit.logs import chosen_logs
+from harness.app.run.report_files import why_not
 from harness.errors import UsageError
 from harness.files.folders import open_to_list
 from harness.paths import is_within
 from harness.plugins.insight.export import exporter
 from harness.plugins.insight.export.row import Export
-from harness.plugins.reports.report_files import why_not
 from harness.safe_files import replace_file, sync_names
 from harness.session.environment_secrets import installation_key
 from harness.session.own_folders import output_path

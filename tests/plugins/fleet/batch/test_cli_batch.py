@@ -31,9 +31,9 @@ from harness.plugins.fleet.batch.batch_command import runs_of
 from harness.plugins.fleet.batch.outcome import TaskEnd, TaskOutcome, tell, worst
 from harness.plugins.fleet.batch.task import in_shard
 from harness.plugins.fleet.batch.task_folder import TaskFolder
-from harness.plugins.reports import run_report
 from harness.process.procfs import children
 from harness.session.exits import Exit
+from harness.shipped import report_form
 from harness.terminal.console import Console, Look
 
 COUNT = proof_size("BATCH_TASKS", 6, full=40)
@@ -335,7 +335,7 @@ def test_a_report_holds_few_runs_in_memory_at_once(tmp_path: Path, form: str) ->
     outcomes = [TaskOutcome(id=f"t{n}", place=n, how=TaskEnd.RAN, code=n % 2 * 7) for n in range(30)]
     alive: list[int] = []
     before = facts_alive()  # other tests have some, as arguments
-    pieces = run_report(form)(runs_of(str(tmp_path), outcomes, ""), with_answer=False)
+    pieces = report_form(form).write(runs_of(str(tmp_path), outcomes, ""), with_answer=False)
     text = ""
     for index, piece in enumerate(pieces):
         text += piece

@@ -12,14 +12,12 @@ from harness.app.run.reported import ReportedRun
 from harness.errors import LogError, UsageError
 from harness.files.folders import open_to_list
 from harness.paths import is_within
-from harness.plugins.reports import run_report
 from harness.record import Record
 from harness.safe_files import NEW_FILE, name_beside, replace_file, sync_names
 from harness.session.own_folders import output_path
-from harness.shipped import REPORTS
+from harness.shipped import REPORTS, report_form
 
 if TYPE_CHECKING:
-    from harness.app.run.facts import RunFacts
     from harness.plugin import ReportForm
 
 
@@ -130,33 +128,14 @@ class Reports:
 
     def _write(self, target: _Target, runs: Sequence[ReportedRun]) -> str:
         try:
-            report = self._others.get(target.form) or run_report(target.form)
-            _put(target, report(runs, with_answer=self._with_answer))
+            write = self._others.get(target.form) or report_form(target.form).write
+            _put(target, write(runs, with_answer=self._with_answer))
         except (OSError, LogError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             return f"the report {target.given} cannot be written: {why}"
         except Exception as error:  # noqa: BLE001 - a bug in a report must not change what the run came to
             return f"the report {target.given} cannot be made: {error!r}"
         return ""
-
-
-def facts_of_log(path: str) -> RunFacts:
-    """Return the facts of the session that began last in the log at `path`, as far as the log can be read.
-
-    A line that is no record ends the reading, and counts as one that could not be understood. Raises LogError for a file
-    that cannot be read.
-    """
-    from harness.app.run.facts import FACT_KINDS, RunFacts
-    from harness.log.reader import records
-
-    facts, begun, stopped = RunFacts(), False, list[int]()
-    for record in records(path, FACT_KINDS, stopped=stopped.append):
-        if record["kind"] == "session_started" and begun:
-            facts = RunFacts()
-        begun = begun or record["kind"] == "session_started"
-        facts.record(record)
-    facts.odd += len(stopped)
-    return facts
 
 
 def _split(given: str, others: Iterable[str]) -> tuple[str, str]:

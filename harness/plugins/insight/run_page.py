@@ -14,6 +14,7 @@ from harness.log.findings import judge_log
 from harness.log.heads_file import HeadsFile
 from harness.log.order import LogRecord
 from harness.log.reader import records
+from harness.plugin import ReportForm
 from harness.plugins.insight.report import report as page
 
 
@@ -65,3 +66,6 @@ class _Logs:
         for record in records(path, kinds):
             if not session or record["session"] == session:
                 yield record if self._with_answer else record_of(record)
+
+
+REPORT = ReportForm(name="html", write=report)
