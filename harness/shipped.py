@@ -41,19 +41,6 @@ REPORTS: Mapping[str, str] = {
 """The module of each form of report on runs, by the form's name. Such a module holds a constant REPORT."""
 _JOB = "harness.plugins.reports.github"
 """The module that tells a CI job of its runs."""
-
-
-def report_form(name: str) -> ReportForm:
-    """Import a form of report and return it."""
-    form: ReportForm = import_module(REPORTS[name]).REPORT
-    return form
-
-
-def job_in(environment: Mapping[str, str]) -> Any:
-    """Return the CI job that the environment describes (harness.app.run.run_end.Job), or None where there is none."""
-    return import_module(_JOB).actions_from(environment)
-
-
 COMMANDS: Mapping[str, str] = {
     "": "harness.app.repl.plugin",
     "run": "harness.app.run.plugin",
@@ -207,3 +194,14 @@ def part_of(key: str) -> SessionPart:
     """Return the part that a session gets for the entries of a table."""
     part: SessionPart = import_module(SECTIONS[key]).PART
     return part
+
+
+def report_form(name: str) -> ReportForm:
+    """Import a form of report and return it."""
+    form: ReportForm = import_module(REPORTS[name]).REPORT
+    return form
+
+
+def job_in(environment: Mapping[str, str]) -> Any:
+    """Return the CI job that the environment describes (harness.app.run.run_end.Job), or None where there is none."""
+    return import_module(_JOB).actions_from(environment)

@@ -61,8 +61,7 @@ BETWEEN_PLUGINS = {
     ("plugins.acp", "plugins.media"): "an editor sends pictures as bytes, which are checked as those in files are",
 }
 """Imports of one plugin by another, by the two rooms, each with its reason."""
-TO_TURN = {
-}
+TO_TURN: set[tuple[str, str]] = set()
 """Imports against the rows that are still to be turned round, as module and room. This list only gets shorter."""
 FEATURE_WORDS = re.compile(
     r"(?<![a-z])(mcp|acp|swe-?bench|junit|sarif|ocsf|otlp|dbos|claude|codex|gemini|opencode|qwen|copilot)(?![a-z])",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from harness.app.pages import shown
 from harness.audit.call_effects import CallEffects, effects_of
 from harness.audit.calls import (
     QUICK_SECONDS,
@@ -22,7 +23,6 @@ from harness.audit.calls import (
 from harness.log.clocks import seconds_between
 from harness.log.order import LogRecord
 from harness.plugins.insight.questions import questions
-from harness.plugins.insight.report.markup import shown
 from harness.plugins.insight.stats import Cost, QuestionCount
 from harness.tool_kinds import tool_kind
 
@@ -64,8 +64,8 @@ class SessionFigures:
         """And its number there."""
         self.input_tokens = self.output_tokens = 0
         self.seconds = 0.0
-        self.calls = 0
-        self.refused = 0
+        self.standings: Counter[CallStanding] = Counter()
+        """Its calls, by what came of them."""
         self.cost = Cost()
         self.stop = ""
         self.prompts = 0
@@ -73,6 +73,16 @@ class SessionFigures:
         """The first one, its beginning."""
         self.answer = ""
         """What the model said last, its beginning."""
+
+    @property
+    def calls(self) -> int:
+        """How many calls it made."""
+        return sum(self.standings.values())
+
+    @property
+    def refused(self) -> int:
+        """How many of them were refused or blocked."""
+        return self.standings[CallStanding.REFUSED] + self.standings[CallStanding.BLOCKED]
 
     def reach(self, record: LogRecord) -> None:
         """Take a record as one of the session's: it lasted at least as long as that."""
@@ -154,8 +164,7 @@ class Figures:
         if (reach := effects_of(call)) is not None:
             self._take_reach(reach)
         session = self._session(call.log, call.session, call.started or call.proposed)
-        session.calls += 1
-        session.refused += standing in (CallStanding.REFUSED, CallStanding.BLOCKED)
+        session.standings[standing] += 1
         for record in (call.proposed, call.decision, call.answered, call.intent, call.outcome):
             if record:
                 session.reach(record)

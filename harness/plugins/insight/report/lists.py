@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from harness.actions import JsonValue
+from harness.app.pages import line, moment, number, shown
 from harness.audit.call_effects import CallEffects, effects_of_calls, effects_words
 from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, answerer, objects_in, rule_of, standing_of, text
 from harness.plugins.insight.questions import LoggedQuestion, LoggedRefusal, Refuser, questions
-from harness.plugins.insight.report.charts import waited_in_words
 from harness.plugins.insight.report.figures import Figures, ReadPath, is_command
-from harness.plugins.insight.report.markup import digest, line, moment, number, shown, table
+from harness.plugins.insight.report.spans import BREAK, Cell, PageSpan, PageTable, cell, code, digest, waited
 from harness.record import Record
 
 _AboutCall: TypeAlias = LoggedCall | LoggedQuestion | CallEffects
@@ -33,12 +33,11 @@ class ReportDetail:
         is_plain = call.number.isascii() and call.number.isdigit() and len(call.number) < 12
         return f"s{session.place}c{call.number}" if session is not None and is_plain else ""
 
-    def name(self, call: LoggedCall) -> str:
-        """Return `session 1, call 5`, as a link where there is something to point at."""
+    def name(self, call: LoggedCall) -> PageSpan:
+        """Return `session 1, call 5`, as a link if the time line holds the call."""
         session = self.figures.sessions.get((call.log, call.session))
         words = f"session {session.place if session else '?'}, call {line(call.number, 20)}"
-        anchor = self.anchor(call)
-        return f'<a href="#{anchor}">{words}</a>' if anchor and self.is_whole else words
+        return PageSpan(words, link=self.anchor(call) if self.is_whole else "")
 
 
 class ReportList(Record, Generic[RowT]):
@@ -48,90 +47,88 @@ class ReportList(Record, Generic[RowT]):
     is_any: Callable[[Figures], object]
     """Whether it has a row; without one there is no table, and the logs are not read for it."""
     rows: Callable[[AuditedLogs, Figures], Iterable[RowT]]
-    columns: Sequence[tuple[str, Callable[[RowT, ReportDetail], str]]]
+    columns: Sequence[tuple[str, Callable[[RowT, ReportDetail], Cell]]]
     """The head of each, and the cell below it."""
 
-    def html(self, logs: AuditedLogs, show: ReportDetail) -> Iterator[str]:
-        """Yield the table, if it has a row."""
-        if self.is_any(show.figures):
-            cells = ([cell(row, show) for _, cell in self.columns] for row in self.rows(logs, show.figures))
-            yield from table(self.caption, [head for head, _ in self.columns], cells)
+    def table(self, logs: AuditedLogs, show: ReportDetail) -> PageTable | None:
+        """Return the table, or None where it has no row."""
+        if not self.is_any(show.figures):
+            return None
+        cells = ([make(row, show) for _, make in self.columns] for row in self.rows(logs, show.figures))
+        return PageTable(caption=self.caption, heads=[head for head, _ in self.columns], rows=cells)
 
 
-def _cell(html: str, kind: str = "") -> str:
-    return f'<td class="{kind}">{html}</td>' if kind else f"<td>{html}</td>"
-
-
-def _file(name: object) -> str:
-    """Return the cell that is the head of a row."""
-    return f'<th scope="row" class="what"><code>{line(name, 1000)}</code></th>'
+def _file(name: object) -> Cell:
+    """Return the cell that names a row."""
+    return cell(code(name, 1000), kind="what", is_head=True)
 
 
 def _of(row: _AboutCall) -> LoggedCall:
     return row if isinstance(row, LoggedCall) else row.call
 
 
-def _time(row: _AboutCall, _show: ReportDetail) -> str:
-    return _cell(moment(_of(row).time), "t")
+def _time(row: _AboutCall, _show: ReportDetail) -> Cell:
+    return cell(moment(_of(row).time), kind="t")
 
 
-def _call(row: _AboutCall, show: ReportDetail) -> str:
-    return _cell(show.name(_of(row)), "t")
+def _call(row: _AboutCall, show: ReportDetail) -> Cell:
+    return cell(show.name(_of(row)), kind="t")
 
 
-def _tool(row: _AboutCall, _show: ReportDetail) -> str:
-    return _cell(line(_of(row).tool, 60))
+def _tool(row: _AboutCall, _show: ReportDetail) -> Cell:
+    return cell(line(_of(row).tool, 60))
 
 
-def _what(row: _AboutCall, _show: ReportDetail) -> str:
-    return _cell(f"<code>{line(_of(row).summary, 400)}</code>", "what")
+def _what(row: _AboutCall, _show: ReportDetail) -> Cell:
+    return cell(code(_of(row).summary, 400), kind="what")
 
 
-def _rule(row: _AboutCall, _show: ReportDetail) -> str:
-    return _cell(line(rule_of(_of(row)), 400), "why")
+def _rule(row: _AboutCall, _show: ReportDetail) -> Cell:
+    return cell(line(rule_of(_of(row)), 400), kind="why")
 
 
-def _to_change(call: LoggedCall, _show: ReportDetail) -> str:
+def _to_change(call: LoggedCall, _show: ReportDetail) -> Cell:
     change = call.intent.get("change")
-    return _cell(f"<code>{line(change.get('path'), 1000)}</code>", "what") if isinstance(change, dict) else _cell("")
+    return cell(code(change.get("path"), 1000), kind="what") if isinstance(change, dict) else cell()
 
 
-def _refused_by(call: LoggedCall, _show: ReportDetail) -> str:
+def _refused_by(call: LoggedCall, _show: ReportDetail) -> Cell:
     is_blocked = text(call.outcome, "status") == "blocked"
-    halted = ' <span class="mark"># the run halted</span>' if is_blocked else ""
-    return _cell(f"{_who(call)}{halted}", "why")
+    halted = (PageSpan(" "), PageSpan("# the run halted", "mark")) if is_blocked else ()
+    return cell(*_who(call), *halted, kind="why")
 
 
-def _who(call: LoggedCall) -> str:
-    """Return in words who or what refused; HTML."""
+def _who(call: LoggedCall) -> tuple[PageSpan, ...]:
+    """Return in words who or what refused."""
     match LoggedRefusal(call=call).refuser:
         case Refuser.POLICY:
-            return "the policy"
+            return (PageSpan("the policy"),)
         case Refuser.NOBODY:
-            return "nobody was there to ask"
+            return (PageSpan("nobody was there to ask"),)
         case Refuser.EDIT:
-            return f"replaced by an edited call ({line(call.answered.get('edited_to'), 20)})"
+            return (PageSpan(f"replaced by an edited call ({line(call.answered.get('edited_to'), 20)})"),)
         case Refuser.PERSON | Refuser.SCRIPT | Refuser.OUTSIDE:
-            return f"{line(call.answered.get('by'), 60)}, after {waited_in_words(call)}"
+            return PageSpan(f"{line(call.answered.get('by'), 60)}, after "), *waited(call)
         case Refuser.TOOL | Refuser.UNSAID:
-            return "the log does not say"
+            return (PageSpan("the log does not say"),)
 
 
-def _reason(call: LoggedCall, _show: ReportDetail) -> str:
+def _reason(call: LoggedCall, _show: ReportDetail) -> Cell:
     words = text(call.answered, "words")
-    return _cell(line(f'"{words}"' if words else text(call.decision, "reason"), 400), "why")
+    return cell(line(f'"{words}"' if words else text(call.decision, "reason"), 400), kind="why")
 
 
-def _answer(question: LoggedQuestion, _show: ReportDetail) -> str:
+def _answer(question: LoggedQuestion, _show: ReportDetail) -> Cell:
     answered = question.call.answered
-    answer = line(answered.get("answer"), 20) or "no answer in the log"
-    edited = f"<br>became call {line(answered['edited_to'], 20)}" if "edited_to" in answered else ""
-    return _cell(f'<span class="word">{answer}</span>{edited}')
+    answer = PageSpan(line(answered.get("answer"), 20) or "no answer in the log", "word")
+    if "edited_to" not in answered:
+        return cell(answer)
+    return cell(answer, BREAK, f"became call {line(answered['edited_to'], 20)}")
 
 
-def _waited(question: LoggedQuestion, _show: ReportDetail) -> str:
-    burst = ' <span class="mark">! burst</span>' if question.in_burst else ""
-    return _cell(f"{waited_in_words(question.call) if question.call.answered else ''}{burst}", "t")
+def _waited(question: LoggedQuestion, _show: ReportDetail) -> Cell:
+    burst = (PageSpan(" "), PageSpan("! burst", "mark")) if question.in_burst else ()
+    return cell(*(waited(question.call) if question.call.answered else ()), *burst, kind="t")
 
 
 def _calls_that(*standings: CallStanding) -> Callable[[AuditedLogs, Figures], Iterator[LoggedCall]]:
@@ -151,7 +148,7 @@ class _Shown(Record):
     told: Mapping[str, JsonValue]
     time: JsonValue
     by: str
-    """By which call or prompt; HTML."""
+    """By which call or prompt."""
 
 
 def _connections(logs: AuditedLogs, _: Figures) -> Iterator[_Connection]:
@@ -171,24 +168,24 @@ def _pictures(logs: AuditedLogs, figures: Figures) -> Iterator[_Shown]:
         yield from (_Shown(told=one, time=call.time, by=by) for one in objects_in(call.outcome.get("pictures")))
 
 
-def _host(row: _Connection, _show: ReportDetail) -> str:
+def _host(row: _Connection, _show: ReportDetail) -> Cell:
     return _file(f"{shown(row.told.get('host'))}:{shown(row.told.get('port'))}")
 
 
-def _allowed(row: _Connection, _show: ReportDetail) -> str:
+def _allowed(row: _Connection, _show: ReportDetail) -> Cell:
     if row.told.get("allowed") is True:
-        return _cell("allowed")
-    return _cell(f'<span class="mark">x refused</span> {line(row.told.get("why_not"), 400)}', "why")
+        return cell("allowed")
+    return cell(PageSpan("x refused", "mark"), f" {line(row.told.get('why_not'), 400)}", kind="why")
 
 
-def _bytes(row: _Connection, _show: ReportDetail) -> str:
-    return _cell(f"{line(row.told.get('sent'), 20)} / {line(row.told.get('received'), 20)}", "n")
+def _bytes(row: _Connection, _show: ReportDetail) -> Cell:
+    return cell(f"{line(row.told.get('sent'), 20)} / {line(row.told.get('received'), 20)}", kind="n")
 
 
-def _size(row: _Shown, _show: ReportDetail) -> str:
+def _size(row: _Shown, _show: ReportDetail) -> Cell:
     told = row.told
     pixels = f"{line(told.get('width'), 20)} x {line(told.get('height'), 20)} pixels"
-    return _cell(f"{line(told.get('media_type'), 60)}, {pixels}, {line(told.get('size'), 20)} bytes")
+    return cell(f"{line(told.get('media_type'), 60)}, {pixels}, {line(told.get('size'), 20)} bytes")
 
 
 _THE_CALL = (("time (UTC)", _time), ("call", _call), ("tool", _tool), ("what", _what))
@@ -198,7 +195,7 @@ LISTS: Mapping[str, ReportList[Any]] = {
         is_any=lambda figures: figures.standings[CallStanding.UNKNOWN],
         rows=_calls_that(CallStanding.UNKNOWN),
         columns=(
-            ("begun (UTC)", lambda call, _: _cell(moment(call.intent.get("time")), "t")),
+            ("begun (UTC)", lambda call, _: cell(moment(call.intent.get("time")), kind="t")),
             ("call", _call),
             ("tool", _tool),
             ("what", _what),
@@ -227,9 +224,9 @@ LISTS: Mapping[str, ReportList[Any]] = {
             ("what", _what),
             ("asked by rule", _rule),
             ("answer", _answer),
-            ("who", lambda row, _: _cell(line(answerer(row.call.answered), 200))),
+            ("who", lambda row, _: cell(line(answerer(row.call.answered), 200))),
             ("after", _waited),
-            ("words", lambda row, _: _cell(line(row.call.answered.get("words"), 400), "why")),
+            ("words", lambda row, _: cell(line(row.call.answered.get("words"), 400), kind="why")),
         ),
     ),
     "outside_calls": ReportList[CallEffects](
@@ -238,7 +235,7 @@ LISTS: Mapping[str, ReportList[Any]] = {
         rows=lambda logs, _: (left for one in effects_of_calls(logs.calls()) if (left := one.outside) is not None),
         columns=(
             *_THE_CALL,
-            ("outside", lambda one, _: _cell(line(effects_words(one, outside=True), 2000), "what")),
+            ("outside", lambda one, _: cell(line(effects_words(one, outside=True), 2000), kind="what")),
             ("allowed by", _rule),
         ),
     ),
@@ -248,10 +245,10 @@ LISTS: Mapping[str, ReportList[Any]] = {
         rows=_connections,
         columns=(
             ("host", _host),
-            ("address", lambda row, _: _cell(line(row.told.get("address", ""), 60))),
+            ("address", lambda row, _: cell(line(row.told.get("address", ""), 60))),
             ("call", lambda row, show: _call(row.call, show)),
             ("was", _allowed),
-            ("times", lambda row, _: _cell(line(row.told.get("times"), 20), "n")),
+            ("times", lambda row, _: cell(line(row.told.get("times"), 20), kind="n")),
             ("bytes sent / received", _bytes),
         ),
     ),
@@ -260,10 +257,10 @@ LISTS: Mapping[str, ReportList[Any]] = {
         is_any=lambda figures: figures.pictures,
         rows=_pictures,
         columns=(
-            ("time (UTC)", lambda row, _: _cell(moment(row.time), "t")),
-            ("by", lambda row, _: _cell(row.by, "t")),
+            ("time (UTC)", lambda row, _: cell(moment(row.time), kind="t")),
+            ("by", lambda row, _: cell(row.by, kind="t")),
             ("picture", _size),
-            ("SHA-256", lambda row, _: _cell(digest(row.told.get("sha256")))),
+            ("SHA-256", lambda row, _: cell(digest(row.told.get("sha256")))),
         ),
     ),
     "changed_files": ReportList[LoggedCall](
@@ -273,8 +270,8 @@ LISTS: Mapping[str, ReportList[Any]] = {
         columns=(
             ("file", lambda call, _: _file(call.outcome.get("changed_path"))),
             ("call", _call),
-            ("SHA-256 before", lambda call, _: _cell(digest(call.outcome.get("before_sha256")))),
-            ("SHA-256 after", lambda call, _: _cell(digest(call.outcome.get("after_sha256")))),
+            ("SHA-256 before", lambda call, _: cell(digest(call.outcome.get("before_sha256")))),
+            ("SHA-256 after", lambda call, _: cell(digest(call.outcome.get("after_sha256")))),
         ),
     ),
     "writing_commands": ReportList[CallEffects](
@@ -283,7 +280,7 @@ LISTS: Mapping[str, ReportList[Any]] = {
         rows=lambda logs, _: (one for one in effects_of_calls(logs.calls()) if is_command(one)),
         columns=(
             *_THE_CALL,
-            ("where", lambda one, _: _cell(line(effects_words(one, outside=False), 2000), "what")),
+            ("where", lambda one, _: cell(line(effects_words(one, outside=False), 2000), kind="what")),
             ("allowed by", _rule),
         ),
     ),
@@ -295,11 +292,9 @@ LISTS: Mapping[str, ReportList[Any]] = {
             ("file or folder", lambda row, _: _file(row[0])),
             (
                 "where",
-                lambda row, _: _cell(
-                    '<span class="mark">! outside</span>' if row[1].is_outside else "in the workspace"
-                ),
+                lambda row, _: cell(PageSpan("! outside", "mark") if row[1].is_outside else "in the workspace"),
             ),
-            ("calls", lambda row, _: _cell(number(row[1].calls), "n")),
+            ("calls", lambda row, _: cell(number(row[1].calls), kind="n")),
             ("first", lambda row, show: _call(row[1].first, show)),
         ),
     ),

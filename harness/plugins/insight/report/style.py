@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-STYLE = """
+_RULES = """
 :root{color-scheme:light dark;--paper:#fff;--panel:#f6f8fa;--ink:#1b1f24;--quiet:#57606a;--line:#8c959f;--link:#0550ae;
 --unasked:#1a7f37;--approved:#0969da;--refused:#9a6700;--blocked:#cf222e;--never:#57606a;--unknown:#8250df;
 --unaccounted:#cf222e;--alarm:#a40e26;--alarm-panel:#fff1f1;--good-panel:#f0fbf2}
@@ -65,33 +65,22 @@ dl.facts{display:grid;grid-template-columns:max-content 1fr;gap:.15rem .9rem;mar
 dl.facts dt{color:var(--quiet)}
 dl.facts dd{margin:0;overflow-wrap:anywhere}
 ul.legend{display:flex;flex-wrap:wrap;gap:.3rem 1.1rem;list-style:none;padding:0;margin:.4rem 0;font-size:.9rem}
-ul.legend svg{display:inline-block;width:1.6rem;height:.9rem;vertical-align:-.1rem;margin-right:.35rem}
 details{margin:.3rem 0}
 summary{cursor:pointer;padding:.2rem 0;overflow-wrap:anywhere}
 details details{margin-left:.9rem;padding-left:.6rem;border-left:2px solid var(--line)}
 details.session{border:1px solid var(--line);border-radius:.3rem;padding:.3rem .8rem}
 .said{border-left:.25rem solid var(--link);padding-left:.7rem;margin:.5rem 0}
 .word{font-weight:600}
-svg{display:block}
 .alarm ul{margin:.2rem 0;padding-left:1.2rem}
-svg.chart{width:100%;min-width:44rem;height:auto}
-svg.small{max-width:46rem;min-width:34rem}
-svg.bar{width:100%;height:1.15rem}
-svg text{fill:var(--ink);font:13px system-ui,sans-serif}
-svg .soft{fill:var(--quiet)}
-svg .grid{stroke:var(--line);stroke-width:1}
-svg .fast{stroke:var(--ink);stroke-width:2}
-.f-unasked{fill:var(--unasked);stroke:var(--unasked)}
-.f-approved{fill:var(--approved);stroke:var(--approved)}
-.f-refused{fill:var(--refused);stroke:var(--refused)}
-.f-blocked{fill:var(--blocked);stroke:var(--blocked)}
-.f-never{fill:var(--never);stroke:var(--never)}
-.f-unknown{fill:var(--unknown);stroke:var(--unknown)}
-.f-unaccounted{fill:var(--unaccounted);stroke:var(--unaccounted)}
-.f-wait{fill:var(--ink);stroke:none}
-.p{stroke:var(--paper);stroke-width:2;fill:none}
-.i{stroke:var(--ink);stroke-width:1.5;fill:none}
-.defs{position:absolute;width:0;height:0}
+div.bar{display:flex;height:1.15rem;overflow:hidden;border-bottom:1px solid var(--line)}
+.swatch{display:inline-block;width:1.6rem;height:.9rem;vertical-align:-.1rem;margin-right:.35rem}
+.f-unasked{background:var(--unasked)}
+.f-approved{background:repeating-linear-gradient(45deg,var(--approved) 0 6px,var(--paper) 6px 8px)}
+.f-refused{background:repeating-linear-gradient(-45deg,var(--refused) 0 4px,var(--paper) 4px 6px)}
+.f-blocked{background:repeating-linear-gradient(0deg,var(--blocked) 0 3px,var(--paper) 3px 5px)}
+.f-never{background:repeating-linear-gradient(90deg,var(--never) 0 2px,var(--paper) 2px 6px)}
+.f-unknown{background:repeating-linear-gradient(90deg,var(--unknown) 0 5px,var(--paper) 5px 7px)}
+.f-unaccounted{background:repeating-linear-gradient(0deg,var(--unaccounted) 0 1px,var(--paper) 1px 3px)}
 @media (max-width:40rem){body{padding:.5rem .7rem 3rem}dl.facts{grid-template-columns:1fr}dl.facts dd{margin-bottom:.4rem}
 details details{margin-left:.25rem;padding-left:.5rem}
 .list thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
@@ -100,10 +89,10 @@ details details{margin-left:.25rem;padding-left:.5rem}
 .list td,.list tbody th{border:0;padding:.15rem 0;white-space:normal;text-align:left;overflow-wrap:anywhere}
 .list td::before,.list tbody th::before{content:attr(data-head) ": ";color:var(--quiet);font-weight:400}}
 @media print{body{max-width:none;font-size:10pt;padding:0}nav{display:none}.scroll{overflow:visible}
-svg.chart,svg.small{min-width:0}
 h2,h3{break-after:avoid}tr,.figures div{break-inside:avoid}details::details-content{content-visibility:visible;block-size:auto}}
 """
-"""The style sheet. Holds no text of a log, no address and no import."""
+STYLE = _RULES + "".join(f".w{percent}{{width:{percent}%}}" for percent in range(1, 101))
+"""The style sheet, with a class for each width of a bar. Holds no text of a log, no address and no import."""
 
 
 def content_policy() -> str:

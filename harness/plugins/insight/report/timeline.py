@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from typing import TypeAlias
 
 from harness.actions import JsonValue
+from harness.app.pages import line, moment, number, shown
 from harness.audit.calls import (
     ABOUT_CALLS,
     STANDING_NAMES,
@@ -21,45 +23,12 @@ from harness.audit.calls import (
 from harness.log.order import LogRecord
 from harness.log.reader import finite, whole
 from harness.log.schema import problem
-from harness.plugins.insight.report.charts import waited_in_words
 from harness.plugins.insight.report.lists import ReportDetail
-from harness.plugins.insight.report.markup import block, digest, filled, html, line, moment, number, shown
+from harness.plugins.insight.report.spans import Block, PageSpan, block, code, digest, waited
 from harness.text.amounts import duration
 
-SESSION = """\
-<details class="session" open$anchor><summary><h3>Session $place: $name</h3> \
-<span class="quiet">&mdash; $about, $began</span></summary>
-"""
-PROMPT = """\
-<details class="prompt" open><summary><span class="word">&gt;</span> $beginning</summary>
-"""
-TURN = """\
-<details class="turn" open><summary>turn $number$purpose \
-<span class="quiet">&mdash; $messages messages sent, $time</span></summary>
-"""
-CALL = """\
-<details class="call"$anchor><summary>$sign <span class="word">call $number</span> $tool <code>$summary</code> \
-$ending</summary>\
-<p>Arguments$edited_from:</p>$arguments\
-$decision$facets\
-$question\
-$run$result\
-$odd_records</details>
-"""
-QUESTION = """\
-<p>Asked; answer: <span class="word">$answer</span>, by $who, after $waited.$words</p>$shown"""
-FACETS = """\
-<div class="scroll" tabindex="0" role="region" aria-label="what was judged"><table><thead><tr><th scope="col">part</th>\
-<th scope="col">kind</th><th scope="col">decision</th><th scope="col">by</th></tr></thead><tbody>$rows</tbody></table></div>"""
-FACET = """\
-<tr><td class="what"><code>$part</code></td><td>$kind</td><td>$decision</td><td class="why">$by</td></tr>"""
-RECORD = """\
-<details$is_open><summary>$name <span class="quiet">&mdash; $time</span></summary><dl class="facts">$fields</dl></details>
-"""
-CUT = """\
-<p class="alarm"><strong>The time line is cut here.</strong> It shows the first $shown calls; $calls calls and $records \
-records are left out. Everything above counts and lists all of them. A page made with <code>--full</code> holds them too; \
-<code>--session ID</code> makes one of one session.</p>"""
+Event: TypeAlias = Mapping[str, object]
+"""A piece of the time line, for timeline.html: its `kind`, and the names that the kind has there."""
 
 
 class _Level(IntEnum):
@@ -82,7 +51,7 @@ class _Timeline:
         self._joiner = Joiner("")
         self._log = ""
 
-    def record(self, log: str, record: LogRecord) -> Iterator[str]:
+    def record(self, log: str, record: LogRecord) -> Iterator[Event]:
         """Yield what is told of a record; of those about a call, when it ends."""
         if log != self._log:
             yield from self.unended()
@@ -101,24 +70,24 @@ class _Timeline:
         if kind == "model_request":
             yield from self._close(_Level.TURN)
         yield from self._record(kind, record)
-        yield raw_if_odd(record, self._show.characters)
+        yield from raw_if_odd(record, self._show.characters)
 
-    def unended(self) -> Iterator[str]:
+    def unended(self) -> Iterator[Event]:
         """Yield the calls of the log that have no end."""
         for call in self._joiner.rest():
             yield from self._enter(call.session, {})
             yield from self._call(call)
 
-    def close(self) -> Iterator[str]:
+    def close(self) -> Iterator[Event]:
         """Yield the ends of all that is open."""
         yield from self._close(_Level.SESSION)
         self._session = None
 
-    def _call(self, call: LoggedCall) -> Iterator[str]:
+    def _call(self, call: LoggedCall) -> Iterator[Event]:
         self.calls += 1
-        yield from whole_call(call, self._show)
+        yield whole_call(call, self._show)
 
-    def _enter(self, session: str, first: LogRecord) -> Iterator[str]:
+    def _enter(self, session: str, first: LogRecord) -> Iterator[Event]:
         """Open a session, unless it is the one that is open."""
         key = self._log, session
         if key == self._session:
@@ -136,61 +105,58 @@ class _Timeline:
             if figures
             else ""
         )
-        yield html(
-            SESSION,
-            anchor=f' id="s{figures.place}"' if figures and not again else "",
-            place=str(figures.place if figures else "?"),
-            name=f"{line(session, 60)}{' (goes on)' if again else ''}",
-            about=about + (f"{number(figures.calls)} calls" if figures else ""),
-            began=moment(first.get("time")),
-        )
+        yield {
+            "kind": "session",
+            "anchor": f"s{figures.place}" if figures and not again else "",
+            "place": str(figures.place if figures else "?"),
+            "name": f"{line(session, 60)}{' (goes on)' if again else ''}",
+            "about": about + (f"{number(figures.calls)} calls" if figures else ""),
+            "began": moment(first.get("time")),
+        }
         self._seen.add(key)
         self._session = key
         self._open.append(_Level.SESSION)
 
-    def _close(self, level: _Level) -> Iterator[str]:
+    def _close(self, level: _Level) -> Iterator[Event]:
         while self._open and self._open[-1] >= level:
-            yield "</details>\n" if self._open.pop() is _Level.SESSION else "</details>"
+            self._open.pop()
+            yield {"kind": "close"}
 
-    def _record(self, kind: str, record: LogRecord) -> Iterator[str]:
+    def _record(self, kind: str, record: LogRecord) -> Iterator[Event]:
         """Yield what is told of a record that is about no call."""
         characters = self._show.characters
         match kind:
             case "model_request":
                 self._open.append(_Level.TURN)
-                yield html(
-                    TURN,
-                    number=line(record.get("turn"), 20),
-                    purpose=f" ({line(record['purpose'], 40)})" if "purpose" in record else "",
-                    messages=line(record.get("messages"), 20),
-                    time=moment(record["time"]),
-                )
+                yield {
+                    "kind": "turn",
+                    "number": line(record.get("turn"), 20),
+                    "purpose": f" ({line(record['purpose'], 40)})" if "purpose" in record else "",
+                    "messages": line(record.get("messages"), 20),
+                    "time": moment(record["time"]),
+                }
             case "user_message":
                 self._open.append(_Level.PROMPT)
                 said = shown(record.get("text"))
-                yield html(PROMPT, beginning=line(said, 160))
-                if len(said) > 160 or "\n" in said:
-                    yield f'<div class="said">{block(said, characters)}</div>'
+                is_long = len(said) > 160 or "\n" in said
+                text = block(said, characters) if is_long else None
+                yield {"kind": "prompt", "beginning": line(said, 160), "text": text}
             case "model_response":
-                if record.get("text"):
-                    yield f'<div class="said"><span class="word">The model:</span>{block(record["text"], characters)}</div>'
-                yield f'<p class="quiet">Reply: {_reply_words(record)}.</p>\n'
+                text = block(record["text"], characters) if record.get("text") else None
+                yield {"kind": "reply", "text": text, "words": _reply_words(record)}
             case _:
                 is_bad = kind in ("error", "limit", "recovered", "places_changed")
                 fields = {name: value for name, value in record.items() if name not in _COMMON}
-                yield html(
-                    RECORD,
-                    is_open=" open" if is_bad else "",
-                    name=f"{'! ' if is_bad else ''}{line(kind, 60)}",
-                    time=moment(record["time"]),
-                    fields="".join(
-                        f"<dt>{line(name, 60)}</dt><dd>{_value(value, characters)}</dd>"
-                        for name, value in fields.items()
-                    ),
-                )
+                yield {
+                    "kind": "record",
+                    "is_bad": is_bad,
+                    "name": line(kind, 60),
+                    "time": moment(record["time"]),
+                    "fields": [(line(name, 60), *_value(value, characters)) for name, value in fields.items()],
+                }
 
 
-def timeline(records: Iterable[tuple[str, LogRecord]], show: ReportDetail, most_calls: int | None) -> Iterator[str]:
+def timeline(records: Iterable[tuple[str, LogRecord]], show: ReportDetail, most_calls: int | None) -> Iterator[Event]:
     """Yield the time line of these records; after `most_calls` it stops, and says so; None for all."""
     written = _Timeline(show)
     left_out = 0
@@ -204,15 +170,17 @@ def timeline(records: Iterable[tuple[str, LogRecord]], show: ReportDetail, most_
     yield from written.close()
     if left_out:
         rest = max(0, show.figures.calls - written.calls)
-        yield html(CUT, shown=number(written.calls), calls=number(rest), records=number(left_out))
+        yield {"kind": "cut", "shown": written.calls, "calls": rest, "records": left_out}
 
 
 _COMMON = frozenset(("v", "seq", "time", "mono_ns", "session", "kind", "prev"))
 
 
-def _value(value: object, characters: int | None) -> str:
+def _value(value: object, characters: int | None) -> tuple[Block, bool]:
+    """Return a value, and whether it is too long for one line."""
     told = shown(value)
-    return block(told, characters) if len(told) > 120 or "\n" in told else line(told, 120)
+    is_long = len(told) > 120 or "\n" in told
+    return block(told, characters) if is_long else Block(line(told, 120), 0), is_long
 
 
 def _reply_words(record: LogRecord) -> str:
@@ -221,59 +189,51 @@ def _reply_words(record: LogRecord) -> str:
     return told + (f", {line(record['ms'], 20)} ms" if "ms" in record else "")
 
 
-def whole_call(call: LoggedCall, show: ReportDetail) -> Iterator[str]:
-    """Yield all about one call, folded: its arguments, decision, question, run and result."""
-    anchor = show.anchor(call)
-    return filled(
-        CALL,
-        anchor=f' id="{anchor}"' if anchor else "",
-        sign=sign_of_call(call),
-        number=line(call.number, 20),
-        tool=line(call.tool, 60),
-        summary=line(call.summary, 160),
-        ending=_ending(standing_of(call), call),
-        edited_from=_edited_from(call),
-        arguments=block(_arguments(call), show.characters),
-        decision=_facts(_about_decision(call)),
-        facets=_facets(call.decision.get("facets")),
-        question=_question(call),
-        run=_facts(_about_run(call)),
-        result=_result(call, show),
-        odd_records=(raw_if_odd(record, show.characters) for record in call.records),
-    )
+def whole_call(call: LoggedCall, show: ReportDetail) -> Event:
+    """Return all about one call: its arguments, decision, question, run and result."""
+    return {
+        "kind": "call",
+        "anchor": show.anchor(call),
+        "sign": sign_of_call(call),
+        "number": line(call.number, 20),
+        "tool": line(call.tool, 60),
+        "summary": line(call.summary, 160),
+        "ending": _ending(standing_of(call), call),
+        "edited_from": _edited_from(call),
+        "arguments": block(_arguments(call), show.characters),
+        "decision": _about_decision(call),
+        "facets": _facets(call.decision.get("facets")),
+        "question": _question(call),
+        "run": _about_run(call),
+        "result": _result(call, show),
+        "odd": [odd for record in call.records for odd in raw_if_odd(record, show.characters)],
+    }
 
 
-def _question(call: LoggedCall) -> str:
+def _question(call: LoggedCall) -> Event | None:
     if not (call.asked or call.answered):
-        return ""
+        return None
     words = call.answered.get("words")
-    return html(
-        QUESTION,
-        answer=line(call.answered.get("answer"), 20) or "none in the log",
-        who=line(answerer(call.answered), 200) or "nobody that the log tells of",
-        waited=waited_in_words(call),
-        words=f" Words: &ldquo;{line(words, 1000)}&rdquo;" if words else "",
-        shown=_facts([("what was shown, SHA-256", digest(call.asked.get("shown_sha256")))]),
-    )
+    return {
+        "answer": line(call.answered.get("answer"), 20) or "none in the log",
+        "who": answerer(call.answered) or "nobody that the log tells of",
+        "waited": waited(call),
+        "words": line(words, 1000) if words else "",
+        "shown": [("what was shown, SHA-256", [digest(call.asked.get("shown_sha256"))])],
+    }
 
 
-def _result(call: LoggedCall, show: ReportDetail) -> str:
+def _result(call: LoggedCall, show: ReportDetail) -> Block | str:
     if standing_of(call) is CallStanding.UNKNOWN:
-        return (
-            '<p class="alarm"><strong>? Unknown.</strong> It was begun and the log has no end of it: '
-            "it may have run, wholly or in part.</p>"
-        )
-    if not call.outcome:
-        return '<p class="note">The log ends before this call was begun; it did not run.</p>'
-    return f"<p>What the model was told:</p>{block(call.outcome.get('content'), show.characters)}"
+        return "unknown"
+    return block(call.outcome.get("content"), show.characters) if call.outcome else "not begun"
 
 
-def raw_if_odd(record: LogRecord, characters: int | None) -> str:
-    """Return the whole record where it is not as its kind should be: what it holds may not have been shown above."""
+def raw_if_odd(record: LogRecord, characters: int | None) -> Iterator[Event]:
+    """Yield the whole record if it is not as its kind should be: what it holds may not have been shown above."""
     why = problem(record) if record else ""
-    if not why:
-        return ""
-    return f'<p class="mark">This record {line(why, 300)}. All of it, as it is logged:</p>{block(dict(record), characters)}'
+    if why:
+        yield {"kind": "odd", "why": line(why, 300), "text": block(dict(record), characters)}
 
 
 def _ending(standing: CallStanding, call: LoggedCall) -> str:
@@ -282,7 +242,7 @@ def _ending(standing: CallStanding, call: LoggedCall) -> str:
         told.append(line(call.outcome.get("status"), 30))
         milliseconds = whole(call.outcome.get("duration_ms"))
         told += [duration(milliseconds / 1000)] if milliseconds is not None else []
-    return f'<span class="quiet">&mdash; {", ".join(told)}</span>'
+    return ", ".join(told)
 
 
 def _edited_from(call: LoggedCall) -> str:
@@ -302,63 +262,65 @@ def _arguments(call: LoggedCall) -> JsonValue:
     return f"{raw}\n... (the log holds the beginning only, of {number(total)} characters)"
 
 
-def _about_decision(call: LoggedCall) -> list[tuple[str, str]]:
+Fact: TypeAlias = "tuple[str, Sequence[PageSpan]]"
+
+
+def _about_decision(call: LoggedCall) -> list[Fact]:
     decision = call.decision
     if not decision:
-        return [("decision", '<span class="mark">none in the log</span>')]
+        return [("decision", [PageSpan("none in the log", "mark")])]
     told = [
-        ("decision", f'<span class="word">{line(decision.get("decision"), 20)}</span>'),
-        ("by", line(rule_of(call), 400)),
-        ("layer", line(decision.get("layer"), 60)),
-        ("reason", line(decision.get("reason"), 1000)),
-        ("policy", digest(decision.get("policy_sha256")) if "policy_sha256" in decision else ""),
+        ("decision", PageSpan(line(decision.get("decision"), 20), "word")),
+        ("by", PageSpan(line(rule_of(call), 400))),
+        ("layer", PageSpan(line(decision.get("layer"), 60))),
+        ("reason", PageSpan(line(decision.get("reason"), 1000))),
+        ("policy", digest(decision.get("policy_sha256")) if "policy_sha256" in decision else PageSpan("")),
     ]
-    return [(name, value) for name, value in told if value]
+    return _told(told)
 
 
-def _facets(facets: JsonValue) -> str:
-    """Return the table of what was judged, part by part."""
+def _told(facts: Sequence[tuple[str, PageSpan]]) -> list[Fact]:
+    """Return the facts that have a text."""
+    return [(name, [value]) for name, value in facts if value.text]
+
+
+def _facets(facets: JsonValue) -> list[tuple[str, str, str, str]]:
+    """Return what was judged, part by part: part, kind, decision, and what decided."""
     if not facets:
-        return ""
+        return []
     rows = []
     for facet in facets if isinstance(facets, list) else [facets]:
         told: LogRecord = facet if isinstance(facet, dict) else {"facet": facet}
         part, kind = line(told.get("facet"), 400), line(told.get("kind"), 40)
-        by = line(told.get("by"), 300)
-        rows.append(html(FACET, part=part, kind=kind, decision=line(told.get("decision"), 20), by=by))
-    return html(FACETS, rows="".join(rows))
+        rows.append((part, kind, line(told.get("decision"), 20), line(told.get("by"), 300)))
+    return rows
 
 
-def _about_run(call: LoggedCall) -> list[tuple[str, str]]:
+def _about_run(call: LoggedCall) -> list[Fact]:
     intent, outcome = call.intent, call.outcome
     milliseconds = finite(outcome.get("duration_ms"))
     judged, effects = call.decision.get("effects"), intent.get("effects")
-    agent = call.proposed.get("agent")
-    change = "" if outcome else line(intent.get("change"), 1500)
+    changed = "changed_path" in outcome
+    took = duration(milliseconds / 1000) if milliseconds is not None else line(outcome.get("duration_ms"))
     told = [
-        ("held by", line(intent.get("confinement"), 200)),
-        ("permitted effects", f"<code>{line(judged, 1500)}</code>" if judged else ""),
-        ("of the intent, other ones", f"<code>{line(effects, 1500)}</code>" if effects and effects != judged else ""),
-        ("was to change", f"<code>{change}</code>" if change else ""),
-        ("folder", line(intent.get("cwd"), 500)),
-        ("wanted by another agent", f"<code>{line(agent, 1500)}</code>" if agent else ""),
-        ("ended", line(outcome.get("status"), 30)),
-        ("says", line(outcome.get("seen_by"), 60)),
-        ("exit code", line(outcome.get("exit_code"), 20)),
-        ("error", line(outcome.get("error_code"), 60)),
-        ("took", duration(milliseconds / 1000) if milliseconds is not None else line(outcome.get("duration_ms"))),
-        ("output", f"{line(outcome['output_bytes'], 20)} bytes" if "output_bytes" in outcome else ""),
-        ("connections", f"<code>{line(outcome['connections'], 3000)}</code>" if "connections" in outcome else ""),
-        ("of them in all", line(outcome.get("connection_count"), 20)),
-        ("output was cut for the model", line(outcome.get("truncated"), 10)),
-        ("patch", f"<code>{line(outcome['patch_file'], 1000)}</code>" if "patch_file" in outcome else ""),
-        ("changed", f"<code>{line(outcome['changed_path'], 1000)}</code>" if "changed_path" in outcome else ""),
-        ("before", digest(outcome.get("before_sha256")) if "changed_path" in outcome else ""),
-        ("after", digest(outcome.get("after_sha256")) if "changed_path" in outcome else ""),
+        ("held by", PageSpan(line(intent.get("confinement"), 200))),
+        ("permitted effects", code(judged or "", 1500)),
+        ("of the intent, other ones", code(effects if effects and effects != judged else "", 1500)),
+        ("was to change", code("" if outcome else intent.get("change"), 1500)),
+        ("folder", PageSpan(line(intent.get("cwd"), 500))),
+        ("wanted by another agent", code(call.proposed.get("agent") or "", 1500)),
+        ("ended", PageSpan(line(outcome.get("status"), 30))),
+        ("says", PageSpan(line(outcome.get("seen_by"), 60))),
+        ("exit code", PageSpan(line(outcome.get("exit_code"), 20))),
+        ("error", PageSpan(line(outcome.get("error_code"), 60))),
+        ("took", PageSpan(took)),
+        ("output", PageSpan(f"{line(outcome['output_bytes'], 20)} bytes" if "output_bytes" in outcome else "")),
+        ("connections", code(outcome.get("connections", ""), 3000)),
+        ("of them in all", PageSpan(line(outcome.get("connection_count"), 20))),
+        ("output was cut for the model", PageSpan(line(outcome.get("truncated"), 10))),
+        ("patch", code(outcome.get("patch_file", ""), 1000)),
+        ("changed", code(outcome.get("changed_path", ""), 1000)),
+        ("before", digest(outcome.get("before_sha256")) if changed else PageSpan("")),
+        ("after", digest(outcome.get("after_sha256")) if changed else PageSpan("")),
     ]
-    return [(name, value) for name, value in told if value]
-
-
-def _facts(told: list[tuple[str, str]]) -> str:
-    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in told)
-    return f'<dl class="facts">{rows}</dl>' if rows else ""
+    return _told(told)

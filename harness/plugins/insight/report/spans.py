@@ -1,0 +1,82 @@
+"""Text of a report page with its look: spans, cells, tables. None of it is HTML; the templates write that, and escape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from harness.app.pages import line, shown
+from harness.audit.calls import LoggedCall
+from harness.record import Record
+from harness.text.amounts import duration
+from harness.text.visible import visible
+
+
+class PageSpan(NamedTuple):
+    """A text with one look."""
+
+    text: str
+    style: str = ""
+    """`code`, `digest`, `mark`, `quiet`, `strong`, `word`, or `break` for a new line; empty for plain text."""
+    link: str = ""
+    """The place on the page that it leads to."""
+
+
+BREAK = PageSpan("", "break")
+
+
+class Cell(NamedTuple):
+    """A cell of a table."""
+
+    spans: tuple[PageSpan, ...]
+    kind: str = ""
+    """Its class in the style sheet."""
+    is_head: bool = False
+    """Whether it names its row."""
+
+
+class PageTable(Record):
+    """A table on the page. Its rows are made when the page comes to them."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Iterable[Sequence[Cell]]
+
+
+class Block(NamedTuple):
+    """A text with its line breaks."""
+
+    text: str
+    left_out: int
+    """Characters at its end that are not shown."""
+
+
+def cell(*spans: PageSpan | str, kind: str = "", is_head: bool = False) -> Cell:
+    """Return a cell; what is a text is a plain span."""
+    return Cell(tuple(PageSpan(one) if isinstance(one, str) else one for one in spans), kind, is_head)
+
+
+def code(value: object, width: int) -> PageSpan:
+    """Return a value as code, in one line."""
+    return PageSpan(line(value, width), "code")
+
+
+def digest(value: object) -> PageSpan:
+    """Return a digest, which may break anywhere."""
+    return PageSpan(line(value, 80), "digest") if value else PageSpan("none", "quiet")
+
+
+def block(value: object, limit: int | None) -> Block:
+    """Return a text of at most `limit` characters, safe to show; `None` is no limit."""
+    text = shown(value)
+    left_out = 0 if limit is None else max(0, len(text) - limit)
+    return Block(visible(text if not left_out else text[:limit]), left_out)
+
+
+def waited(call: LoggedCall) -> tuple[PageSpan, ...]:
+    """Return how long the answer took, with a mark if it came too soon to have been read."""
+    seconds = call.waited
+    if seconds is None:
+        return (PageSpan("not told", "quiet"),)
+    told = PageSpan(f"{seconds:.2f} s" if seconds < 10 else duration(seconds))
+    return (told, PageSpan(" "), PageSpan("! under 1 s", "mark")) if call.is_quick else (told,)
