@@ -1,11 +1,11 @@
 """An MCP client over the standard streams, by the official SDK (extra `mcp`), which is imported here.
 
-The SDK speaks the protocol, in a thread and an event loop of its own. Lines are read by us: strictly, as before servers, so
-that what is judged has one reading.
+The SDK speaks the protocol, in a thread and an event loop of its own. We read the lines: strictly, as before servers,
+so that each judged line has one reading.
 
-The two eras of the protocol differ in how a question goes out. In the older one it is a request of ours (`elicitation/create`)
-while the client waits for its result. In the later one (2026-07-28) it is the result, and the client calls again with the
-answer and a word that we gave it; the call stands meanwhile.
+The two eras of the protocol differ in the way a question goes out. In the older one it is a request of ours
+(`elicitation/create`), and the client waits for the result of its call. In the later one (2026-07-28) it is the
+result, and the client calls again with the answer and a word that we gave it; the call stays open until then.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _FORM_ENDS = {end.value: end for end in (FormEnd.SENT, FormEnd.REFUSED, FormEnd.
 
 
 class OfferedTool(Record):
-    """A tool as the client is told of it."""
+    """A tool as it is listed for the client."""
 
     spec: ToolSpec
     changes: bool = True
     """Whether it may change anything."""
     reaches: bool = True
-    """Whether it may reach anything besides the files of the workspace."""
+    """Whether it may reach anything beyond the files of the workspace."""
 
     @classmethod
     def of(cls, spec: ToolSpec) -> OfferedTool:
@@ -92,9 +92,10 @@ class ClientLink:
         wake: Callable[[], None],
         streams: tuple[int, int],
     ) -> None:
-        """Take the tools on offer, whether a client is asked that shows forms, and what is read and written.
+        """Create the link from the offered tools, the permission to ask clients that show forms, and the streams to
+        read and write.
 
-        `take` is given what comes, `wake` is called for a cancel.
+        `take` receives each arrival, `wake` is called for a cancel.
         """
         self._tools = [tool.listed() for tool in tools]
         self._instructions = instructions
@@ -118,7 +119,7 @@ class ClientLink:
         start_new_thread(self._run, ())
 
     def close(self, seconds: float) -> None:
-        """Write what is to be written yet, for so long at most."""
+        """Write the queued lines, waiting at most `seconds`."""
         self._out.put(None)
         self._written.wait(seconds)
 
@@ -164,7 +165,7 @@ class ClientLink:
             await server.run(read, write, server.create_initialization_options())
 
     async def _note_client(self, ctx: Any, call_next: Callable[[Any], Any]) -> Any:
-        """Say who the client is before the first of its requests is answered."""
+        """Report the client's identity before the first of its requests is answered."""
         if not self._is_known and ctx.request_id is not None:
             self._is_known = True
             self._take(_client_of(ctx))
@@ -257,7 +258,7 @@ class ClientLink:
             pass  # the loop has ended
 
     def _message_of(self, line: bytes) -> SessionMessage | None:
-        """Return the message of a line; of one that has no single reading the sender is told so."""
+        """Return the message of a line. If it has no single reading, send an error to the sender and return `None`."""
         message = read_message(line)
         if not isinstance(message, RefusedLine):
             try:
@@ -292,7 +293,7 @@ def _keep_sdk_quiet() -> None:
 
 
 def _client_of(ctx: Any) -> ServedClient:
-    """Return who calls, as it says in its handshake, or in each request (later era)."""
+    """Return the caller, as it names itself in its handshake, or in each request (later era)."""
     said: object = ctx.params.get("clientInfo") if ctx.method == "initialize" and ctx.params else None
     if said is None and ctx.session.client_params is not None:
         said = ctx.session.client_params.client_info.model_dump()

@@ -1,4 +1,4 @@
-"""One server of the configuration: how it stands, what it lists, what went wrong. Read and written by several threads."""
+"""One server of the configuration: its state, its list and its errors. Read and written by several threads."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 MOST_ERROR_BYTES = 16_384
-"""Of what a server writes to its stderr: the end is kept."""
+"""Maximum number of bytes kept of a server's stderr: its end."""
 MOST_LAST = 300
 """Characters of the last line of that."""
 MOST_NOTES = 50
-"""Of one server that are kept; whoever sends nonsense without end must not fill a screen."""
+"""Maximum number of notes kept per server, so that endless nonsense cannot fill a screen."""
 
 
 class Standing(Enum):
-    """How a server stands."""
+    """The state of a server."""
 
     STARTING = "starting"
     READY = "ready"
@@ -33,18 +33,18 @@ class Standing(Enum):
 
 
 class ServerReport(Record):
-    """What a person can be told of a server."""
+    """The state of a server, for people."""
 
     name: str
     standing: Standing
     why: str
-    """Why it failed or ended, safe to show."""
+    """Reason of its failure or end, safe to show."""
     held_by: str
-    """What holds it to what it may do."""
+    """The walls that confine it, in words."""
     tools: tuple[ToolDescription, ...]
-    """Those that it offers, as they may be used."""
+    """Tools that it offers and that may be used."""
     digest: str
-    """Of all that it lists: what `pinned` holds."""
+    """Digest of its whole list: the value for `pinned`."""
     notes: tuple[str, ...]
     noise: int
     """Lines of its output that were no messages."""
@@ -58,7 +58,9 @@ class ConfiguredServer:
     def __init__(
         self, declaration: ServerDeclaration, catalog: ToolCatalog, redact: Callable[[str], str] = str
     ) -> None:
-        """Take what is declared, what is known of its tools, and what masks secrets in what it says."""
+        """Create the server from its declaration, the catalog of its tools, and a function that masks secrets in its
+        texts.
+        """
         self.redact = redact
         self.declaration = declaration
         self.name = declaration.name
@@ -68,11 +70,11 @@ class ConfiguredServer:
         self.is_walled = False
         self.noise = 0
         self.unfit: dict[str, str] = {}
-        """By the names of its tools, why some cannot be offered: their schemas are none."""
+        """Reasons by tool name for tools that cannot be offered: their schemas are invalid."""
         self.exit_code: int | None = None
-        """Of a process that ended by itself."""
+        """Exit code of a process that ended by itself."""
         self.settled = threading.Event()
-        """Whether it is known if it can be used."""
+        """Whether it has been decided that it can, or cannot, be used."""
         self.is_listed = threading.Event()
         """Whether its list was read since it last said that it changed."""
         self._why = ""
@@ -82,7 +84,7 @@ class ConfiguredServer:
         self._lock = allocate_lock()
 
     def ready(self) -> None:
-        """Note that its tools are known."""
+        """Note that its tools have been listed."""
         self.standing = Standing.READY
         self.is_listed.set()
         self.settled.set()
@@ -101,14 +103,14 @@ class ConfiguredServer:
         self.settled.set()
 
     def note(self, text: str) -> None:
-        """Keep something that a person is to be told."""
+        """Keep a note for people."""
         with self._lock:
             if len(self._notes) < MOST_NOTES:
                 last = "; what follows of this kind is not told" if len(self._notes) == MOST_NOTES - 1 else ""
                 self._notes.append(f"MCP server {self.name}: {visible_line(self.redact(text), 2_000)}{last}")
 
     def news(self) -> list[str]:
-        """Return what is to be told and was not told yet."""
+        """Return the notes that were not returned before."""
         with self._lock:
             news, self._told = self._notes[self._told :], len(self._notes)
             return news
@@ -136,11 +138,11 @@ class ConfiguredServer:
 
     @property
     def why(self) -> str:
-        """Why it cannot be used, safe to show."""
+        """Reason that it cannot be used, safe to show."""
         return self._why
 
     def report(self) -> ServerReport:
-        """Return what a person can be told. Raises UsageError for pins that are not understood."""
+        """Return the report for people. Raises UsageError for pins that are not understood."""
         return ServerReport(
             name=self.name,
             standing=self.standing,

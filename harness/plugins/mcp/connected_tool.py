@@ -28,11 +28,11 @@ from harness.tool_kinds import server_tool
 MOST_DESCRIPTION = 1_024
 """Characters of a description that some models take at the most."""
 MOST_NAME = 64
-"""Of a tool's name, likewise."""
+"""Characters of a tool's name that some models take at the most."""
 MOST_SCHEMA = 30_000
 """Characters of the schema of its arguments: more would leave a model no room for anything else."""
 LIST_SECONDS = 20.0
-"""How long a list that changed is waited for, before a call of it is judged."""
+"""Seconds to wait for a list that changed, before a call of its tools is judged."""
 LEAST_SECONDS = 0.1
 
 
@@ -45,7 +45,7 @@ class CallSender(Protocol):
 
 
 class ConnectedRequest(Record):
-    """What is sent."""
+    """The contents of one call to send."""
 
     judged: JudgedTool
     arguments: Mapping[str, JsonValue]
@@ -146,7 +146,7 @@ class ConnectedTool:
             keep_seen(self._server.catalog, action.request.judged)
 
     def _output(self, result: Mapping[str, JsonValue], said: str) -> ToolOutput:
-        """Return what the model reads: the texts of a result, bounded as a command's output is."""
+        """Return the result for the model: the texts of a result, bounded as a command's output is."""
         spill = self._outputs.spill() if self._outputs is not None else None
         capture = Capture(result_characters(self._limits), spill)
         try:
@@ -170,7 +170,7 @@ class ConnectedTool:
 
 
 def offer_problem(server: str, description: ToolDescription) -> str:
-    """Return why a tool cannot be offered to a model, or nothing."""
+    """Return the reason why a tool cannot be offered to a model, or an empty string."""
     name = server_tool(server, description.name)
     if len(name) > MOST_NAME:
         return f"{description.name}: {name} is longer than the {MOST_NAME} characters that models take"
@@ -194,7 +194,7 @@ def is_plain(value: JsonValue) -> bool:
 
 
 def _for_models(description: ToolDescription) -> str:
-    """Return what a model reads of a tool: as much as models take, and nothing that a person does not see."""
+    """Return the description for a model: as much as models take, and only text that a person can see."""
     said = description.definition.get("description")
     text = visible(said) if isinstance(said, str) else ""
     return text if len(text) <= MOST_DESCRIPTION else f"{text[: MOST_DESCRIPTION - 4]} ..."

@@ -25,11 +25,11 @@ from harness.tool_kinds import ToolKind
 
 MOST_FIELDS, MOST_CHOICES = 20, 100
 MOST_CHARACTERS = 10_000
-"""Of all that a form says, and of all that is answered."""
+"""Maximum number of characters of a whole form, and of a whole answer."""
 MOST_ROUNDS = 20
-"""How often a form is shown to the person that is not filled in."""
+"""Maximum number of times that the person sees a form that is not filled in."""
 PERSON = "person"
-"""Who answers at the terminal: nobody else can fill a form in, and the words of others are for the model."""
+"""Name of the approver at the terminal: no other can fill a form in, and the words of others are for the model."""
 ANSWERS = "answers"
 """The argument that the person edits."""
 _ASKS_FOR = (
@@ -56,14 +56,14 @@ class ElicitField(Record):
 
 
 class ElicitForm(Record):
-    """What a server wants to know."""
+    """A server's question."""
 
     message: str
     fields: tuple[ElicitField, ...]
 
 
 class ElicitAnswer(Record):
-    """What becomes of it."""
+    """The answer to a server's question."""
 
     action: str
     """`accept`, `decline` or `cancel`, as the protocol has them."""
@@ -71,7 +71,7 @@ class ElicitAnswer(Record):
     """The same in words, for the model."""
     by: str = ""
     who: str = ""
-    """As in Approval."""
+    """The same as `Approval.who`."""
     content: Mapping[str, ElicitValue] | None = None
     stops: bool = False
     """Whether the person wants all to stop."""
@@ -134,7 +134,7 @@ def asked(server: str, form: ElicitForm, approver: Approver) -> ElicitAnswer:
 
 
 def asked_fields(server: str, form: ElicitForm, answer: ElicitAnswer) -> dict[str, JsonValue]:
-    """Return what a log tells of a form and its answer; masked by the log, and no longer than the two may be."""
+    """Return the log fields of a form and its answer; masked by the log, and no longer than the two may be."""
     sent = answer.content or {}
     fields: list[JsonValue] = []
     for name in (field.name for field in form.fields):
@@ -194,7 +194,9 @@ def _field(name: str, schema: JsonValue, *, needed: bool) -> ElicitField | str:
 
 
 def _choices(schema: Mapping[str, JsonValue]) -> tuple[str, ...] | None:
-    """Return the values that a field may have, none where it may have any; None for what is no list of texts."""
+    """Return the values that a field may have, or an empty tuple if any is allowed. `None` for a list of anything but
+    texts.
+    """
     named = schema.get("oneOf", schema.get("anyOf"))
     values = schema.get("enum", [])
     if isinstance(named, list):
@@ -206,7 +208,7 @@ def _choices(schema: Mapping[str, JsonValue]) -> tuple[str, ...] | None:
 
 
 def _value(field: ElicitField, text: str) -> ElicitValue | None:
-    """Return what a text stands for in a field; None where it fits it not."""
+    """Return the value of a text for a field. `None` if the text does not fit the field."""
     match field.kind:
         case "boolean":
             word = text.casefold()

@@ -1,7 +1,7 @@
-"""Judging the calls of one client, each by the gate, in the order in which they came.
+"""Judging the calls of one client, each by the gate, in the order of their arrival.
 
-A few threads do it. Each call is judged before the next; while a person is asked, or the server's answer is waited for, its
-thread steps out of the turn, and the next call is judged (see `GateTurn`).
+A few threads do it. Each call is judged before the next. While a call waits for a person or for the server's answer,
+its thread steps out of the turn, and the next call is judged (see `GateTurn`).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from harness.text.json_rpc import LIST_TOOLS, RpcCode, RpcMessage, error_line, r
 from harness.tool_kinds import server_tool
 
 MOST_AT_ONCE = 32
-"""Calls that are asked about or run at a time; more of them wait."""
+"""Maximum number of calls that wait for an approval or run at a time; further calls queue."""
 LIST_SECONDS = 30.0
-"""How long the server has to list its tools, where the proxy asks."""
+"""Seconds that the server has to list its tools for the proxy."""
 MOST_PAGES = 100
 STEP_SECONDS = 0.002
 _ERA = "io.modelcontextprotocol/protocolVersion"
-"""In `_meta` of each request of the later era (2026-07-28)."""
+"""A key in `_meta` of each request of the later era (2026-07-28)."""
 _PROGRESS = "progressToken"
 
 
@@ -59,7 +59,9 @@ class CallJudge:
         fail: Callable[[Exception], None],
         checks: CallChecks,
     ) -> None:
-        """`turn` is for whoever writes to the log. `note` records what was not passed on, `fail` ends the proxy."""
+        """Create the judge. `turn` is for all writers of the log. `note` records the lines that were not passed on,
+        `fail` ends the proxy.
+        """
         self._sides = sides
         self._catalog = catalog
         self._workspace = workspace
@@ -76,18 +78,18 @@ class CallJudge:
             checks=checks,
         )
         self.latch = ""
-        """Why no call is let through any more; empty while there was no hard block."""
+        """Reason to refuse every further call; empty before the first hard block."""
         self._over = ""
-        """Why nothing is sent any more."""
+        """Reason to send nothing more; empty before `close`."""
         self._own: dict[str, queue.SimpleQueue[RpcMessage | None]] = {}
         """The proxy's own requests, by id, and where their answers are put."""
         self._own_id = f"harness-{os.urandom(6).hex()}"
         self._waiting: queue.SimpleQueue[ServerCall | None] = queue.SimpleQueue()
         self._order = allocate_lock()
-        """Who has it takes the next call, and keeps it until that call has its turn."""
+        """Held by the thread that takes the next call, until that call has its turn."""
         self._threads = self._idle = self._count = self._asked = 0
         self._hands = allocate_lock()
-        """Who has it changes how many threads there are, and how many of them have nothing to do."""
+        """Guards the number of threads, and the number of idle ones."""
         self._busy: dict[str, ServerCall] = {}
         """Calls that were taken and have no end yet, by id."""
         self._tools: dict[str, ServerTool] = {}
@@ -111,7 +113,9 @@ class CallJudge:
         self._waiting.put(None)
 
     def await_ends(self, seconds: float) -> None:
-        """Wait, so long at most, until each call has its end that is not being asked about: nobody can take back a question."""
+        """Wait, at most `seconds`, for the end of each call, except those that wait for an approval: a question
+        cannot be taken back.
+        """
         for answers in tuple(self._own.values()):
             answers.put(None)
         end = time.monotonic() + seconds
@@ -124,7 +128,7 @@ class CallJudge:
         self.gate.end_open_calls("the proxy ended")
 
     def answer_rest(self) -> None:
-        """Tell the client of the calls that nobody has answered for."""
+        """Send the client an error for each unanswered call."""
         for call in tuple(self._busy.values()):
             self._sides.client.write(error_line(call.id, RpcCode.INTERNAL, "The proxy ended before anybody answered."))
 
@@ -282,7 +286,7 @@ class CallJudge:
 
 
 def refusal(call: ServerCall, text: str) -> dict[str, JsonValue]:
-    """Return the result that tells the model why there is no other."""
+    """Return an error result with the reason, for the model."""
     content: list[JsonValue] = [{"type": "text", "text": text}]
     meta = call.message.params.get("_meta")
     result: dict[str, JsonValue] = {"content": content, "isError": True}
@@ -290,5 +294,5 @@ def refusal(call: ServerCall, text: str) -> dict[str, JsonValue]:
 
 
 def fault_words(fault: Exception) -> str:
-    """Return what ended a proxy, for people."""
+    """Return a readable description of the fault that ended a proxy."""
     return str(fault) if isinstance(fault, HarnessError) else f"internal error: {type(fault).__name__}: {fault}"

@@ -1,10 +1,10 @@
-"""`.mcp.json`, as other agents' projects have it: which servers it declares.
+"""`.mcp.json`, as other agents' projects have it: the servers that it declares.
 
     {"mcpServers": {NAME: {"command": "npx", "args": ["-y", "a-server"], "env": {"KEY": "${TOKEN}"}}}}
 
-or with `url` and `headers` in the place of `command`, `args` and `env`. `${NAME}` stands for a variable of the person's,
-`${NAME:-else}` for one that may be missing. `write`, `network`, `seconds`, `start_seconds` and `pinned` mean what they mean in
-config.toml. What else stands there is of other agents: nothing here reads it.
+or with `url` and `headers` instead of `command`, `args` and `env`. `${NAME}` is replaced by a variable of the
+person's, `${NAME:-else}` by one that may be missing. `write`, `network`, `seconds`, `start_seconds` and `pinned` mean
+what they mean in config.toml. All other keys belong to other agents and are not read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HEADER = regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 
 
 def servers_in(data: bytes) -> Mapping[str, Mapping[str, JsonValue]]:
-    """Return what the file says of each server, by name, as it stands there. Raises ValueError."""
+    """Return the file's table of each server, by name, unchanged. Raises ValueError."""
     try:
         value = read_one(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -65,7 +65,7 @@ def servers_in(data: bytes) -> Mapping[str, Mapping[str, JsonValue]]:
 
 
 def line_of(name: str, data: bytes) -> int:
-    """Return the line on which a server's name stands first, behind SERVERS; 1 where it is written oddly."""
+    """Return the line of the first occurrence of a server's name behind SERVERS; 1 if it is written oddly."""
     words = (json.dumps(word, ensure_ascii=False).encode("utf-8", "surrogatepass") for word in (SERVERS, name))
     at = 0
     for word in words:
@@ -74,7 +74,9 @@ def line_of(name: str, data: bytes) -> int:
 
 
 def declaration_of(name: str, table: Mapping[str, JsonValue], environment: Mapping[str, str]) -> ServerDeclaration:
-    """Return the server that an entry of `servers_in` stands for, the variables of `environment` put in. Raises ValueError."""
+    """Return the declaration for an entry of `servers_in`, with the variables of `environment` put in. Raises
+    ValueError.
+    """
     kind = table.get("type", "stdio" if "command" in table else "http")
     if kind not in _KINDS:
         raise ValueError(f"type: {visible_line(str(kind), 50)} is not spoken here; {', '.join(_KINDS)} are")
@@ -98,7 +100,9 @@ def declaration_of(name: str, table: Mapping[str, JsonValue], environment: Mappi
 
 
 def entry_words(name: str, table: Mapping[str, JsonValue]) -> str:
-    """Return what an entry of `servers_in` would start and reach, as one line of the question about trust."""
+    """Return one line of the question about trust: the program and address that an entry of `servers_in` would start
+    and reach.
+    """
     return server_words(name, table, [table.get("command"), *_items(table.get("args"))], variables_of(table))
 
 

@@ -1,7 +1,7 @@
-"""The MCP servers of a configuration, from the start of a session to its end: their tools when they are there.
+"""The MCP servers of a configuration, from the start of a session to its end: their tools, once they are available.
 
-One thread has an event loop for all of them; nothing of the SDK is loaded before, or anywhere else. A server that fails is left
-out, and said; it never ends the session.
+One thread has an event loop for all of them; nothing of the SDK is loaded before, or anywhere else. A server that
+fails is left out, with a note; it never ends the session.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ INSTALL = "servers of MCP need a package that is not installed: pip install 'per
 MOST_OFFERED = 120
 """Tools of all servers together that a model is offered; some models take 128 at the most."""
 CLOSE_SECONDS = 20.0
-"""How long the end is waited for before what is left of it is ended from here."""
+"""Seconds to wait for the end before the rest is ended from here."""
 STEP_SECONDS = 0.1
 
 
 def check_installed() -> None:
-    """Raise UsageError where the SDK is missing. Loads nothing of it."""
+    """Raise UsageError if the SDK is missing. Loads nothing of it."""
     from importlib.util import find_spec
 
     if find_spec("mcp") is None or find_spec("mcp_types") is None:  # the second came with version 2
@@ -55,7 +55,7 @@ def check_installed() -> None:
 
 
 def unrecorded(asked: Mapping[str, JsonValue]) -> None:
-    """Take what a server asked where there is no log."""
+    """Ignore the record of a server's question, if there is no log."""
 
 
 class McpServers:
@@ -75,12 +75,13 @@ class McpServers:
         outputs: OutputFolder | None = None,
         stops: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Take what is declared, what starts a server in its walls, and the folder of what persons have seen.
+        """Create the servers from their declarations, the starter that puts each in its walls, and the folder of
+        pins.
 
-        `redact` masks secrets in what is told; `approver` is asked what servers ask, on the thread that waits for the call;
-        with `deny_all` nobody is; `record` is told of it there, when it was answered. What is cut from a result stays whole in
-        `outputs`. `stops` is as in AwaitedCall. Raises UsageError where the SDK is not installed, or pins are not
-        understood.
+        `redact` masks secrets in texts for people. `approver` answers the questions of servers, on the thread that
+        waits for the call; with `deny_all` there are no questions. `record` is called there with each question after
+        its answer. A result that is cut stays whole in `outputs`. `stops` is as in AwaitedCall. Raises UsageError if
+        the SDK is not installed, or for pins that are not understood.
         """
         if declarations:
             check_installed()
@@ -119,7 +120,7 @@ class McpServers:
             self._is_open.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it is known of each server whether it can be used, so long at most; say whether it is."""
+        """Wait, at most `seconds`, until each server has proved usable or not. Return whether all have."""
         end = time.monotonic() + seconds
         return all(server.settled.wait(max(end - time.monotonic(), 0)) for server in self._servers.values())
 
@@ -151,14 +152,14 @@ class McpServers:
         ]
 
     def notes(self) -> list[str]:
-        """Return what a person is to be told and was not told yet, safe to show."""
+        """Return the notes for people that were not returned before, safe to show."""
         for server in self._servers.values():
             self._notes += server.news()
         news, self._notes = self._notes, []
         return news
 
     def reports(self) -> tuple[ServerReport, ...]:
-        """Return how each server stands. Raises UsageError for pins that are not understood."""
+        """Return a report on each server. Raises UsageError for pins that are not understood."""
         return tuple(server.report() for server in self._servers.values())
 
     def call(self, server: str, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> CallOutcome:

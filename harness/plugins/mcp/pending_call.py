@@ -1,4 +1,4 @@
-"""A call of a configured server's tool while somebody waits for it: its end, and what the server asks meanwhile."""
+"""A pending call of a configured server's tool: its end, and the server's questions before it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from harness.plugins.mcp.elicitation import ElicitAnswer, ElicitForm
 from harness.record import Record
 
 LOOK_UP_SECONDS = 0.1
-"""How often who waits looks up: a signal that comes just before it waits does not wake it."""
+"""Seconds between checks of the waiting thread: a signal that comes just before it waits does not wake it."""
 
 
 class CallOutcome(Record):
-    """What became of a call that was sent."""
+    """The outcome of a call that was sent."""
 
     result: Mapping[str, JsonValue] | None = None
     error: str = ""
-    """Where there is no result: why, in words that may be the server's."""
+    """Reason for a missing result, in words that may be the server's."""
     timed_out: bool = False
     said: tuple[str, ...] = ()
-    """What the server asked the person meanwhile, and what became of that, a sentence each."""
+    """The server's questions to the person during the call, with their answers, a sentence each."""
 
 
 NOT_ANSWERED = ElicitAnswer(action="cancel", said="not answered")
@@ -32,18 +32,19 @@ def _never() -> int:
 
 
 class AwaitedCall:
-    """One call, seen from the thread that waits: that is where a person is asked."""
+    """One call, for the thread that waits: it asks the person."""
 
     def __init__(self, ask: Callable[[ElicitForm], ElicitAnswer] | None, stops: Callable[[], int] = _never) -> None:
-        """Take who fills in forms; None where nobody does. `stops` says how often the person asked to stop since the call
-        began, for a thread in which no signal raises."""
+        """Create the call. `ask` fills in forms; `None` if no one does. `stops` returns the number of the person's
+        requests to stop since the call began, for a thread in which no signal raises.
+        """
         self.ask = ask
         self._stops = stops
         self._events: queue.SimpleQueue[CallOutcome | ElicitForm] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[ElicitAnswer] = queue.SimpleQueue()
 
     def wait(self) -> CallOutcome:
-        """Return its outcome, and ask the person meanwhile what the server asks. Raises KeyboardInterrupt."""
+        """Return the outcome, and put the server's questions to the person until then. Raises KeyboardInterrupt."""
         try:
             while True:
                 try:

@@ -1,6 +1,7 @@
-"""Pins: which tools of a server a person has seen, by digest, and what the server says of them now. One file a server.
+"""Pins: the tools of a server that a person has seen, by digest, and the server's current descriptions. One file per
+server.
 
-A file that is not wholly understood is an error, never an empty one: whoever could damage it would have every pin forgotten.
+A file that is not wholly understood is an error, never an empty one: otherwise damage to it would erase every pin.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_TOOLS = 2_000
-"""Of one server that are kept."""
+"""Maximum number of tools kept per server."""
 LOCK_SECONDS = 5.0
-"""How long another process that writes the file is waited for."""
+"""Seconds to wait for another process that writes the file."""
 ENDING = ".json"
 _VERSION = 1
 
@@ -36,12 +37,12 @@ def pins_folder(state: State) -> str:
 
 
 class ToolPin(Record):
-    """What is known of one tool."""
+    """The stored descriptions of one tool."""
 
     pinned: ToolDescription | None = None
-    """As a person saw it, and said yes; None where nobody has."""
+    """The description that a person saw and approved; `None` if no one has."""
     listed: ToolDescription | None = None
-    """As the server lists it now, where that is something else than what is pinned."""
+    """The description that the server lists now, if it differs from the pinned one."""
 
 
 class PinFile:
@@ -55,7 +56,7 @@ class PinFile:
         self._known: tuple[tuple[int, ...], dict[str, ToolPin]] | None = None
 
     def read(self) -> Mapping[str, ToolPin]:
-        """Return what is known, by the tools' names. Raises UsageError for a file that is not understood."""
+        """Return all pins, by the tools' names. Raises UsageError for a file that is not understood."""
         try:
             descriptor = open_private(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -70,7 +71,7 @@ class PinFile:
         return self._known[1]
 
     def note_listed(self, descriptions: Mapping[str, ToolDescription]) -> None:
-        """Keep what the server lists now, for a person to look at. Raises UsageError and OSError."""
+        """Keep the server's current list, for a person to look at. Raises UsageError and OSError."""
         held = self.read()
         if not any(_changes(held.get(name), one) for name, one in descriptions.items()):
             return
@@ -89,7 +90,7 @@ class PinFile:
             pins[description.name] = ToolPin(pinned=description, listed=other)
 
     def unpin(self, name: str) -> bool:
-        """Forget that anybody has seen a tool; say whether somebody had. Raises UsageError and OSError."""
+        """Remove the pin of a tool. Return whether there was one. Raises UsageError and OSError."""
         with self._locked() as pins:
             held = pins.get(name, ToolPin())
             if held.pinned is None:
@@ -99,7 +100,9 @@ class PinFile:
 
     @contextmanager
     def _locked(self) -> Iterator[dict[str, ToolPin]]:
-        """Let what is known be changed, alone; it is written when the block ends. Raises UsageError and OSError."""
+        """Yield the pins for changes, under an exclusive lock; they are written when the block ends. Raises
+        UsageError and OSError.
+        """
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         lock = open_private(f"{self.path}.lock", os.O_RDWR | os.O_CREAT)
         try:

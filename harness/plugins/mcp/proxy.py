@@ -42,15 +42,15 @@ from harness.text.visible import visible_line
 
 BLOCK_BYTES = 1 << 16
 MOST_NOTES = 200
-"""Lines of the log about what was not passed on: whoever sends nonsense without end must not fill it."""
+"""Maximum number of log records about lines that were not passed on, so that endless nonsense cannot fill the log."""
 REAP_MILLISECONDS = 5_000
-"""How often what the server left behind, and what has ended, is reaped."""
+"""Milliseconds between reapings of ended processes, including those that the server left behind."""
 SETTLE_SECONDS = 2.0
-"""How long is waited at the end for what others write, before they are left."""
+"""Seconds to wait at the end for the output of others, before it is abandoned."""
 
 
 class ProxyStop(Enum):
-    """What ended the proxy."""
+    """The cause of the proxy's end."""
 
     CLIENT = "the client closed its side"
     SERVER = "the server ended"
@@ -59,11 +59,11 @@ class ProxyStop(Enum):
 
 
 class ProxyEnd(Record):
-    """How a proxy ended."""
+    """The end of a proxy."""
 
     stop: ProxyStop
     server_code: int | None = None
-    """Of a server that ended by itself."""
+    """Exit code of a server that ended by itself."""
     fault: Exception | None = None
 
 
@@ -91,7 +91,9 @@ def end_session(log: ActionLog, stop: StopReason, detail: str, exit_code: int) -
 
 
 def as_its_client_would(words: Sequence[str], environment: Mapping[str, str]) -> Launch:
-    """Return how a client starts a server: with its own variables, in the folder at hand, without walls."""
+    """Return the launch of a server as a client starts it: with its own variables, in the folder at hand, without
+    walls.
+    """
     return Launch(argv=words, executable=words[0], cwd=".", environment=environment)
 
 
@@ -110,7 +112,8 @@ class McpProxy:
         checks: CallChecks,
         client: tuple[int, int] = (0, 1),
     ) -> None:
-        """Take the server, started, and what is known of its tools; `client` is what the client is read from and written to.
+        """Create the proxy from the started server and its catalog; `client` holds the descriptors to read the client
+        from and write to.
 
         Arguments that may be paths are resolved in `workspace`.
         """
@@ -166,7 +169,7 @@ class McpProxy:
         return ProxyEnd(stop=stop, server_code=code, fault=self._fault)
 
     def end(self, ended: ProxyEnd, exit_code: int) -> None:
-        """Record the end; nothing is judged any more. Raises LogError."""
+        """Record the end; no further call is judged. Raises LogError."""
         self._judge.end()
         _within(SETTLE_SECONDS, self._judge.answer_rest)
         if ended.fault is not None:
@@ -189,7 +192,7 @@ class McpProxy:
         self.stop(ProxyStop.FAULT)
 
     def _note(self, text: str) -> None:
-        """Record what was not passed on; whoever reads a side waits for nobody."""
+        """Record a line that was not passed on. Does not wait, so that reading a side never blocks on it."""
         self._notes += 1
         if self._notes > MOST_NOTES:
             return
@@ -201,7 +204,7 @@ class McpProxy:
         self._guarded(lambda: self._log.append("error", fields))
 
     def _end_requests(self) -> None:
-        """Let nobody wait for an answer of the server's."""
+        """Fail the requests that still wait for an answer of the server's."""
         why = f"The server {self._server_name} ended before it answered"
         for identity, what in self._sides.of_client.pop_all():
             if isinstance(what, ServerCall):

@@ -1,8 +1,9 @@
-"""A question as a form that an MCP client shows to a person (elicitation), and what the filled form says.
+"""A question as a form that an MCP client shows to a person (elicitation), and the answer in the filled form.
 
-INVARIANT: a yes is the word that the form asks for, in a form that was sent off. Nothing is filled in beforehand, and what a
-client leaves out, closes or makes up is none. A question of more than a few rows ends in a number that has to be typed: a
-client that cuts it (Claude Code 2.1.330 shows four rows) cuts the number too, and then nobody can say yes there.
+INVARIANT: a yes is the word that the form asks for, in a form that was sent off. Nothing is filled in beforehand, and
+a field that a client leaves out, closes or makes up is not a yes. A question of more than a few rows ends in a number
+that has to be typed: a client that cuts it (Claude Code 2.1.330 shows four rows) cuts the number too, and then a yes
+is impossible there.
 """
 
 from __future__ import annotations
@@ -20,23 +21,25 @@ from harness.text.visible import visible_line
 FIELD = "answer"
 YES, NO = "yes", "no"
 MOST_LINES, MOST_CHARACTERS = 80, 6_000
-"""Of a question in a form: clients cut what is longer, and what is not shown whole is not answered."""
+"""Maximum lines and characters of a question in a form: clients cut longer ones, and a question not shown whole is
+not answered.
+"""
 SHORT_ROWS, SHORT_WIDTH = 4, 40
-"""What every client shows whole, in rows and columns."""
+"""Rows and columns that every client shows whole."""
 MOST_WORDS = 500
 _MARGIN = "    "
-"""Before each line of the question: where a client draws Markdown, what stands behind it stays as it is."""
+"""Prefix of each line of the question: a client that draws Markdown leaves the text behind it unchanged."""
 CALL_GONE = "the client cancelled the call, or left, before anybody answered"
 TOO_LONG = "the question is too long for a form of the client"
 
 
 class FormEnd(Enum):
-    """What became of a form."""
+    """The end of a form."""
 
     SENT = "accept"
     REFUSED = "decline"
     CLOSED = "cancel"
-    """The client closed it, perhaps without a person: nobody answered."""
+    """The client closed it, perhaps without a person: there is an end, but not an answer."""
     LATE = "late"
     FAILED = "failed"
     """The client could not show it, or answered with something else."""
@@ -45,7 +48,7 @@ class FormEnd(Enum):
 
 
 class FormAnswer(Record):
-    """What came back."""
+    """A client's answer to a form."""
 
     end: FormEnd
     filled: Mapping[str, object] = {}
@@ -58,7 +61,7 @@ class QuestionForm(Record):
     tool: str
     message: str
     word: str
-    """What has to be typed for a yes; empty where `yes` is chosen."""
+    """The word to type for a yes; empty if `yes` is chosen from a list."""
 
     @property
     def schema(self) -> dict[str, JsonValue]:
@@ -71,7 +74,9 @@ class QuestionForm(Record):
         return {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
 
     def approval(self, answer: FormAnswer, client: str) -> Approval | None:
-        """Return what an answer of `client` says: its word, whoever sits there. None where nobody answered."""
+        """Return the approval in an answer of `client`; the approver is the client, not the unknown person. `None`
+        without an answer.
+        """
         match answer.end:
             case FormEnd.SENT:
                 said = answer.filled.get(FIELD)
@@ -88,9 +93,9 @@ class QuestionForm(Record):
 
 
 def question_form(tool: str, question: str, word: str) -> QuestionForm | None:
-    """Return the form of a question about a call of `tool`; None where it is too long to be shown whole.
+    """Return the form of a question about a call of `tool`; `None` if it is too long to be shown whole.
 
-    `question` is all of it, safe to show; `word` is what must be typed to say yes, or nothing.
+    `question` is the complete text, safe to show; `word` must be typed to say yes, unless it is empty.
     """
     lines = [f"{_MARGIN}{line}" for line in question.split("\n")]
     if len(lines) > MOST_LINES or len(question) > MOST_CHARACTERS:

@@ -12,7 +12,7 @@ from harness.record import Record
 
 
 class ServedClient(Record):
-    """Who calls, as it says itself: nobody has looked whether it is true."""
+    """The caller, as it names itself: the name is not verified."""
 
     name: str = ""
     version: str = ""
@@ -24,14 +24,14 @@ class ServedClient(Record):
 
 
 class CallResult(Record):
-    """What a call came to."""
+    """The result of a call."""
 
     text: str
     is_error: bool
 
 
 CallNews: TypeAlias = QuestionForm | CallResult
-"""What the protocol's thread is told of a call: a question to be asked, or the end."""
+"""News of a call for the protocol's thread: a question to ask, or the end."""
 
 
 class ServedCall:
@@ -55,7 +55,7 @@ class ServedCall:
         self._tell = tell
         self._answers: queue.SimpleQueue[FormAnswer] = queue.SimpleQueue()
         self._is_gone = False
-        """Whether nobody is to be asked any more."""
+        """Whether no further question may be asked."""
 
     def ask(self, form: QuestionForm, seconds: float) -> FormAnswer:
         """Have the client ask, and wait so long at most."""
@@ -68,7 +68,7 @@ class ServedCall:
         return FormAnswer(end=FormEnd.CALL_GONE) if self._is_gone else answer
 
     def pause(self, seconds: float) -> None:
-        """Wait, or until nobody is to be asked any more. Raises AskedNoMoreError then."""
+        """Wait `seconds`. Raises AskedNoMoreError as soon as no further question may be asked."""
         end = time.monotonic() + seconds
         while not self._is_gone and (left := end - time.monotonic()) > 0:
             try:
@@ -79,7 +79,7 @@ class ServedCall:
             raise AskedNoMoreError
 
     def answered(self, answer: FormAnswer) -> None:
-        """Take what came back of the question."""
+        """Accept the answer to the question."""
         self._answers.put(answer)
 
     def end(self, result: CallResult) -> None:
@@ -92,7 +92,7 @@ class ServedCall:
         self.ask_no_more()
 
     def ask_no_more(self) -> None:
-        """Let nobody wait for an answer; may be called by a signal's function."""
+        """End every wait for an answer; may be called by a signal's function."""
         self._is_gone = True
         self._answers.put(FormAnswer(end=FormEnd.CALL_GONE))
 

@@ -15,11 +15,11 @@ from harness.text.json_rpc import RpcMessage, double_key
 from harness.text.visible import visible_line
 
 JUDGED = ("name", "arguments")
-"""What of the params of a call says what it does."""
+"""The params of a call that determine its effect."""
 
 
 class GateTurn:
-    """Who has it is alone in the gate and the log. It is stepped out of while something is waited for."""
+    """The turn: its holder is alone in the gate and the log. The holder steps out of it during a wait."""
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
@@ -35,18 +35,24 @@ class GateTurn:
         self._do_what_is_due()
 
     def keep(self) -> None:
-        """Wait for it, do what is due, and let nobody in any more."""
+        """Wait for the turn, do the queued work, and never give the turn back."""
         self._lock.acquire()
         while self._due:
             self._due.popleft()()
 
     def soon(self, work: Callable[[], None]) -> None:
-        """Do something in the turn without waiting for it: now, or when whoever has it gives it back. It raises nothing."""
+        """Do `work` in the turn without waiting for it: now, or when the holder gives the turn back. `work` must not
+        raise.
+        """
         self._due.append(work)
         self._do_what_is_due()
 
     def _do_what_is_due(self) -> None:
-        """INVARIANT: what was put there while somebody had the turn is seen by them, since they look behind its end."""
+        """Do the queued work if the turn is free.
+
+        INVARIANT: work queued during another holder's turn is not lost, since each holder checks the queue after its
+        turn.
+        """
         while self._due and self._lock.acquire(blocking=False):
             try:
                 if self._due:
@@ -56,7 +62,7 @@ class GateTurn:
 
     @contextmanager
     def stepped_out(self) -> Iterator[None]:
-        """Let others in meanwhile, and wait for it again."""
+        """Give the turn to others during the block, and wait for it again."""
         self.give()
         try:
             yield
@@ -73,12 +79,12 @@ class ServerCall:
         self.id = message.id
         self.tool = tool
         self.arguments = arguments
-        """As JSON text."""
+        """Arguments as JSON text."""
         self.is_sent = False
         self.is_cancelled = False
         self.answer: RpcMessage | None = None
         self.lost = ""
-        """Why there will be no answer."""
+        """Reason for the lack of an answer."""
         self._lock = allocate_lock()
         self._over = threading.Event()
 
@@ -109,7 +115,7 @@ class ServerCall:
 
 
 def server_call(message: RpcMessage) -> ServerCall | str:
-    """Return the call that a `tools/call` stands for, or what is wrong with it."""
+    """Return the call in a `tools/call` message, or a description of its error."""
     params = message.params
     if key := double_key(params, JUDGED):
         return f"a reader who minds no case would take {json.dumps(key[:50])} in its params for another key"

@@ -1,14 +1,14 @@
-"""What a configuration says of an MCP server: how it is started or reached, and what it may do.
+"""The declaration of an MCP server in a configuration: its start or address, and its permissions.
 
 [mcp.servers.NAME]
 command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]     # or url = "https://..."
 env = ["GITHUB_TOKEN"]          # variables passed on, by name
 bearer = "VARIABLE"             # of url: the variable that holds the token
-write = ["."]                   # of command: what it may write beside a temporary folder of its own
+write = ["."]                   # of command: paths it may write beside a temporary folder of its own
 network = true                  # of command
 seconds = 60                    # of a call
 start_seconds = 30              # until it has listed its tools
-pinned = "SHA-256"              # of all that it lists: that counts as seen
+pinned = "SHA-256"              # of its whole list: that counts as seen
 """
 
 from __future__ import annotations
@@ -57,37 +57,37 @@ class ServerDeclaration(Record):
     command: tuple[str, ...] = ()
     url: str = ""
     env: tuple[str, ...] = ()
-    """Names of variables that it gets besides the usual ones."""
+    """Names of variables that it gets in addition to the usual ones."""
     given: tuple[tuple[str, str], ...] = ()
     """Further variables with their values, of a server of `.mcp.json`; they count above those of `env`."""
     headers: tuple[tuple[str, str], ...] = ()
-    """What is sent with each request to its URL, of a server of `.mcp.json`."""
+    """Headers sent with each request to its URL, of a server of `.mcp.json`."""
     bearer: str = ""
     """The name of the variable that holds its token."""
     write: tuple[str, ...] = ()
     """Folders and files that it may write, named as in `Effects.granted`."""
     network: bool = False
     seconds: float = DEFAULT_SECONDS
-    """How long a call may take."""
+    """Maximum duration of a call, in seconds."""
     start_seconds: float = START_SECONDS
-    """How long it may take to connect and list its tools: one that is installed by its start takes long."""
+    """Maximum seconds to connect and list its tools: a server that is installed by its start takes long."""
     pinned: str = ""
     """The digest of all that it lists; empty: a person has to see each tool."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What a pin holds beside what the server says of a tool: the command line, or the URL."""
+        """The part of a pin in addition to the tool's description: the command line, or the URL."""
         return self.command or (self.url,)
 
     def secrets(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """Return what may be secret of what is sent to it: its token, and the values that stand in its declaration."""
+        """Return the possible secrets sent to the server: its token, and the values in its declaration."""
         given = [value for _, value in (*self.given, *self.headers)]
         words = [value.rpartition(" ")[2] for _, value in self.headers]  # `Bearer ...`
         return tuple(value for value in (environment.get(self.bearer, ""), *given, *words) if value)
 
     @property
     def bounds(self) -> ToolBounds | None:
-        """What it may do at the most; None for a server of which nobody here knows that."""
+        """The most that it may do; `None` for a server at a URL, whose limits are unknown here."""
         return ToolBounds(write=self.write, network=self.network) if self.command else None
 
 
@@ -97,7 +97,9 @@ def shown_command(declaration: ServerDeclaration, redact: Callable[[str], str]) 
 
 
 def declared_words(name: str, table: Mapping[str, Any]) -> str:
-    """Return what a table, not checked yet, would start and reach, as one line of the question about trust."""
+    """Return one line of the question about trust: the program and address that an unchecked table would start and
+    reach.
+    """
     variables = [*_list(table.get("env")), table.get("bearer")]
     return server_words(name, table, _list(table.get("command")), variables)
 
@@ -121,12 +123,12 @@ def servers_of(extensions: Extensions) -> Mapping[str, ServerDeclaration]:
 
 
 def secrets_of(servers: Iterable[ServerDeclaration], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what may be secret of what is sent to servers."""
+    """Return the possible secrets sent to servers."""
     return tuple(secret for server in servers for secret in server.secrets(environment))
 
 
 def declared(name: str, table: Mapping[str, object]) -> ServerDeclaration:
-    """Return the server that a table stands for. Raises ValueError("key: what is wrong")."""
+    """Return the server that a table declares. Raises ValueError("key: what is wrong")."""
     if not re.fullmatch(SERVER_NAME, name):
         raise ValueError(
             f"{name[:50]!r} cannot be the name of a server: take letters, digits, - and single _, 32 at most"

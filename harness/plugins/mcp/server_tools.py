@@ -24,14 +24,14 @@ from harness.tool_kinds import server_tool
 MOST_LOGGED = 30_000
 """Characters of a result that the log keeps."""
 _MOST_LOOKED_AT = 200_000
-"""Of which secrets are masked before it is cut to that."""
+"""Maximum number of characters in which secrets are masked before the result is cut to that."""
 UNCONFINED = "none: a server runs as its client started it"
 _ANYTHING: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": True}
 """The server checks the arguments itself."""
 
 
 class CallRequest(Record):
-    """What is sent, and what it was judged by."""
+    """The line to send, with the call and the tool that it was judged by."""
 
     call: ServerCall
     line: bytes
@@ -39,7 +39,7 @@ class CallRequest(Record):
 
 
 class Unwalled:
-    """What holds calls of a server: nothing."""
+    """The walls of calls of a server: none."""
 
     confines = False
     level = UNCONFINED
@@ -67,10 +67,10 @@ class ServerTool:
         turn: GateTurn,
         redact: Callable[[str], str],
     ) -> None:
-        """Take the tool's name at its server, what is known of all, and the calls on their way, by id.
+        """Create the tool from its name at its server, the catalog of all tools, and the calls in progress, by id.
 
-        `send` sends the line of a call, and raises ToolError where that is not to be any more. `turn` is stepped out of
-        while the answer is waited for; `redact` masks secrets.
+        `send` sends the line of a call, and raises ToolError if sending is over. The thread steps out of `turn`
+        during the wait for the answer; `redact` masks secrets.
         """
         self.spec = ToolSpec(name=server_tool(catalog.server, tool), description="", parameters=_ANYTHING)
         self.walls = Unwalled()
@@ -121,7 +121,7 @@ class ServerTool:
 
 
 def output_of(answer: RpcMessage, redact: Callable[[str], str]) -> ToolOutput:
-    """Return what the log keeps of an answer: its texts, bounded, secrets masked before they are cut."""
+    """Return the log's version of an answer: its texts, bounded, secrets masked before they are cut."""
     error, result = answer.fields.get("error"), answer.fields.get("result")
     failed = error is not None or (isinstance(result, dict) and result.get("isError") is True)
     said = f"error: {compact(error)}" if error is not None else texts_of(result)

@@ -26,10 +26,10 @@ MOST_TOLD = 5
 
 
 class ServerWalls:
-    """What holds calls of a server, as the gate asks it."""
+    """The walls of calls of a server, for the gate."""
 
     def __init__(self, held_by: str, *, confines: bool) -> None:
-        """Take what holds it, in words; `confines` says whether the kernel does."""
+        """Create the walls from their description; `confines` tells whether the kernel enforces them."""
         self.level = held_by
         self.confines = confines
 
@@ -38,7 +38,7 @@ class ServerWalls:
         return WallsHere(root="", confines=False, missing="a server has the walls of its declaration")
 
     def in_words(self, effects: Effects) -> str:  # noqa: ARG002 - as CallWalls has it
-        """Return what holds it: the same for each call."""
+        """Return the description of the walls: the same for each call."""
         return self.level
 
 
@@ -55,7 +55,7 @@ class ServerStarter:
         self._environment = environment
 
     def effects(self, declaration: ServerDeclaration) -> Effects:
-        """Return what a server may do: what is declared, less what a policy takes away."""
+        """Return the effects that a server may have: the declared ones, less those that a policy takes away."""
         use = ToolUse(tool=declaration.name, bounds=declaration.bounds)
         return effects_of(
             (use,),
@@ -67,7 +67,7 @@ class ServerStarter:
         )
 
     def held_by(self, declaration: ServerDeclaration) -> str:
-        """Return what holds a server, in words."""
+        """Return a description of a server's walls."""
         if not declaration.command:
             return ELSEWHERE
         if not self._walls.confines:
@@ -117,7 +117,7 @@ class ServerStarter:
         return variable in self._environment
 
     def header_values(self, declaration: ServerDeclaration) -> dict[str, str]:
-        """Return what is sent with each request to a URL. Raises UsageError for a token that is missing."""
+        """Return the headers for each request to a URL. Raises UsageError for a token that is missing."""
         headers = dict(declaration.headers)
         if declaration.bearer:
             token = self._environment.get(declaration.bearer, "")

@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     from harness.session.session_tools import SessionTools
 
 FIRST_SECONDS = 600.0
-"""How long the first request waits for the servers; starting and listing have shorter bounds of their own."""
+"""Seconds that the first request waits for the servers; starting and listing have shorter bounds of their own."""
 
 LOOK_SECONDS = 0.1
-"""How often that wait looks whether the person wants to stop."""
+"""Seconds between that wait's checks for a request to stop."""
 
 
 class SessionServers:
     """See OfferedTools, which asks for `news` before each request."""
 
     def __init__(self, tools: SessionTools, log: ActionLog, approver: Approver) -> None:
-        """Start nothing yet. `approver` is asked what servers ask. Raises UsageError as McpServers does."""
+        """Prepare the servers without starting them. `approver` answers their questions. Raises UsageError as
+        McpServers does.
+        """
         place, rules = tools.place, tools.rules
         outputs = place.workspace.outputs
         policy = rules.policy.guarding(log.path, *rules.checks.calls.programs)
@@ -58,8 +60,9 @@ class SessionServers:
         """Held since they were started."""
 
     def begin(self) -> None:
-        """Start them, if nobody has, and return at once. They take the time of two that begin together: the prompt is drawn
-        first."""
+        """Start the servers, unless they are started already, and return at once. Starting them at the same time as
+        the prompt would slow both, so the prompt is drawn first.
+        """
         if self._begun.acquire(blocking=False):
             self._servers.start()
 

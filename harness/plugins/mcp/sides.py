@@ -36,16 +36,16 @@ class Peer:
 
 
 class OpenRequests:
-    """The requests of one side that have no answer yet, by id; what is kept of each is whoever asked's own."""
+    """The requests of one side that have no answer yet, by id, each with a value of the requester's own."""
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
         self._open: dict[str, ServerCall | str] = {}
         self._cancelled: dict[str, ServerCall | str] = {}
-        """Those of them that are wanted no more, and may be answered still: the oldest are forgotten."""
+        """Cancelled requests, which may be answered still: the oldest are forgotten."""
 
     def add(self, identity: str, what: ServerCall | str) -> str:
-        """Note one; return why it cannot be, or nothing."""
+        """Note a request. Return the reason why it cannot be added, or an empty string."""
         with self._lock:
             if identity in self._open or identity in self._cancelled:
                 return "its id is that of a request that is still open"
@@ -65,11 +65,11 @@ class OpenRequests:
             return what
 
     def get(self, identity: str) -> ServerCall | str | None:
-        """Return what was noted of an open one."""
+        """Return the value noted for an open request, or `None`."""
         return self._open.get(identity) or self._cancelled.get(identity)
 
     def pop(self, identity: str) -> ServerCall | str | None:
-        """Return what was noted, and let it be open no more."""
+        """Return the value noted for a request, and close the request."""
         with self._lock:
             return self._open.pop(identity, None) or self._cancelled.pop(identity, None)
 

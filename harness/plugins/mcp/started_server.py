@@ -12,10 +12,10 @@ from harness.process.piped_process import PipedProcess
 from harness.process.temporary import TemporaryFolder
 
 GRACE_SECONDS = 1.0
-"""What a server has to end by itself at the end of its input, and again after SIGTERM."""
+"""Seconds that a server has to end by itself at the end of its input, and again after SIGTERM."""
 _BLOCK_BYTES = 1 << 16
 _MOST_BLOCKS = 16
-"""Of 64 KiB each: as much as a pipe holds."""
+"""Maximum number of blocks of 64 KiB each: as much as a pipe holds."""
 
 
 class StartedServer:
@@ -66,7 +66,7 @@ class StartedServer:
             os.close(self.errors)
 
     def _take_last(self) -> None:
-        """Read what is still in the pipe of its stderr."""
+        """Read the rest of its stderr from the pipe."""
         os.set_blocking(self.errors, False)
         try:
             for _ in range(_MOST_BLOCKS):

@@ -15,7 +15,9 @@ from harness.record import Record
 from harness.text.visible import visible, visible_line
 
 MOST_SHOWN = 200_000
-"""Characters of the arguments that a question shows; what it does not show whole nobody can say yes to at a terminal."""
+"""Maximum number of characters of the arguments in a question. A longer call cannot be approved at a terminal, since
+it is not shown whole.
+"""
 
 
 class JudgedTool(Record):
@@ -24,9 +26,9 @@ class JudgedTool(Record):
     server: str
     description: ToolDescription
     is_first: bool
-    """Whether nobody has seen the tool yet: then whoever says yes has seen it now."""
+    """Whether no one has seen the tool yet: then the approver of this call has seen it now."""
     way_to_pin: str
-    """How a person looks at it."""
+    """Advice on the command by which a person looks at it."""
 
     def action(
         self,
@@ -39,7 +41,9 @@ class JudgedTool(Record):
         bounds: ToolBounds | None = None,
         seconds: float | None = None,
     ) -> Action:
-        """Return the action of a call; `also` is what is sent besides the arguments, `texts` are the texts among these."""
+        """Return the action of a call; `also` is sent in addition to the arguments, `texts` are the texts among the
+        arguments.
+        """
         tool = self.description.name
         shown = json.dumps(dict(arguments), indent=2, ensure_ascii=False)
         parts = [f"tool {tool} of the MCP server {self.server}, with", visible(shown[:MOST_SHOWN])]
@@ -79,16 +83,16 @@ class JudgedTool(Record):
 
 
 def judged_tool(catalog: ToolCatalog, tool: str) -> JudgedTool:
-    """Return how a tool stands now. Raises ToolError for one that is not to be used: not listed, or changed."""
+    """Return the current state of a tool. Raises ToolError for one that may not be used: not listed, or changed."""
     description, is_seen = catalog.usable(tool)
     way = catalog.way_to_pin(tool)
     return JudgedTool(server=catalog.server, description=description, is_first=not is_seen, way_to_pin=way)
 
 
 def check_is_as_judged(catalog: ToolCatalog, judged: JudgedTool) -> None:
-    """Raise ToolError where a tool is another than was judged: a question may have stood for long.
+    """Raise ToolError if a tool differs from the judged one: a question may have been open for long.
 
-    A first yes, whoever gave it, counts for this session.
+    A first yes, by any approver, counts for this session.
     """
     now, is_seen = catalog.usable(judged.description.name)
     if now.sha256 != judged.description.sha256:

@@ -1,4 +1,5 @@
-"""The tools that a server lists, and how each stands: seen by a person, new, or taken away until a person has looked.
+"""The tools that a server lists, and the state of each: seen by a person, new, or taken away until a person has
+looked.
 
 Used by several threads at once.
 """
@@ -17,29 +18,30 @@ from harness.plugins.mcp.tool_description import ToolDescription, described
 from harness.record import Record
 
 MOST_TOOLS = 1_000
-"""Of one server; those behind them are left out."""
+"""Maximum number of tools per server; those behind them are left out."""
 MOST_NAMED = 5
-"""Of the tools that are left out for one reason."""
+"""Maximum number of tools named that are left out for one reason."""
 OTHER = "the server lists something else than its `pinned` in the configuration holds; look with `harness mcp check`"
 TWICE = "the server listed two tools of that name"
 
 
 class ListedTools(Record):
-    """What becomes of a list of tools on its way to the client."""
+    """A list of tools for the client, after the filter."""
 
     shown: tuple[JsonValue, ...]
     """The tools that stay in it, as the server wrote them."""
     left_out: tuple[str, ...]
-    """What is new to say of the others: which, and why."""
+    """New messages about the other tools: their names, and the reasons."""
 
 
 class ToolCatalog:
-    """Which tools of one server there are, and which may be used."""
+    """The tools of one server, and those of them that may be used."""
 
     def __init__(self, words: Sequence[str], command: str, pins: PinFile, pinned: str = "") -> None:
-        """Take the words of the server's command line, the same for people, and what persons have seen of its tools.
+        """Create the catalog from the words of the server's command line, the same for people, and the pins of its
+        tools.
 
-        `pinned`: the digest of all that it lists, where somebody declared that: then nothing else counts as seen.
+        `pinned`: the declared digest of its whole list; if there is one, nothing else counts as seen.
         """
         self.server = pins.server
         self._words = tuple(words)
@@ -49,29 +51,29 @@ class ToolCatalog:
         self._lock = allocate_lock()
         self._listed: dict[str, ToolDescription] = {}
         self._first: dict[str, str] = {}
-        """By name, the digest under which a tool was listed first in this session."""
+        """Digest by name under which a tool was listed first in this session."""
         self._allowed: set[str] = set()
-        """Digests of tools that somebody said yes to in this session, not surely a person."""
+        """Digests of tools that were approved in this session, not surely by a person."""
         self._twice: set[str] = set()
-        """Names that stood twice in one list: nobody knows which of the two would be called."""
+        """Names that one list had twice: it is unknown which of the two would be called."""
         self._told: set[str] = set()
         self._changes = 0
-        """How often the server said that its list changed."""
+        """Number of times that the server announced a change of its list."""
         self._read_at: int | None = None
-        """What that was when the list was last read to its end."""
+        """Value of `changes` at the last complete reading of the list."""
 
     @property
     def changes(self) -> int:
-        """How often the server has said that its list changed."""
+        """Number of times that the server has announced a change of its list."""
         return self._changes
 
     def changed(self) -> None:
-        """Note that the server says that its list changed: what is known of it counts no more."""
+        """Note that the server announced a change of its list: the old list counts no more."""
         with self._lock:
             self._changes += 1
 
     def is_unknown(self, name: str) -> bool:
-        """Say whether the list has to be read before it is known how a tool stands."""
+        """Return whether the list has to be read before the state of a tool can be determined."""
         with self._lock:
             return self._is_stale or (self._read_at is None and name not in self._listed)
 
@@ -80,10 +82,10 @@ class ToolCatalog:
         return self._changes != (self._read_at or 0)
 
     def take(self, definitions: Sequence[JsonValue], is_refused: Callable[[str], bool]) -> ListedTools:
-        """Take in tools that the server lists, one page of them; return what the client may read.
+        """Add tools that the server lists, one page of them; return the list for the client.
 
-        Left out is what a person has not seen in this form though it was seen in another, what stands in the list twice, what
-        is not understood, and what `is_refused` says of by its name. Raises UsageError for pins that are not understood.
+        A tool is left out if a person has seen it in another form only, if the list has it twice, if it is not
+        understood, or if `is_refused` is true of its name. Raises UsageError for pins that are not understood.
         """
         found = [described(one, self._words, self._command) for one in definitions]
         tools = [one for one in found if isinstance(one, ToolDescription)]
@@ -112,7 +114,9 @@ class ToolCatalog:
         return ListedTools(shown=tuple(shown), left_out=tuple(news))
 
     def take_whole(self, definitions: Sequence[JsonValue], began_at: int) -> ListedTools:
-        """Take in the whole list, which was asked for when `changes` was `began_at`: what is not in it is no tool any more."""
+        """Add the whole list, which was requested when `changes` was `began_at`: tools that it does not have are
+        removed.
+        """
         names = {one["name"] for one in definitions if isinstance(one, dict) and isinstance(one.get("name"), str)}
         with self._lock:
             self._listed = {name: one for name, one in self._listed.items() if name in names}
@@ -132,19 +136,19 @@ class ToolCatalog:
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
     def offered(self) -> tuple[ToolDescription, ...]:
-        """Return the tools that may be used as they are known now: seen by a person, or new. Raises UsageError."""
+        """Return the tools that may be used in their present form: seen by a person, or new. Raises UsageError."""
         with self._lock:
             pins = self._pins.read()
             return tuple(one for one in self._listed.values() if not self._why_not(one, pins))
 
     def forget(self) -> None:
-        """Note that there is no tool any more: the server is gone."""
+        """Remove all tools: the server is gone."""
         with self._lock:
             self._listed.clear()
             self._twice.clear()
 
     def usable(self, name: str) -> tuple[ToolDescription, bool]:
-        """Return what a tool is, and whether it was seen, exactly as it is. Raises ToolError where it is not to be used."""
+        """Return a tool, and whether it was seen, exactly as it is. Raises ToolError if it may not be used."""
         with self._lock:
             if self._is_stale:
                 raise ToolError(
@@ -165,7 +169,7 @@ class ToolCatalog:
             return one, seen or one.sha256 in self._allowed
 
     def note_yes(self, one: ToolDescription) -> None:
-        """Note that somebody said yes to a tool as it is: in this session that counts as seen."""
+        """Note that a tool was approved as it is: in this session that counts as seen."""
         with self._lock:
             self._allowed.add(one.sha256)
 
@@ -189,7 +193,7 @@ class ToolCatalog:
                     self._first.setdefault(one.name, one.sha256)
 
     def _why_not(self, one: ToolDescription, pins: Mapping[str, ToolPin]) -> str:
-        """Return why a tool that is listed is not to be used, or nothing."""
+        """Return the reason why a listed tool may not be used, or an empty string."""
         if one.name in self._twice:
             return TWICE
         if one.name not in self._listed:
@@ -206,13 +210,15 @@ class ToolCatalog:
         return f"the server changed what it says of it since {since}; {self.way_to_pin()}"
 
     def way_to_pin(self, name: str = "") -> str:
-        """Return how a person looks at a tool, or at all of them."""
+        """Return advice on the command by which a person looks at a tool, or at all of them."""
         words = f"harness mcp pin {self.server} {name}".strip()
         return f"a person looks at it with `{words}`, at a terminal"
 
 
 def _seen(one: ToolDescription, pins: Mapping[str, ToolPin]) -> ToolDescription | None:
-    """Return what a person saw of a tool of this server; what they saw of another of its name says nothing of this one."""
+    """Return the description that a person saw of a tool of this server; a pin from another command line does not
+    count.
+    """
     held = pins[one.name].pinned if one.name in pins else None
     return held if held is not None and (held.sha256 == one.sha256 or held.command == one.command) else None
 

@@ -1,4 +1,4 @@
-"""What a server says of one of its tools, whole: what is shown to a person, and held by a digest."""
+"""A server's complete description of one of its tools: shown to a person, and covered by a digest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.text.visible import visible
 from harness.tool_kinds import SERVER_TOOL
 
 MOST_CHARACTERS = 200_000
-"""Of a definition as JSON: nobody reads a longer one."""
+"""Maximum number of characters of a definition as JSON: people do not read a longer one."""
 _TITLES = {
     "title": "title",
     "description": "description",
@@ -21,7 +21,7 @@ _TITLES = {
     "outputSchema": "output schema",
     "annotations": "the server says of it (annotations)",
 }
-"""What is shown first of a definition, and in which words; all else follows by its name."""
+"""Parts of a definition that are shown first, with their titles; all other parts follow under their names."""
 
 
 class ToolDescription(Record):
@@ -29,7 +29,7 @@ class ToolDescription(Record):
 
     name: str
     definition: Mapping[str, JsonValue]
-    """The whole object: whatever a model may read of it."""
+    """The whole object: everything that a model may read of it."""
     command: str
     """The server's command line, for people, secrets masked."""
     sha256: str

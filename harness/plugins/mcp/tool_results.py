@@ -1,4 +1,4 @@
-"""What a server answered to a call, in words: its texts, and of what is no text that it is there. No link is followed."""
+"""A server's answer to a call, in words: its texts, and a note for each part that is not text. No link is followed."""
 
 from __future__ import annotations
 

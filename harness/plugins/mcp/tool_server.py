@@ -30,7 +30,7 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 ASKS_SECONDS = 300.0
-"""How long a question waits in the client, as one does for `harness approve`."""
+"""Seconds that a question waits in the client, as one does for `harness approve`."""
 MOST_NAME = 100
 """Characters of what a client says of itself."""
 NO_FORMS = "this client shows no questions (elicitation), or is not asked to"
@@ -40,7 +40,7 @@ CANCELLED = "the client cancelled it, or left."
 
 
 class ServerStop(Enum):
-    """What ended the server."""
+    """The cause of the server's end."""
 
     CLIENT = "the client closed its side"
     SIGNAL = "a signal"
@@ -48,7 +48,7 @@ class ServerStop(Enum):
 
 
 class ServerEnd(Record):
-    """How the server ended."""
+    """The end of the server."""
 
     stop: ServerStop
     fault: Exception | None = None
@@ -63,7 +63,8 @@ class PermissionPrompt(Protocol):
         ...
 
     def answer(self, arguments: str, latch: str, pause: Callable[[float], None]) -> tuple[str, str]:
-        """Return the answer to a call, and why nothing runs any more, or nothing. Raises nothing but AskedNoMoreError.
+        """Return the answer to a call, and the reason to run nothing more, or an empty string. Raises
+        AskedNoMoreError only.
 
         With `latch` every call is refused, for that reason. `pause` waits while a person is asked.
         """
@@ -75,19 +76,20 @@ class PermissionPrompt(Protocol):
 
 
 class Questions(Record):
-    """Who is asked, and how."""
+    """The ways to ask about a call."""
 
     text: Callable[[Action, Verdict], str]
     """Returns a question whole, safe to show, secrets masked."""
     word: Callable[[Action], str]
-    """Returns what must be typed to allow an action that cannot be taken back; nothing for any other."""
+    """Returns the word to type to allow an action that cannot be taken back; empty for any other."""
     elsewhere: Callable[[ServedClient, Action, Verdict, Callable[[float], None]], Approval]
-    """Asks somewhere else, where somebody listens; the last argument waits for some seconds. Raises AskedNoMoreError as it
-    does, or KeyboardInterrupt."""
+    """Asks elsewhere, if an approver listens there; the last argument waits for some seconds. Raises AskedNoMoreError
+    as it does, or KeyboardInterrupt.
+    """
 
 
 Arrival: TypeAlias = ServedCall | ServedClient | ServerStop
-"""What comes from the client: a call, what it says of itself (first of all), or its end."""
+"""An arrival from the client: a call, its description of itself (first of all), or its end."""
 
 
 class ToolServer:
@@ -104,7 +106,9 @@ class ToolServer:
         questions: Questions,
         prompt: PermissionPrompt | None = None,
     ) -> None:
-        """Take the parts. `gate_for` makes the gate, with who is asked; `about` is what its session's first record says."""
+        """Create the server. `gate_for` makes the gate for an approver; `about` are the fields of its session's first
+        record.
+        """
         self._log = log
         self._about = about
         self._interrupt = interrupt
@@ -113,7 +117,7 @@ class ToolServer:
         self._prompt = prompt
         self.gate = gate_for(self._ask)
         self.latch = ""
-        """Why no call is let through any more; empty while there was no hard block."""
+        """Reason to refuse every further call; empty before the first hard block."""
         self._arrivals: queue.SimpleQueue[Arrival] = queue.SimpleQueue()
         self._now: ServedCall | None = None
         self._stop: ServerStop | None = None
@@ -278,7 +282,7 @@ class ToolServer:
         return approval
 
     def _asked_by_form(self, call: ServedCall, action: Action, verdict: Verdict) -> Approval | str:
-        """Ask in the client; return why nobody was asked there, where that is so."""
+        """Ask in the client. Return the approval, or the reason why the client was not asked."""
         text = self._questions.text(action, verdict)
         form = question_form(action.tool, text, self._questions.word(action)) if action.shown_whole else None
         if form is None:

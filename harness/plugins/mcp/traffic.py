@@ -1,12 +1,14 @@
-"""Which way each line goes: what is passed on as it came, byte for byte, what is judged, and what is refused.
+"""The path of each line: passed on as it came, byte for byte, judged, or refused.
 
-What is refused, and how (json_rpc.py says why):
-  - a line that is no message, a batch, an id that is no id: dropped. Whoever waits for an answer gets an error: the sender of
-    a request, and who had asked where it was an answer. Where no id can be read nobody can be told;
-  - an id again while it is open: dropped, since an error would be taken for the answer of the open one;
-  - an answer that nobody asked for, or that comes before its call was sent; a call without an id: dropped;
-  - a call of a tool that cannot be named: an error. A call that is not let through: a result that says so, with `isError`, as
-    the model reads it. After a hard block every later call is refused.
+These lines are refused (json_rpc.py has the reasons):
+
+- a line that is not a message, a batch, an invalid id: dropped. The waiting side gets an error: the sender of a request,
+  and the requester if it was an answer. If no id can be read there is no one to notify;
+- an id again while it is open: dropped, since an error would be taken for the answer of the open one;
+- an answer without a request, or one that comes before its call was sent; a call without an id: dropped;
+- a call of a tool that cannot be named: an error. A call that is not let through: a result with the reason, with `isError`,
+  as the model reads it. After a hard block every later call is refused.
+
 All of it is in the log.
 """
 
@@ -104,7 +106,7 @@ class Traffic:
         sender: tuple[Peer, OpenRequests],
         other: tuple[Peer, OpenRequests],
     ) -> None:
-        """Drop a line, and let nobody wait for what it asked or answered."""
+        """Drop a line, and fail the requests that it made or answered."""
         self._note(f"a line of the {whose}'s was refused: {refused.why}")
         peer, opened = sender
         for identity in refused.asks:
@@ -182,7 +184,7 @@ class Traffic:
         return changed_line(message, "result", {**result, "tools": list(listed.shown)})
 
     def _is_refused(self, tool: str) -> bool:
-        """Say whether the policy lets no call of a tool run, whoever is asked."""
+        """Return whether the policy refuses every call of a tool, with any approver."""
         name = server_tool(self._catalog.server, tool)
         call = ToolCall(id="", name=name, arguments="{}")
         action = Action(

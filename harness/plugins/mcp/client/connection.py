@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 LIST_SECONDS = 20.0
 LEAVE_SECONDS = 3.0
-"""For what a server at a URL is told at the end."""
+"""Seconds for the farewell to a server at a URL."""
 LIST_PAUSE_SECONDS = 1.0
 """Between two readings of a list, however often it is said to have changed."""
 MOST_PAGES = 100
 MOST_LIST_CHARACTERS = 8_000_000
 MOST_ROUNDS = 10
-"""How often one call may come back with questions (2026-07-28)."""
+"""Maximum number of times that one call may come back with questions (2026-07-28)."""
 MOST_SAID = 20
 PAUSE_SECONDS = 0.2
-"""Between two rounds of a call in which nothing is asked."""
+"""Seconds between two rounds of a call without a question."""
 
 _ANY_RESULT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 Transport = Callable[[Callable[[str], None]], "AbstractAsyncContextManager[TransportStreams]"]
-"""Connects; it is told how to say that no message will come any more."""
+"""Connects; its argument is a function that reports the reason why no further message will come."""
 
 
 class Connection:
@@ -62,7 +62,7 @@ class Connection:
         self._asks = asks
         self._client: Client | None = None
         self._lost = ""
-        """Why no message will come any more."""
+        """Reason why no further message will come."""
         self._changed = anyio.Event()
         self._over = anyio.Event()
         self._calls: list[SentCall] = []
@@ -71,7 +71,9 @@ class Connection:
         """All of it: cancelled when its deadline is over."""
 
     async def keep(self) -> None:
-        """Connect, and stay connected until `stop` is called, or the server is gone. Raises nothing of a server's making."""
+        """Connect, and stay connected until `stop` is called, or the server is gone. Raises no error that the server
+        causes.
+        """
         server, why, scope = self._server, "", self._scope
         scope.deadline = anyio.current_time() + server.declaration.start_seconds
         try:
@@ -107,7 +109,7 @@ class Connection:
         self._over.set()
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float, waiting: AwaitedCall) -> None:
-        """Call a tool, and tell `waiting` what became of it. Cancelled, it cancels the call at the server too."""
+        """Call a tool, and give its outcome to `waiting`. If cancelled, cancel the call at the server too."""
         scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
         opened = SentCall(scope, waiting)
         self._calls.append(opened)
@@ -124,7 +126,7 @@ class Connection:
         waiting.ended(CallOutcome(result=result, error=error, timed_out=late, said=said))
 
     def _words_of(self, error: BaseException) -> str:
-        """Return what went wrong, in words that are safe to show."""
+        """Return a description of an error, safe to show."""
         return visible_line(self._server.redact(words_of(error)), 2_000)
 
     # -- connecting
@@ -210,7 +212,9 @@ class Connection:
     # -- a call
 
     async def _answer(self, tool: str, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return the result of a call. What the server asks for in between (2026-07-28) is asked, and it is called again."""
+        """Return the result of a call. Questions of the server in between (2026-07-28) are put to the person, and it
+        is called again.
+        """
         responses: dict[str, Any] | None = None
         state: str | None = None
         for _ in range(MOST_ROUNDS):
@@ -301,7 +305,7 @@ class SentCall:
     """A call that was sent and has no answer yet."""
 
     def __init__(self, scope: anyio.CancelScope, waiting: AwaitedCall) -> None:
-        """Take what ends it when its time is over, and who waits for it."""
+        """Create the call. `scope` ends it at its deadline, `waiting` waits for it."""
         self._scope = scope
         self.waiting = waiting
         self.said: list[str] = []
@@ -330,7 +334,7 @@ class _Pause:
 
 
 def words_of(error: BaseException) -> str:
-    """Return what went wrong, in words that may be the server's; of several things the first."""
+    """Return a description of an error, in words that may be the server's; for a group, that of the first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     match error:

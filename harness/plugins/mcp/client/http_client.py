@@ -13,12 +13,12 @@ from harness.text.json_rpc import MOST_LINE_BYTES
 
 CONNECT_SECONDS = 10.0
 SILENT_SECONDS = 300.0
-"""How long a stream of events may say nothing, before another is opened; a call has its own deadline."""
+"""Maximum silence of a stream of events in seconds, before another is opened; a call has its own deadline."""
 _STREAM = "text/event-stream"
 
 
 class TooMuch(httpx2.StreamError):
-    """An answer is larger than anybody takes."""
+    """Raised for an answer above the size limit."""
 
 
 class BoundedStream(httpx2.AsyncByteStream):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 REAP_SECONDS = 5.0
-"""How often what a server left behind, and what has ended, is reaped."""
+"""Seconds between reapings of ended processes, including those that a server left behind."""
 LET_GO = CallOutcome(error="the server was let go")
 
 
@@ -45,7 +45,7 @@ class ServersAtWork:
     def call(
         self, server: str, tool: str, arguments: Mapping[str, JsonValue], seconds: float, wait: AwaitedCall
     ) -> Any:
-        """Begin a call; return what cancels it. Raises ToolError where there is no loop any more."""
+        """Begin a call; return a future that cancels it. Raises ToolError if the loop is over."""
         try:
             future: Future[None] = self._portal.start_task_soon(
                 self._connections[server].call, tool, arguments, seconds, wait
@@ -73,8 +73,9 @@ def keep_at_work(
     asks: bool,
     opened: Callable[[ServersAtWork], None],
 ) -> None:
-    """Run the loop until it is told to stop. `headers` says what is sent with each request to a URL; `opened` is told how
-    the loop is reached."""
+    """Run the loop until it is stopped. `headers` returns the headers for each request to a URL; `opened` receives
+    the access to the loop.
+    """
     logger = logging.getLogger("mcp")  # what the SDK tells of a server's messages is no line of this program's
     logger.addHandler(logging.NullHandler())
     logger.propagate = False

@@ -1,4 +1,6 @@
-"""A server's standard streams as messages of the SDK: lines are bounded, noise is counted, what is no message is dropped."""
+"""A server's standard streams as messages of the SDK: lines are bounded, noise is counted, lines that are not
+messages are dropped.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ BLOCK_BYTES = 1 << 16
 MOST_UNSENT = 100
 """Messages that wait for a server that does not read."""
 MOST_NOISE = 10_000
-"""Lines that are no messages, until the server is taken for broken."""
+"""Number of lines that are not messages after which the server counts as broken."""
 
 Incoming = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
@@ -31,9 +33,9 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 async def standard_streams(
     process: PipedProcess, errors: int, server: ConfiguredServer, ended: Callable[[str], None]
 ) -> AsyncIterator[Streams]:
-    """Read and write a server's messages as long as the block lasts; `ended` is told why no more will come.
+    """Read and write a server's messages during the block; `ended` receives the reason why no more will come.
 
-    `errors` is where its stderr is read from.
+    `errors` is the descriptor of its stderr.
     """
     for descriptor in (process.input, process.output, errors):
         os.set_blocking(descriptor, False)
@@ -78,7 +80,7 @@ def _too_long() -> str:
 
 
 def _messages(line: bytes, server: ConfiguredServer) -> Iterator[SessionMessage]:
-    """Yield the message of a line; of one that cannot be read an error for whoever waits for it."""
+    """Yield the message of a line. If it cannot be read, yield an error for each request that it answers."""
     message = read_message(line)
     if not isinstance(message, RefusedLine):
         try:
@@ -114,7 +116,7 @@ async def _take_errors(descriptor: int, server: ConfiguredServer) -> None:
 
 
 async def _blocks(descriptor: int) -> AsyncIterator[bytes]:
-    """Yield what comes, until the end."""
+    """Yield blocks of input, until the end."""
     while True:
         await anyio.wait_readable(descriptor)
         try:

@@ -1,4 +1,4 @@
-"""`harness mcp check`: each configured server is started in its walls, lists its tools, and is ended; what it says is told."""
+"""`harness mcp check`: start each configured server in its walls, list its tools, end it, and report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAILED = 1
 MOST_SECONDS = 3_600.0
 """For one server; connecting and listing have their own bounds, which are shorter."""
 MOST_ERROR_LINES = 20
-"""Of what a server wrote to its stderr at the end."""
+"""Maximum number of lines shown from the end of a server's stderr."""
 _NO_NETWORK = regex(
     r"ENOTFOUND|EAI_AGAIN|ENETUNREACH|ECONNREFUSED|getaddrinfo|name resolution|[Nn]etwork is unreachable|"
     r"[Cc]ould not resolve|ConnectError|socket"
@@ -39,7 +39,7 @@ _PLACE = regex(r"['\"](/[^'\"\s]{1,300})['\"]")
 
 
 def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Try the servers that are meant; return 0, or 1 where one failed. Raises UsageError."""
+    """Try the chosen servers; return 0, or 1 if one failed. Raises UsageError."""
     state = State.of(environment)
     fix_modes(state, complain)
     here = configured(arguments, environment)
@@ -81,7 +81,7 @@ def _why_not(report: ServerReport, declaration: ServerDeclaration) -> str:
 
 
 def _tried(servers: McpServers) -> ServerReport:
-    """Start the one server, and end it; return how it stood."""
+    """Start the one server, and end it; return a report on it."""
     servers.start()
     try:
         servers.wait(MOST_SECONDS)
@@ -115,7 +115,7 @@ def _told(report: ServerReport, declaration: ServerDeclaration, pins: Mapping[st
 
 
 def hints(declaration: ServerDeclaration, said: str) -> Iterator[str]:
-    """Yield what may help where the walls are the likely reason, by what a server said."""
+    """Yield hints for failures that the walls probably caused, according to a server's output."""
     if not declaration.command:
         return
     table = f"[{KEY}.{declaration.name}]"

@@ -1,4 +1,4 @@
-"""`harness mcp list`: which servers are configured, and what persons have seen of their tools."""
+"""`harness mcp list`: the configured servers, and the tools of them that persons have seen."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def configured(arguments: Namespace, environment: Mapping[str, str]) -> ExtensionsHere:
-    """Return what is configured in the current folder. Raises UsageError."""
+    """Return the extensions that are configured in the current folder. Raises UsageError."""
     folder = os.path.realpath(current_folder())
     tables = settings_from(arguments, environment, folder).file.extensions
     return extensions_here(tables, State.of(environment), folder, environment)
 
 
 def masking(state: State, environment: Mapping[str, str]) -> Callable[[str], str]:
-    """Return what masks secrets: `.mcp.json` may put variables into a command line."""
+    """Return a function that masks secrets: `.mcp.json` may put variables into a command line."""
     folders = current_folder(), environment.get("HOME", "")
     return redactor_for(state, environment, secrets_of(environment), unless=folders, tell=complain).redact
 
@@ -67,7 +67,7 @@ def _declared(declaration: ServerDeclaration, origin: str, *, as_json: bool) -> 
 
 
 def way_to(declaration: ServerDeclaration) -> str:
-    """Return how a server is started or reached, in words."""
+    """Return a server's command line or address, in words."""
     return f"starts: {shlex.join(declaration.command)}" if declaration.command else f"at {declaration.url}"
 
 
@@ -85,7 +85,7 @@ def _lines(pins: PinFile, command: str | None, *, as_json: bool) -> Iterator[str
 
 
 def standing(one: ToolPin, command: str | None) -> str:
-    """Return in a word how a tool stands; what was seen of it under another command line than `command` does not count."""
+    """Return the state of a tool, in a word; a pin under another command line than `command` does not count."""
     if one.pinned is None or command not in (None, one.pinned.command):
         return "new"
     return "pinned" if one.listed is None else "changed"

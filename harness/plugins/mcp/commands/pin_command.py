@@ -24,11 +24,11 @@ from harness.terminal.screen import Notices, Screen
 from harness.text.visible import visible_line
 
 ASKS = "mcp"
-"""What asks; no tool of the model."""
+"""Name of the asking tool; not a tool of the model."""
 
 
 def pin_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Ask about each tool that is meant; return 0, or 7 where one was refused. Raises HarnessError."""
+    """Ask about each chosen tool; return 0, or 7 if one was refused. Raises HarnessError."""
     if not terminal_is_there():
         raise UsageError(f"harness mcp {arguments.action} asks a person: it needs a terminal")
     pins = PinFile(pins_folder(State.of(environment)), arguments.name)
@@ -42,7 +42,7 @@ def pin_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _chosen(pins: PinFile, tool: str | None) -> Mapping[str, ToolPin]:
-    """Return what is known of one tool, or of all. Raises UsageError where nothing is."""
+    """Return the pin of one tool, or all pins. Raises UsageError if there is none."""
     known = pins.read()
     if tool is None and known:
         return known
@@ -103,7 +103,7 @@ def _unpinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
 
 
 def news_of(one: ToolPin, now: ToolDescription) -> str:
-    """Return what a person has to see before a pin: all of it, or the difference to what they have seen."""
+    """Return the text that a person has to see before a pin: the whole description, or its changes since they saw it."""
     if one.pinned is None:
         return f"new; its server says of it:\n{now.text.rstrip()}"
     found = compare(one.pinned.plain_text.encode("utf-8", "replace"), now.plain_text.encode("utf-8", "replace"))

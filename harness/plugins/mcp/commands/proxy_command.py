@@ -93,7 +93,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _approver(state: State, server: str, workspace: str, log: ActionLog) -> Approver:
-    """Return who is asked, by several threads at once: whoever answers for other agents."""
+    """Return the approver, for several threads at once: the one that answers for other agents."""
     waiting = WaitingList(state.waiting)
 
     def ask(action: Action, verdict: Verdict) -> Approval:

@@ -50,9 +50,9 @@ from harness.text.visible import visible_line
 MODE = "mcp serve"
 NEEDS = "harness mcp serve needs the MCP SDK: pip install 'permission-harness[mcp]'"
 WIDTH = 10_000
-"""Of a question's rows: the client wraps them."""
+"""Width of a question's rows: the client wraps them."""
 SETTLE_SECONDS = 2.0
-"""How long is waited at the end for what is written to the client."""
+"""Seconds to wait at the end for output to the client."""
 INSTRUCTIONS = (
     "Work in the folder {folder} with these tools. Each call is decided by a policy before it runs: a result that begins "
     "with Denied or Blocked did not run, and says why."
@@ -232,7 +232,7 @@ class _Serving:
 
     @cached_property
     def _approver(self) -> Approver | None:
-        """Who is asked outside by the configuration."""
+        """The approver outside, from the configuration; `None` without one."""
         if self._outside is None:
             return None
         from harness.session.approver.configured_approver import ConfiguredApprover
