@@ -47,22 +47,22 @@ CUT_SHORT = "whoever judged it was cut short."
 
 
 class OpenCall(Record):
-    """A call that the agent may carry out, and of which nothing was heard since."""
+    """A call that the agent may carry out, and that has no known outcome yet."""
 
     number: int
     id: str
     tool: str
     key: str
-    """What its outcome is recognised by: the agent's name of the call, or a digest of the tool and its arguments."""
+    """Identifies its outcome: the agent's name of the call, or a digest of the tool and its arguments."""
     intent: Mapping[str, JsonValue] | None = None
-    """Its intent, where the agent asks the person first: to be recorded when it was told yes."""
+    """Fields of the intent, if the agent asks the person first: recorded once the person says yes."""
     path: str = ""
     """The file that it changes, where that can be undone."""
     before_sha256: str | None = None
     ticket: str = ""
     """The file of its ticket, where it runs by one: then its outcome is what we see, not what the agent says."""
     asked_ns: int = 0
-    """When the agent was told to ask, by the clock that never goes back; 0 where it was not."""
+    """Time of the instruction to ask, by the clock that never goes back; 0 if there was none."""
 
     @property
     def proposal(self) -> Proposal:
@@ -81,9 +81,10 @@ class AgentSession:
         wait_seconds: float,
         clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """Take the folder of this session, which is made, and how long to wait for others: one of them may ask a person.
+        """Create the session from its folder, which is made, and the seconds to wait for others: one of them may ask
+        a person.
 
-        `clock_stopped` stops meanwhile what limits our own work.
+        `clock_stopped` stops the clock of our own work during that wait.
         """
         self._clock_stopped = clock_stopped
         self.folder = folder
@@ -94,7 +95,7 @@ class AgentSession:
         self.workspace = ""
         self.policy_sha256 = ""
         self.latch = ""
-        """Why no call of this session is let through any more; empty while there is no block."""
+        """Reason to refuse every further call of this session; empty before a block."""
         self.state = GateState()
         self.grants: tuple[Grant, ...] = ()
         self.open: list[OpenCall] = []
@@ -129,7 +130,7 @@ class AgentSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Keep what the next process must know, and let go. After an error that stays as it was: the log is read again."""
+        """Keep the state for the next process, and let go. After an error the old state stays: the log is read again."""
         try:
             if error is None and self._log is not None:
                 self._write()
@@ -148,7 +149,9 @@ class AgentSession:
         self._write()  # before anything is judged: whoever comes after a crash finds the log, and a block in it
 
     def end(self, stop: str, detail: str = "") -> None:
-        """Record that the session is over, and why; calls of which nothing was heard have no known effect. Raises LogError."""
+        """Record the end of the session, and its reason; calls without a known outcome have no known effect. Raises
+        LogError.
+        """
         for call in self.open:
             unused = bool(call.ticket) and _is_used_up(call.ticket)
             if self.log.last_step(call.number) != "intent":  # the agent asked, and tells nothing of a no
@@ -242,8 +245,9 @@ class AgentSession:
         self._read_log(session, _count(held["records"]), str(held["head"]))
 
     def _read_log(self, session: str, known: int, head: str) -> None:
-        """Take up a session from its log, in which more stands than the file beside it knows: `known` records, that end in
-        `head`. Raises LogError where those are not there: what was blocked may be among them."""
+        """Resume a session from its log, which has more records than the state file beside it knows: `known` records,
+        that end in `head`. Raises LogError if those are missing: a block may be among them.
+        """
         ledger, highest, seen = Ledger(), self.state.proposed, 0
         proposals: list[Proposal] = []
         for record in read_log(self.log.path):
@@ -268,7 +272,9 @@ class AgentSession:
             self._end_cut_short(proposals)
 
     def _end_cut_short(self, proposals: Sequence[Proposal]) -> None:
-        """Record an end for calls that a process was judging when it was cut short: nobody was told that they may run."""
+        """Record an end for calls that a process was judging when it was cut short: none of them got permission to
+        run.
+        """
         records, known = CallRecords(self.log), {call.number for call in self.open}
         for one in proposals:
             step = self.log.last_step(one.number)
@@ -329,12 +335,12 @@ def session_folder(folder: str, agent: str, session: str) -> str:
 
 
 def key_of(event: HookEvent) -> str:
-    """Return what the outcome of a call is recognised by: its arguments may hold a secret, or a whole file."""
+    """Return the key that identifies the outcome of a call: its arguments may hold a secret, or a whole file."""
     return event.use_id or digest_of(json.dumps([event.tool, dict(event.arguments)], sort_keys=True).encode())
 
 
 def _is_used_up(ticket: str) -> bool:
-    """Use up a ticket, and say whether it was good until now: then nobody ran by it, and nobody will."""
+    """Use up a ticket. Return whether it was good until now: then no process has run by it, and none will."""
     try:
         os.unlink(ticket)
     except OSError:
@@ -361,7 +367,7 @@ def _grant(held: Mapping[str, JsonValue]) -> Grant:
 
 
 def _kept_grant(grant: Grant) -> dict[str, JsonValue] | None:
-    """Return what is kept of a grant; None for one that does not end with the session: it is kept elsewhere."""
+    """Return the stored fields of a grant. `None` for one that does not end with the session: it is stored elsewhere."""
     if grant.scope is not GrantScope.SESSION:
         return None
     return {"id": grant.id, "call": grant.origin.line, "pattern": pattern_fields(grant.pattern)}

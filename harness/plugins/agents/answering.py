@@ -1,7 +1,8 @@
 """An event of an agent in, an answer in its own form out.
 
-INVARIANT: nothing is answered before the decision is on disk, and whatever goes wrong on the way is a refusal: whoever calls
-`answer` turns every exception into one. What an agent says of an outcome is recorded here, and loads no policy and no gate.
+INVARIANT: nothing is answered before the decision is on disk, and every error on the way is a refusal: each caller of
+`answer` turns every exception into one. What an agent says of an outcome is recorded here, and loads no policy and no
+gate.
 """
 
 from __future__ import annotations

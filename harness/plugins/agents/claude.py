@@ -85,7 +85,7 @@ def _decision(word: str, reason: str = "", **more: JsonValue) -> HookAnswer:
 
 
 def allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
-    """Let a call run; with `arguments`, those in the place of its own."""
+    """Let a call run, with its own arguments, or with `arguments` if given."""
     return _decision("allow") if arguments is None else _decision("allow", updatedInput=dict(arguments))
 
 
@@ -144,4 +144,4 @@ AGENT = GuardedAgent(
         "web search runs at the provider",
     ),
 )
-"""What is known of Claude Code."""
+"""The description of Claude Code."""

@@ -91,4 +91,4 @@ AGENT = GuardedAgent(
         "web search runs at the provider",
     ),
 )
-"""What is known of Codex CLI."""
+"""The description of Codex CLI."""

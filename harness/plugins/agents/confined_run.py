@@ -1,4 +1,4 @@
-"""The run of one command behind walls, in the place of the agent's own: same folder, same environment, same streams.
+"""The run of one command behind walls, instead of the agent's own run: same folder, same environment, same streams.
 
 The command gets our standard streams as they are, and its exit code becomes ours.
 """
@@ -33,21 +33,22 @@ MOST_PATH = 4096
 
 
 class CommandEnd(Record):
-    """How a command ended."""
+    """The end of a command."""
 
     code: int
-    """Its exit code; 128 and the number of the signal that ended it, as shells say it."""
+    """Exit code; 128 plus the number of the signal that ended it, as in shells."""
     seconds: float
     gaps: tuple[str, ...]
-    """What was asked of the walls and is not enforced, a sentence each."""
+    """Requested protections that the walls do not enforce, a sentence each."""
 
 
 def run_confined(
     ticket: Ticket, environment: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
 ) -> CommandEnd:
-    """Run the command of a ticket to its end; `environment` is that of the agent's shell, `monotonic` a clock in seconds.
+    """Run the command of a ticket to its end; `environment` is that of the agent's shell, `monotonic` a clock in
+    seconds.
 
-    Raises OSError; nothing was run then.
+    Raises OSError before anything was run.
     """
     for folder in ticket.folders:
         os.makedirs(folder, exist_ok=True)
@@ -98,9 +99,10 @@ def _script(tells: int) -> int:
 
 
 def _tell(path: str, told: int) -> None:
-    """Write the folder that a command went to into a file, for `cd`; nothing where it told none: `cd ""` goes nowhere.
+    """Write the folder that a command went to into a file, for `cd`. Leave the file empty if it reported none: `cd
+    ""` goes nowhere.
 
-    What it tells may be anything.
+    The reported bytes may be anything.
     """
     try:
         folder = os.read(told, MOST_PATH).removesuffix(b"\n")

@@ -131,4 +131,4 @@ AGENT = GuardedAgent(
         "web search runs at the provider",
     ),
 )
-"""What is known of GitHub Copilot CLI."""
+"""The description of GitHub Copilot CLI."""

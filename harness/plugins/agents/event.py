@@ -1,4 +1,4 @@
-"""What an agent tells its hook: one JSON object, read strictly."""
+"""The input of a hook from its agent: one JSON object, read strictly."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from harness.record import Record
 from harness.text.strict_json import NotJsonError, is_deeper, read_line
 
 MOST_BYTES = 32 * 1024 * 1024
-"""Of one event. Claude sends a whole file back with the outcome of an edit (`originalFile`)."""
+"""Maximum size of one event. Claude sends a whole file back with the outcome of an edit (`originalFile`)."""
 MOST_LEVELS = 100
-"""Of lists and objects in one another."""
+"""Maximum depth of nested lists and objects."""
 
 
 class EventError(Exception):
@@ -20,7 +20,7 @@ class EventError(Exception):
 
 
 class When(Enum):
-    """What an event is about."""
+    """The occasion of an event."""
 
     BEFORE = "before"
     """A tool is about to be called: the one event that is answered."""
@@ -46,13 +46,13 @@ class HookEvent(Record):
     use_id: str = ""
     """The agent's name of the call; empty where it gives none."""
     mode: str = ""
-    """Its own permission mode."""
+    """The agent's own permission mode."""
     subagent: str = ""
-    """Which of its subagents calls; empty for the main one."""
+    """Name of the calling subagent; empty for the main agent."""
     transcript: str = ""
     """The file in which the agent writes what happens in its session."""
     response: JsonValue = None
-    """After a call: what came of it."""
+    """Result of the call, after it."""
 
 
 def parse(data: bytes) -> Mapping[str, JsonValue]:

@@ -10,11 +10,11 @@ from harness.record import Record
 from harness.tool_kinds import BASH, EDIT_FILE, READ_FILE, WRITE_FILE
 
 MOST_KEPT_BYTES = 64 * 1024 * 1024
-"""Of a file before it is changed: of a larger one no copy is kept, and its change cannot be undone."""
+"""Maximum size of a file before its change: a larger one is not copied, and its change cannot be undone."""
 
 
 class ForeignKind(Enum):
-    """What a foreign tool does, as far as we know."""
+    """The effect of a foreign tool, as far as we know."""
 
     SHELL = "shell"
     READ = "read"
@@ -40,7 +40,7 @@ NAMES: Mapping[ForeignKind, str] = {
     ForeignKind.EDIT: EDIT_FILE.name,
     ForeignKind.PATCH: EDIT_FILE.name,
 }
-"""By which name a policy knows such a call; any other is known by the agent's own name of the tool."""
+"""Name of such a call for a policy, by kind; any other has the agent's own name of the tool."""
 
 
 class ForeignCall(Record):
@@ -52,14 +52,14 @@ class ForeignCall(Record):
     arguments: Mapping[str, JsonValue]
     """Ours for what we know: `command`, `path`, `content`, `edits`, `patch`; else as they came."""
     key: str = ""
-    """Of a shell: the agent's name of the argument that holds the command, where the agent lets a hook rewrite it."""
+    """The agent's name of the argument that holds a shell's command, if the agent lets a hook rewrite it."""
 
 
 class ForeignTool(Record):
-    """How one tool of an agent is read: which argument means what.
+    """The reading of one tool of an agent: the meaning of each argument.
 
-    INVARIANT: an argument that stands nowhere here makes the call an unknown one, which is at least asked about: it may
-    change what all the others mean.
+    INVARIANT: an argument that is not listed here makes the call an unknown one, which is at least asked about: it
+    may change the meaning of all the others.
     """
 
     kind: ForeignKind
@@ -69,7 +69,7 @@ class ForeignTool(Record):
     ignores: Collection[str] = ()
     """Arguments that change nothing about what a policy judges: a description, a line to begin at."""
     needs: Sequence[str] = ()
-    """Of ours, those without which the call is not understood."""
+    """Our arguments that a call must have to be understood."""
 
     def read(self, name: str, arguments: Mapping[str, JsonValue]) -> ForeignCall:
         """Return the call of the tool `name` in our words; one that is not understood keeps its name and its arguments."""
@@ -92,5 +92,5 @@ class ForeignTool(Record):
 
 
 def unknown(name: str, arguments: Mapping[str, JsonValue]) -> ForeignCall:
-    """Return a call of which nothing is known but its name."""
+    """Return a call of an unknown tool: only its name and its arguments are kept."""
     return ForeignCall(kind=ForeignKind.UNKNOWN, tool=name, arguments=dict(arguments))

@@ -35,12 +35,14 @@ from harness.tool_kinds import READ_FILE, ToolKind, tool_kind
 MOST_SHOWN = 20_000
 """Characters of a text that a preview holds."""
 _LEADS_OUT = regex(r"^[/~]|\.\.|\\|[{,][./~,}]")
-"""In a pattern of names: what may lead out of its folder, also when braces are expanded and signs unquoted (`{.,}./*`)."""
+"""Matches a pattern of names that may lead out of its folder, also when braces are expanded and signs unquoted
+(`{.,}./*`).
+"""
 _ANYTHING: Mapping[str, JsonValue] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
 class ForeignRequest(Record):
-    """What is asked for, besides what the action says of it."""
+    """The part of a request that the action does not have."""
 
     writes: tuple[str, ...] = ()
     """The files that it names to be written, resolved."""
@@ -115,7 +117,9 @@ class ForeignFiles:
         )
 
     def _whole(self, path: PathAccess, arguments: Arguments) -> Facet:
-        """Return what a read or a search reads: of a folder everything below it, since it may show all of that."""
+        """Return the facet that a read or a search reads: for a folder everything below it, since it may show all of
+        that.
+        """
         pattern = text(arguments, "glob", "")
         if _LEADS_OUT.search(pattern):
             return Opaque(text=pattern, reason="a pattern that may lead out of its folder", column=1, paths=(path,))
@@ -144,7 +148,7 @@ class ForeignFiles:
 
 
 class ForeignOther:
-    """A tool of which nothing is known but its name, or that touches nothing but the agent itself."""
+    """A tool of which only the name is known, or that touches only the agent itself."""
 
     def __init__(self, call: ForeignCall, workspace: Workspace) -> None:
         """Take a call and the workspace."""
@@ -198,7 +202,7 @@ def _spec(call: ForeignCall) -> ToolSpec:
 
 
 def _change_to(path: str, after: bytes | None) -> FileChange | None:
-    """Return what a file is, and what it is thought to become, by digest; None where that cannot be foretold."""
+    """Return the present and the predicted digest of a file; `None` if the change cannot be predicted."""
     if after is None:
         return None
     made = digest_of(after)
@@ -215,7 +219,7 @@ def _change_to(path: str, after: bytes | None) -> FileChange | None:
 
 
 def _content_after(kind: ForeignKind, arguments: Arguments, path: str) -> bytes | None:
-    """Return what a file will hold if the agent does as it says; None where that cannot be foretold."""
+    """Return the predicted content of a file if the agent does as it says; `None` if it cannot be predicted."""
     if kind is ForeignKind.WRITE:
         return text(arguments, "content").encode()
     before = read_small(path, MOST_KEPT_BYTES)
@@ -228,7 +232,7 @@ def _content_after(kind: ForeignKind, arguments: Arguments, path: str) -> bytes 
 
 
 def _preview(kind: ForeignKind, arguments: Arguments) -> str:
-    """Return what a person sees of a change: the path, and the text that goes and the one that comes."""
+    """Return the preview of a change for a person: the path, the removed text and the added text."""
     name = visible_line(text(arguments, "path"), 4096)
     if kind is ForeignKind.WRITE:
         return _cut((f"write {name}", *_marked("+", text(arguments, "content"))))

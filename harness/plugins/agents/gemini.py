@@ -137,4 +137,4 @@ AGENT = GuardedAgent(
         "web search runs at the provider",
     ),
 )
-"""What is known of Gemini CLI."""
+"""The description of Gemini CLI."""

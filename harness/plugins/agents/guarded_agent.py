@@ -1,4 +1,6 @@
-"""What one agent's file says of the agent: its tools, its events, the forms of its answers, its settings, what it lets pass."""
+"""The description of one agent in its own file: its tools, its events, the forms of its answers, its settings, the
+actions that it lets pass.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from harness.record import Record
 
 
 class HookAnswer(Record):
-    """What a hook leaves behind, in the form that its agent obeys."""
+    """The output of a hook, in the form that its agent obeys."""
 
     stdout: str = ""
     stderr: str = ""
@@ -35,7 +37,7 @@ def as_json(value: JsonValue) -> HookAnswer:
 
 
 class SettingsFile(Record):
-    """Where an agent looks for hooks, and what must stand there."""
+    """The settings files in which an agent looks for hooks, and their form."""
 
     user: str
     """Relative to the home folder."""
@@ -48,33 +50,33 @@ class SettingsFile(Record):
 
 
 class GuardedAgent(Record):
-    """One agent that a hook of ours stands before. A new agent is one file that makes one of these, and a row in `AGENTS`."""
+    """One agent that a hook of ours guards. A new agent is one file that makes one of these, and a row in `AGENTS`."""
 
     name: str
-    """As the person types it: `claude`."""
+    """Name that the person types: `claude`."""
     title: str
-    """As its maker calls it: `Claude Code`."""
+    """Name that its maker uses: `Claude Code`."""
     program: str
     """The command that starts it."""
     tools: Mapping[str, ForeignTool]
-    """Its tools by name."""
+    """The agent's tools by name."""
     event_of: Callable[[Mapping[str, JsonValue]], HookEvent]
     """Reads an event. Raises EventError."""
     allow: Callable[[Mapping[str, JsonValue] | None], HookAnswer]
-    """Lets a call run: as it is, or with these arguments in the place of its own."""
+    """Lets a call run: as it is, or with these arguments instead of its own."""
     deny: Callable[[str], HookAnswer]
     block: Callable[[str], HookAnswer]
     """Refuses, and stops the agent as far as it lets itself be stopped."""
     settings: SettingsFile
     wanted: Callable[[str], Mapping[str, JsonValue]]
-    """Takes the command line of our hook, and returns what must stand in the settings file."""
+    """Takes the command line of our hook, and returns the required content of the settings file."""
     ask: Callable[[str, Mapping[str, JsonValue] | None], HookAnswer] | None = None
     """Lets the agent ask the person, for this reason, and run the call as it is, or with these arguments; None where it cannot
     ask."""
     asks: Callable[[HookEvent, Mapping[str, str]], bool] = lambda event, environment: False  # noqa: ARG005
-    """Says whether somebody is there whom it would ask, by the event and the hook's environment."""
+    """Returns whether the agent has a person to ask, by the event and the hook's environment."""
     rewrites: Callable[[HookEvent, Mapping[str, str]], bool] = lambda event, environment: False  # noqa: ARG005
-    """Says whether it takes another command in the place of the one that it wants to run."""
+    """Returns whether it accepts another command instead of the one that it wants to run."""
     asks_rewritten: bool = False
     """Whether it takes one also where it asks."""
     keeps_folder: bool = False
@@ -82,7 +84,7 @@ class GuardedAgent(Record):
     project_variables: Sequence[str] = ()
     """Variables of the hook's environment that name the agent's workspace, the first one first."""
     unseen: Sequence[str] = ()
-    """What the agent does without asking its hooks, a sentence each."""
+    """Actions that the agent carries out without asking its hooks, a sentence each."""
 
     patches_in_shell: bool = False
     """Whether it takes a command that is only `apply_patch` with a here-document for a patch, and carries it out itself."""

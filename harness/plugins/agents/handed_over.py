@@ -34,9 +34,9 @@ def hand_over(
 ) -> HandedOver | CallEnd:
     """Judge, ask and write the intent of a call that another agent carries out; nothing runs here.
 
-    `held_by` returns a few words for the log: what holds the agent to the effects. It raises ToolError for a call that must
-    be held and cannot be. With `asks_itself` the agent asks the person where the verdict is CONFIRM; the question is
-    recorded. The agent's session records the outcome. Raises as `Gate.call` does.
+    `held_by` returns a few words for the log: the walls that confine the agent to the effects. It raises ToolError
+    for a call that must be confined and cannot be. With `asks_itself` the agent asks the person if the verdict is
+    CONFIRM; the question is recorded. The agent's session records the outcome. Raises as `Gate.call` does.
     """
     question = gate.question(pending) if asks_itself else None
     if question is not None:

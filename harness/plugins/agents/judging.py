@@ -202,13 +202,13 @@ class JudgedCall:
         return given
 
     def _confinement(self, verdict: Verdict) -> str:
-        """Return what holds the call to its effects, in words."""
+        """Return a description of the walls that confine the call to its effects."""
         if self._runs_by_ticket(verdict):
             return self._walls.in_words(verdict.effects)
         return f"none of ours: {self._agent.title} carries it out"
 
     def _held_by(self, action: Action, verdict: Verdict) -> str:
-        """Return what holds the call to its effects; make a ticket where that is us. Raises ToolError."""
+        """Return a description of the walls that confine the call; make a ticket if they are ours. Raises ToolError."""
         if self._runs_by_ticket(verdict):
             from harness.plugins.agents.tickets import Ticket
 
@@ -239,7 +239,7 @@ class JudgedCall:
         return takes and bool(self._parts.runner) and self._walls.confines
 
     def _handed_over(self, calls: Sequence[HandedOver]) -> HookAnswer:
-        """Keep what the parts of a call are about to change, note them as open, and let the call run."""
+        """Keep the files that the parts of a call are about to change, note the parts as open, and let the call run."""
         arguments, ticket = None, ""
         asking = next((call for call in calls if call.asks), None)
         if self._ticket is not None:
@@ -286,7 +286,7 @@ class JudgedCall:
         return self._advice
 
     def _advised(self, policy: Policy) -> str:
-        """Return what the person may add to a policy so that a refused call runs, for the model to tell them."""
+        """Return the rule that the person may add to a policy to let a refused call run, for the model to pass on."""
         rules = self._advice.toml.strip()
         if self._refused_by_person or not rules or len(rules) > MOST_ADVICE:
             return ""
@@ -294,7 +294,7 @@ class JudgedCall:
 
 
 def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
-    """Return what is judged and logged for itself: of a patch, what it does to each file."""
+    """Return the parts of a call that are judged and logged separately: for a patch, the change of each file."""
     if call.kind is not ForeignKind.PATCH:
         return (call,)
     from harness.plugins.agents.patches import PatchKind, read_patch, split_patch
@@ -312,13 +312,13 @@ def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
 
 
 def _strictness(gate: Gate, pending: PendingCall) -> int:
-    """Return how strict the decision on a call is going to be; one that cannot be prepared is refused."""
+    """Return the strictness of the coming decision on a call; one that cannot be prepared is refused."""
     gate.blocks(pending)
     return Decision.DENY.value if pending.verdict is None else pending.verdict.decision.value
 
 
 def _question(call: HandedOver) -> str:
-    """Return what the person reads at the agent's own question: what it is about, and why it is asked."""
+    """Return the text of the agent's own question to the person: its subject, and the reason to ask."""
     facet = call.verdict.deciding
     return f"harness asks about `{call.action.summary}`: {facet.reason.rstrip('.')} ({short_place(facet.by)})"
 

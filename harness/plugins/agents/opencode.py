@@ -1,8 +1,8 @@
 """opencode. Tried: 1.18.33.
 
-It starts no program before its tools, but calls a plugin: a text of ours, which starts the program and throws unless that
-lets the call run. So the form of the answers is ours: nothing, or `{"args": {...}}` for other arguments; a refusal is an exit
-code, and its reason stands on stderr.
+It starts no program before its tools, but calls a plugin: a text of ours, which starts the program and throws unless
+that lets the call run. So the form of the answers is ours: nothing, or `{"args": {...}}` for other arguments; a
+refusal is an exit code, with its reason on stderr.
 """
 
 from __future__ import annotations
@@ -140,4 +140,4 @@ AGENT = GuardedAgent(
         "a subagent has a session of its own: what stops the one does not stop the other",
     ),
 )
-"""What is known of opencode."""
+"""The description of opencode."""

@@ -18,12 +18,14 @@ _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE = "*** Add File: ", "*** Delete File: ", "*** Update File: "
 _MOVE, _END_OF_FILE, _ENVIRONMENT = "*** Move to: ", "*** End of File", "*** Environment ID:"
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""What Codex strips (Unicode's White_Space); Python would strip four separators more, and find other names."""
+"""Characters that Codex strips (Unicode's White_Space); Python would strip four separators more, and find other
+names.
+"""
 _HERE_MARKS = ("<<EOF", "<<'EOF'", '<<"EOF"')
 
 
 class PatchKind(Enum):
-    """What is done to a file."""
+    """The kind of change to a file."""
 
     ADD = "add"
     """It is written anew, also over one that is there."""
@@ -38,20 +40,20 @@ class Hunk(Record):
     old: tuple[str, ...]
     new: tuple[str, ...]
     behind: str | None = None
-    """A line that stands above them."""
+    """A line above the old ones."""
     at_end: bool = False
     """The old ones are the last of the file."""
 
 
 class FilePatch(Record):
-    """What a patch does to one file."""
+    """The change that a patch makes to one file."""
 
     kind: PatchKind
     path: str
     moved_to: str = ""
-    """Its new name; empty where it keeps its own."""
+    """The new name; empty if the file keeps its own."""
     content: str = ""
-    """Of a file that is added."""
+    """Content of a file that is added."""
     hunks: tuple[Hunk, ...] = ()
 
     @property
@@ -65,9 +67,10 @@ class FilePatch(Record):
         return self.kind is PatchKind.DELETE
 
     def after(self, before: bytes | None) -> bytes | None:
-        """Return what the file, moved or not, will hold; None where it goes, and where that cannot be foretold.
+        """Return the predicted content of the file, moved or not; `None` if it is deleted, or if the content cannot
+        be predicted.
 
-        `before` is what it holds. Codex also takes lines that are nearly the same: that is not foretold.
+        `before` is the present content. Codex also accepts lines that are nearly the same: that is not predicted.
         """
         if self.kind is PatchKind.ADD:
             return self.content.encode()
@@ -81,7 +84,7 @@ class FilePatch(Record):
 
 
 def read_patch(text: str) -> tuple[FilePatch, ...]:
-    """Return what a patch does, in its order. Raises ToolError for a text that is not plainly understood."""
+    """Return the changes of a patch, in its order. Raises ToolError for a text that is not plainly understood."""
     lines = _Lines(_within_marks(_lines_of(text)))
     patches = []
     while not lines.at_end:
@@ -273,10 +276,11 @@ _QUOTED = re.compile(r"""'([^']*)'|"((?:[^"$`\\]|\\["$`\\])*)"|([A-Za-z0-9_./@%+
 
 
 def here_document(command: str) -> tuple[str, str] | None:
-    """Return the patch of a shell command that Codex carries out itself, and the folder that it goes to first (or nothing).
+    """Return the patch of a shell command that Codex carries out itself, and the folder that it goes to first (or an
+    empty string).
 
-    None for every other command, also for one that runs `apply_patch` in another way: that is a command like any other.
-    What is returned would be done by the shell too, were Codex to give the command to it.
+    `None` for every other command, also for one that runs `apply_patch` in another way: that is a command like any
+    other. The shell would do the same as the returned patch, if Codex gave the command to it.
     """
     inner = _SHELL.fullmatch(command.strip(" \t\n"))
     script = command if inner is None else _unquoted(inner["script"])
@@ -298,7 +302,7 @@ def here_document(command: str) -> tuple[str, str] | None:
 
 
 def _unquoted(word: str) -> str | None:
-    """Return what one quoted word of a shell holds; None for what is more than that."""
+    """Return the content of one quoted word of a shell; `None` for anything more than that."""
     pieces: list[str] = []
     at = 0
     while at < len(word):

@@ -44,7 +44,7 @@ TOOL = ToolSpec(
         "additionalProperties": False,
     },
 )
-"""What a client is told of the tool."""
+"""The tool's definition for a client."""
 _ARGUMENTS = frozenset(("tool_name", "input", "tool_use_id"))
 
 
@@ -52,9 +52,10 @@ class ClaudePrompt:
     """The prompt tool of one server: one session, as far as the log is concerned."""
 
     def __init__(self, folder: str, session: str, parts_for: Callable[[Callable[[float], None]], HookParts]) -> None:
-        """Take the folder that Claude Code was started in, a name for the session, and what makes the parts of a hook.
+        """Create the prompt from the folder that Claude Code was started in, a name for the session, and the maker of
+        a hook's parts.
 
-        `parts_for` is given what waits while a person is asked.
+        `parts_for` receives the function that waits while a person is asked.
         """
         self.spec = TOOL
         self._folder = folder
@@ -63,9 +64,10 @@ class ClaudePrompt:
         self._is_used = False
 
     def answer(self, arguments: str, latch: str, pause: Callable[[float], None]) -> tuple[str, str]:
-        """Return the JSON that Claude Code obeys, and why nothing runs any more, or nothing.
+        """Return the JSON that Claude Code obeys, and the reason to run nothing more, or an empty string.
 
-        With `latch` it is a refusal, for that reason. Whatever goes wrong is one; raises only what `pause` does.
+        With `latch` it is a refusal, for that reason. Every error becomes a refusal; raises only the errors of
+        `pause`.
         """
         if latch:
             return _refusal(latch).stdout, ""
@@ -121,7 +123,7 @@ class ClaudePrompt:
         )
 
     def _event(self, fields: Mapping[str, JsonValue]) -> HookEvent:
-        """Return what the tool is asked. Raises EventError."""
+        """Return the event for the tool's arguments. Raises EventError."""
         further = next((name for name in fields if name not in _ARGUMENTS), None)
         if further is not None:
             raise EventError(f"{json.dumps(further[:50])} is no argument of this tool")

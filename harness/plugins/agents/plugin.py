@@ -1,4 +1,6 @@
-"""What stands before other agents adds: `harness hook` and `harness approve`. `harness exec` is for agents alone."""
+"""The commands of the guard before other agents: `harness hook` and `harness approve`. `harness exec` is for agents
+alone.
+"""
 
 from __future__ import annotations
 

@@ -96,4 +96,4 @@ AGENT = GuardedAgent(
         "without --yolo and without a person its own rules refuse first, and nothing is asked here",
     ),
 )
-"""What is known of Qwen Code."""
+"""The description of Qwen Code."""

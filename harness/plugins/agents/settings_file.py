@@ -1,6 +1,7 @@
-"""What stands in the settings of an agent so that it calls our hook: put there beside what is there, found again, taken out.
+"""The entries in the settings of an agent that call our hook: added beside the existing ones, found again, taken out.
 
-A hook of ours is recognised by its command line. INVARIANT: what others wrote stays, in its place and in its order.
+A hook of ours is recognised by its command line. INVARIANT: entries that others wrote stay, in their place and in
+their order.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible_line
 
 MOST_BYTES = 8 * 1024 * 1024
-"""Of a settings file."""
+"""Maximum size of a settings file."""
 _CLOSED = "|| { [ $? = 2 ] || echo harness failed >&2; exit 2; }"
-"""Behind our program: whatever becomes of it, also where it is gone, is a refusal. One by exit code 2 has said why."""
+"""Shell text behind our program: every failure of it, even if the program is gone, is a refusal. Exit code 2 has its
+own reason.
+"""
 _WORD = r"(?:'(?:[^']|'\\'')*+'|[^\s']++)++"
 _OURS = re.compile(
     rf"(?P<program>{_WORD})(?P<module>(?: -[A-Z]+)? -m harness)? hook (?P<agent>[a-z]+)"
@@ -34,7 +37,7 @@ _OURS = re.compile(
 _POLICY = re.compile(rf" --policy ({_WORD})")
 _IN_SH = re.compile(r"/bin/sh -c (?P<line>'(?:[^']|'\\'')*+')", re.DOTALL)
 _COMMANDS = ("command", "bash")
-"""Where an entry of the settings holds its command line."""
+"""Keys of a settings entry that may hold its command line."""
 _PLUGIN_COMMAND = re.compile(r"^const COMMAND = (\".*\");$", re.MULTILINE)
 
 
@@ -51,7 +54,7 @@ class Installed(Record):
 
 
 class SettingsChange(Record):
-    """What a settings file holds, and what it is to hold; None where there is none."""
+    """The present and the new content of a settings file; `None` if the file does not exist."""
 
     path: str
     """Links followed."""
@@ -74,9 +77,9 @@ def hook_command(program: str, agent: str, policies: Sequence[str] = ()) -> str:
 
 
 def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: str | None) -> str:
-    """Return where the settings of an agent lie: the user's, or those of the project in this folder.
+    """Return the path of an agent's settings: the user's, or those of the project in this folder.
 
-    Raises UsageError where nobody knows.
+    Raises UsageError if the path is unknown.
     """
     if project is not None:
         return os.path.join(project, agent.settings.project)
@@ -143,9 +146,9 @@ def installed(agent: GuardedAgent, path: str) -> Installed | None:
 
 
 def write(change: SettingsChange, *, private: bool) -> None:
-    """Do what a change says, whole or not at all. What is `private` gets folders for its owner alone.
+    """Apply a change, whole or not at all. A `private` file gets folders for its owner alone.
 
-    Raises UsageError where it cannot be done, and where the file is no longer what the change began with.
+    Raises UsageError if that is impossible, or if the file has changed since the change was made.
     """
     folder, name = os.path.split(change.path)
 
@@ -171,7 +174,9 @@ def write(change: SettingsChange, *, private: bool) -> None:
 
 
 def _found(path: str) -> tuple[str, bytes | None]:
-    """Return where a settings file really lies, and what it holds. Raises UsageError for what is no plain file of the user."""
+    """Return the real path of a settings file, and its content. Raises UsageError unless it is a plain file of the
+    user.
+    """
     shown = visible_line(path, 1_000)
     real = os.path.realpath(path)
     try:
@@ -199,7 +204,9 @@ def _check_plugin(agent: GuardedAgent, path: str, before: bytes | None) -> None:
 
 
 def _read(agent: GuardedAgent, path: str, before: bytes | None, command: str) -> dict[str, JsonValue]:
-    """Return what the settings say. Raises UsageError, with what to add by hand, for what is not plainly understood."""
+    """Return the settings as an object. Raises UsageError, with the text to add by hand, if they are not plainly
+    understood.
+    """
     if before is None:
         return {}
     try:
@@ -248,7 +255,7 @@ def _entry_is_ours(entry: JsonValue, agent: str) -> bool:
 
 
 def _inner(entry: JsonValue) -> list[JsonValue] | None:
-    """Return the hooks of a group that a matcher stands before; None for an entry that is a hook itself."""
+    """Return the hooks of a group with a matcher; `None` for an entry that is a hook itself."""
     inner = entry.get("hooks") if isinstance(entry, dict) else None
     return inner if isinstance(inner, list) else None
 
@@ -272,7 +279,7 @@ def _events(settings: Mapping[str, JsonValue]) -> dict[str, list[JsonValue]]:
 
 
 def _with_ours(settings: Mapping[str, JsonValue], wanted: Mapping[str, JsonValue], agent: str) -> dict[str, JsonValue]:
-    """Return settings with our entries: where one stands already, in its place; else behind the others."""
+    """Return settings with our entries: they replace existing ones of ours, or follow the others."""
     merged: dict[str, JsonValue] = {**{name: value for name, value in wanted.items() if name != "hooks"}, **settings}
     events = _events(settings)
     made: dict[str, JsonValue] = {}
@@ -299,7 +306,7 @@ def _without_ours(settings: Mapping[str, JsonValue], agent: str) -> dict[str, Js
 
 
 def _kept(entries: Sequence[JsonValue], agent: str, ours: Sequence[JsonValue]) -> list[JsonValue]:
-    """Return the entries of an event with `ours` in the place of the first that was ours, without all others of ours."""
+    """Return the entries of an event with `ours` instead of the first that was ours, without all others of ours."""
     kept: list[JsonValue] = []
     waiting = list(ours)
 

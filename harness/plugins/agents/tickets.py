@@ -1,7 +1,7 @@
-"""Tickets: one command that was judged, and what holds it, for the process that runs it in the agent's own shell.
+"""Tickets: one command that was judged, and its walls, for the process that runs it in the agent's own shell.
 
-INVARIANT: a ticket is for one use, one command, one folder and some minutes. It lies in the state folder, which no confined
-command can write.
+INVARIANT: a ticket is for one use, one command, one folder and some minutes. It is kept in the state folder, which no
+confined command can write.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from harness.policy.verdict import Verdict
 
 GOOD_SECONDS = 600.0
-"""How long after it was judged a command may begin: an agent runs what it was told yes to at once."""
+"""Seconds after its judgement within which a command may begin: an agent runs an allowed command at once."""
 ASKED_SECONDS = 3_600.0
-"""How long where the agent asks a person first."""
+"""The same limit in seconds if the agent asks a person first."""
 MOST_BYTES = 4_000_000
 _TOKEN_BYTES = 8
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -38,26 +38,26 @@ class Ticket(Record):
     cwd: str
     """The folder that it starts in, links followed."""
     walls: Walls
-    """What holds it; `temporary` is made by whoever runs it."""
+    """The walls that confine it; `temporary` is made by the process that runs it."""
     keeps_temporary: bool
     """Whether it has a folder of its own for temporary files."""
     good_seconds: float
     required: bool
     """Whether it runs only where all of this can be enforced."""
     variables: Mapping[str, str] = {}
-    """What it gets besides the environment of the agent's shell."""
+    """Variables that it gets in addition to the environment of the agent's shell."""
     folders: tuple[str, ...] = ()
     """Folders that a rule grants and that were missing: they are made before it runs."""
     root: str = ""
-    """The workspace, whose folders of PATH come last for a command that only reads and that nobody was asked about."""
+    """The workspace, whose folders of PATH come last for a command that only reads and that runs without a question."""
     folder_to: str = ""
-    """The file that is told which folder it went to; empty where nobody wants to know."""
+    """The file for the folder that it went to; empty if that is not needed."""
 
     @classmethod
     def made(
         cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str], asked: bool
     ) -> Ticket:
-        """Return the ticket for a command that may run, or is asked about."""
+        """Return the ticket for a command that may run, at once or after a question."""
         from harness.process.environment import unasked_variables
         from harness.tools.command_walls import missing_folders, only_looks, walls_for
 
@@ -130,7 +130,7 @@ class TicketFolder:
 
 
 def told_of(ticket: str) -> str:
-    """Return the file beside a ticket's that is told which folder its command went to."""
+    """Return the file beside a ticket's for the folder that its command went to."""
     return f"{ticket}.folder"
 
 

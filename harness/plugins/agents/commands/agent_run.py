@@ -12,7 +12,7 @@ from harness.record import Record
 
 
 class AgentRun(Record):
-    """What came of it."""
+    """Exit code and output of one agent run."""
 
     code: int | None
     """None where it had to be ended."""
@@ -30,10 +30,10 @@ def run_agent(
     more: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> AgentRun:
-    """Start the agent's `program` with the prompt and wait for its end; what it started ends with it.
+    """Start the agent's `program` with the prompt and wait for its end; the processes that it started end with it.
 
-    `more` are arguments behind the prompt; `environment` is all that it has beside what its start gives. Raises OSError
-    where there is no such program.
+    `more` are arguments behind the prompt; `environment` is all that it has beside what its start gives. Raises
+    OSError if the program does not exist.
     """
     process = subprocess.Popen(
         [program, *start.arguments(place), prompt, *more],

@@ -1,4 +1,4 @@
-"""How each agent is started against a played model, in an empty home: what an agent's own file will say of itself."""
+"""The start of each agent against a played model, in an empty home: later part of an agent's own file."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from harness.models.scripted import call
 from harness.record import Record
 
 KEY = "sk-played-0123456789-0123456789"
-"""Agents want some key before they begin; nobody checks this one."""
+"""Key without a meaning: agents require some key before they begin, and the played model does not check it."""
 
 
 class PlayedPlace(Record):
-    """Where an agent is started, and against what."""
+    """The place of an agent's start, and the model that it talks to."""
 
     home: str
-    """Its home, empty but for what is written there first."""
+    """The agent's home, empty except for the files that are written there first."""
     workspace: str
     origin: str
     """The played model's address, without a path."""
 
 
 class AgentStart(Record):
-    """What starts one agent without a person, so that nothing but its hooks stands before its tools.
+    """The start of one agent without a person, so that only its hooks guard its tools.
 
-    It writes no file: what stands in the home is what was installed there, and nothing else.
+    It writes no file: the home contains what was installed there, and no more.
     """
 
     package: str
@@ -37,7 +37,7 @@ class AgentStart(Record):
     """The prompt follows."""
     environment: Callable[[PlayedPlace], Mapping[str, str]]
     command: Callable[[str], ToolCall]
-    """What the model says to have a command run."""
+    """Returns the model's call that runs a command."""
 
 
 def _claude_environment(place: PlayedPlace) -> dict[str, str]:

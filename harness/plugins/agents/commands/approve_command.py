@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 IDLE = "waiting for questions of agents that `harness hook` stands before, and of harness itself; Ctrl-C ends"
 NOTICE_SECONDS = 10.0
-"""Whoever waited for so long is called to the next question."""
+"""Seconds of waiting after which the next question calls the person."""
 
 
 class WithdrawnError(Exception):
@@ -44,7 +44,9 @@ class WithdrawnError(Exception):
 
 
 def approve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Answer questions until Ctrl-C, or list them; return the exit code. Raises UsageError where nobody can be asked."""
+    """Answer questions until Ctrl-C, or list them; return the exit code. Raises UsageError without a terminal to ask
+    at.
+    """
     waiting = WaitingList(State.of(environment).waiting)
     if arguments.list:
         for line in _listed(waiting.all()):
@@ -200,7 +202,9 @@ class Listener:
 def readable_while(
     stands: Callable[[], bool], *, monotonic: Callable[[], float] = time.monotonic
 ) -> Callable[[Sequence[int], float | None], Sequence[int]]:
-    """Return what waits for keys as long as a question stands. It raises WithdrawnError where that ends."""
+    """Return a function that waits for keys as long as a question is open. It raises WithdrawnError at the question's
+    end.
+    """
     from harness.terminal.keys import readable
 
     def wait(descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:

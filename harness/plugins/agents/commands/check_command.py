@@ -36,25 +36,25 @@ from harness.text.visible import visible_line
 FAILED = 1
 """Exit code where something else happened than was decided."""
 AGENT_SECONDS = 120.0
-"""How long one agent may take for three calls."""
+"""Maximum seconds that one agent may take for three calls."""
 MOST_POLICY = 8 * 1024 * 1024
 """Bytes of the person's policy."""
 PROMPT = "Play the scene."
 _ABOUT_HOOKS = ("version", "hooks", "hooksConfig", "disableAllHooks")
-"""Of an agent's settings."""
+"""Keys of an agent's settings that concern hooks."""
 _READ, _MADE, _SECRET = "seen.txt", "made.txt", ".env"
 
 
 class PlayedCall(Record):
-    """One call, and what became of it."""
+    """One call, and its result."""
 
     command: str
     decision: str
-    """As our log has it; empty where our hook was not asked."""
+    """The decision in our log; empty if our hook got no event."""
     happened: bool
     in_walls: bool
     said: str
-    """What the model read."""
+    """The result that the model read."""
 
     @property
     def is_right(self) -> bool:
@@ -128,9 +128,10 @@ def _settings_in(agent: GuardedAgent, program: str, folder: str, environment: Ma
 
 
 def _own_settings(agent: GuardedAgent, environment: Mapping[str, str]) -> bytes | None:
-    """Return what the person's settings say of hooks, and nothing else that stands there; None where none is ours.
+    """Return the part of the person's settings about hooks, without all other settings; `None` if no hook there is
+    ours.
 
-    Addresses and keys that stand there must not reach a trial.
+    Addresses and keys in the other settings must not reach a trial.
     """
     path = settings_path(agent, environment, None)
     if installed(agent, path) is None:
@@ -188,7 +189,7 @@ def _logged(state: str) -> Iterator[LogRecord]:
 
 
 def _decided(records: list[LogRecord], command: str) -> tuple[str, bool]:
-    """Return what our log says of the call of a command: its decision, and whether it ran in our walls."""
+    """Return the decision on the call of a command in our log, and whether it ran in our walls."""
     decided = next((one for one in records if one["kind"] == "decision" and one.get("summary") == command), None)
     if decided is None:
         return "", False

@@ -19,9 +19,9 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 SECONDS = 20.0
-"""How long one answer of the app server may take; it takes one."""
+"""Maximum seconds for one answer of the app server, which usually takes one."""
 END_SECONDS = 1.0
-"""How long it may take to end when nothing more is asked."""
+"""Maximum seconds for its end after the last question."""
 MOST_BYTES = 8 * 1024 * 1024
 BY_HAND = (
     "start codex, type /hooks, and trust the hooks of harness there: until then Codex runs none of them, without a word"
@@ -34,7 +34,7 @@ class CodexHook(Record):
     key: str
     command: str
     path: str
-    """Of the file that it stands in."""
+    """Path of the settings file that has the hook."""
     hash: str
     trust: str
     """`trusted`, `untrusted`, `modified`, `managed`."""
@@ -46,10 +46,12 @@ class CodexHook(Record):
 
 
 class AppServer:
-    """`codex app-server` on stdio, as a `with` block. Raises UsageError for whatever it does not do as expected."""
+    """`codex app-server` on stdio, as a `with` block. Raises UsageError for any unexpected behaviour."""
 
     def __init__(self, program: str, environment: Mapping[str, str], folder: str, *, seconds: float = SECONDS) -> None:
-        """Take the program, its environment, the folder whose hooks are meant, and how long an answer may take."""
+        """Create the connection from the program, its environment, the folder of the hooks, and the maximum seconds
+        for an answer.
+        """
         self._command = [program, "app-server"]
         self._environment = dict(environment)
         self._folder = folder
@@ -165,7 +167,7 @@ class AppServer:
 
 
 def own_hooks(hooks: Sequence[CodexHook], path: str, command: str) -> Sequence[CodexHook]:
-    """Return those of these hooks that stand in the settings file at `path` and are this command line."""
+    """Return the hooks that the settings file at `path` contains and that are this command line."""
     real = os.path.realpath(path)
     return [one for one in hooks if one.command == command and os.path.realpath(one.path) == real]
 

@@ -1,6 +1,8 @@
-"""What an agent starts for each of its calls: `harness hook AGENT`, and `harness exec` for a command that may run.
+"""The programs that an agent starts for each of its calls: `harness hook AGENT`, and `harness exec` for a command
+that may run.
 
-INVARIANT: whatever goes wrong in here is a refusal in the form that the agent obeys. Both stay light: no argparse, no colours.
+INVARIANT: every error in here is a refusal in the form that the agent obeys. Both stay light: no argparse, no
+colours.
 """
 
 from __future__ import annotations
@@ -33,14 +35,16 @@ if TYPE_CHECKING:
     from harness.session.asked_call import AskedCall, HookParts
 
 OWN_SECONDS = 20.0
-"""How long a decision may take: far less than any agent waits (30 s and more), and then it is a no."""
+"""Maximum seconds for a decision: far less than any agent waits (30 s and more), and then it is a no."""
 MOST_SECONDS = 570.0
-"""How long all of it may take, with what is waited for: an agent waits 600 s, and most let the call run then."""
+"""Maximum seconds for everything, including waits: an agent waits 600 s, and most let the call run then."""
 WAIT_SECONDS = 330.0
-"""How long another call of the same session is waited for: somewhat longer than a question waits (WAITS_SECONDS)."""
+"""Maximum seconds to wait for another call of the same session: somewhat longer than a question waits
+(WAITS_SECONDS).
+"""
 REFUSES = "harness refuses this call, since it cannot be judged"
 LEAST_SECONDS = 5.0
-"""How long a hook has for the rest of its work, once a question was answered."""
+"""Minimum seconds that a hook has for the rest of its work, once a question was answered."""
 HOOK_USAGE = "harness hook AGENT [--policy FILE ...]"
 EXEC_USAGE = "harness exec --ticket NAME -- COMMAND"
 
@@ -56,7 +60,7 @@ class HookTime:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Let our own time stand still: somebody else is waited for. That of the agent goes on."""
+        """Stop the clock of our own time while others work. The agent's own limit runs on."""
         left, _ = signal.getitimer(signal.ITIMER_REAL)
         self._set(MOST_SECONDS)
         try:
@@ -103,9 +107,10 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
 
 
 def _fill_closed_streams() -> frozenset[int]:
-    """Return which of the three streams are closed, and let nothing that is opened from here on take their place.
+    """Return the closed ones of the three streams, and let nothing that is opened from here on take their place.
 
-    What stands there instead goes with execve(2): a command finds them closed, as it would in the agent's own shell.
+    The files opened there instead end with execve(2): a command finds the streams closed, as it would in the agent's
+    own shell.
     """
     closed = set()
     for descriptor in (0, 1, 2):
@@ -139,9 +144,10 @@ def hook_parts(
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     pause: Callable[[float], None] = time.sleep,
 ) -> HookParts:
-    """Return what the program gives a hook; `named` is the policy that decides, `pause` waits while a person is asked.
+    """Return the program's parts of a hook; `named` is the policy that decides, `pause` waits while a person is
+    asked.
 
-    `clock_stopped` stops meanwhile what limits our own work.
+    `clock_stopped` stops the clock of our own work during that wait.
     """
     from harness.files.before_images import BeforeImages
     from harness.session.asked_call import HookParts

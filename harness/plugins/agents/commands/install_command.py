@@ -35,9 +35,9 @@ from harness.terminal.tables import Column, Table, TableRow
 from harness.text.visible import visible_line
 
 VERSION_SECONDS = 20.0
-"""How long an agent may take to say its version."""
+"""Maximum seconds that an agent may take to print its version."""
 _TOOL = "settings"
-"""What asks; no tool of the model."""
+"""Name of the asking tool; not a tool of the model."""
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:-[\w.]+)?")
 
 
@@ -92,7 +92,9 @@ def _project(arguments: Namespace) -> str | None:
 
 
 def _policies(named: Sequence[str] | None) -> list[str]:
-    """Return what `--policy` names so that it means the same from any folder. Raises PolicyError for what is no policy."""
+    """Return the names of `--policy` in a form that means the same from any folder. Raises PolicyError for an invalid
+    policy.
+    """
     if named is None:
         return []
     from harness.session.policies import load_named
@@ -168,7 +170,7 @@ def isolated_command() -> str:
 
 
 def agent_program(agent: GuardedAgent, environment: Mapping[str, str]) -> str | None:
-    """Return where the agent's program is; None where PATH does not lead to one."""
+    """Return the path of the agent's program; `None` if PATH does not lead to one."""
     return shutil.which(agent.program, path=environment.get("PATH", os.defpath))
 
 

@@ -13,7 +13,7 @@ from harness.record import Record, replace
 
 
 class PlayedScene(Record):
-    """What the model says to one prompt: calls, step by step, then a text."""
+    """The model's replies to one prompt: calls, step by step, then a text."""
 
     prompt: str
     """Words that no other text of the conversation has; the last of the person's texts that has them begins the scene."""
@@ -43,11 +43,13 @@ class PlayedModel(ScriptServer):
         return self.base_url.removesuffix("/v1")
 
     def results(self) -> dict[str, str]:
-        """Return what the model read of each call, by the call's id: the number of its scene, its step and its place."""
+        """Return the result of each call as the model read it, by the call's id: the number of its scene, its step
+        and its place.
+        """
         return {part.call_id: part.text for heard in self.heard for part in heard.parts if isinstance(part, Answered)}
 
     def respond(self, request: HttpRequest) -> tuple[bytes, Then]:
-        """Answer on every wire; what is no question to the model gets an empty object."""
+        """Answer on every wire; a request that is not a question to the model gets an empty object."""
         wire = next((wire for ending, wire in WIRES.items() if request.path.endswith(ending)), None)
         if request.method != "POST" or wire is None:
             body = b"" if request.method == "HEAD" else b'{"object": "list", "data": [], "models": []}'

@@ -23,14 +23,14 @@ class Prompted(Record):
 
 
 class Answered(Record):
-    """What came of a call, as the model reads it."""
+    """The result of a call, as the model reads it."""
 
     call_id: str
     text: str
 
 
 class Heard(Record):
-    """What a request says, in its order, but for the model's own words."""
+    """The content of a request, in its order, without the model's own words."""
 
     parts: tuple[Prompted | Answered, ...]
     offered: Mapping[str, Mapping[str, str]]
@@ -43,7 +43,7 @@ class Wire(Protocol):
     """One API, as far as a played model speaks it."""
 
     def hear(self, asked: Asked) -> Heard:
-        """Return what a request says."""
+        """Return the content of a request."""
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
         """Return the whole HTTP answer that says this reply."""
@@ -53,7 +53,7 @@ class AnthropicWire:
     """Messages, as Claude Code speaks it."""
 
     def hear(self, asked: Asked) -> Heard:
-        """Return what a request says."""
+        """Return the content of a request."""
         parts: list[Prompted | Answered] = []
         for message in _objects(asked.get("messages")):
             if message.get("role") == "assistant":
@@ -113,7 +113,7 @@ class ChatWire:
     """Chat completions, as Qwen Code, opencode and Copilot speak it."""
 
     def hear(self, asked: Asked) -> Heard:
-        """Return what a request says."""
+        """Return the content of a request."""
         parts: list[Prompted | Answered] = []
         for message in _objects(asked.get("messages")):
             text = _text(message.get("content"))
@@ -136,7 +136,7 @@ class ResponsesWire:
     """Responses, as Codex speaks it."""
 
     def hear(self, asked: Asked) -> Heard:
-        """Return what a request says."""
+        """Return the content of a request."""
         parts: list[Prompted | Answered] = []
         offered = _objects(asked.get("tools"))
         for item in _objects(asked.get("input")):
@@ -181,7 +181,7 @@ class GeminiWire:
         self._streams = streams
 
     def hear(self, asked: Asked) -> Heard:
-        """Return what a request says."""
+        """Return the content of a request."""
         parts: list[Prompted | Answered] = []
         for content in _objects(asked.get("contents")):
             if content.get("role") == "model":
@@ -218,7 +218,7 @@ WIRES: Mapping[str, Wire] = {
     ":streamGenerateContent": GeminiWire(streams=True),
     ":generateContent": GeminiWire(streams=False),
 }
-"""By the end of the path."""
+"""Wires by the end of the path."""
 
 
 def _item(call: ToolCall, tool: Mapping[str, str]) -> dict[str, JsonValue]:
