@@ -104,12 +104,14 @@ def command_list(others: Sequence[CliCommand] = ()) -> str:
 
 
 def _shown(word: str, others: Sequence[CliCommand]) -> str:
-    """Return what `harness help` says of a first word of other plugins: the help of its only command, or the actions."""
+    """Return the line of `harness help` for a first word of other plugins: the help of its only command, or the
+    actions.
+    """
     return visible_line(", ".join(actions(word, others)) or command(word, others).help, 200)
 
 
 def short_help(others: Sequence[CliCommand] = ()) -> str:
-    """Return what the commands do, on one screen."""
+    """Return a line about each command, on one screen."""
     parser = parser_for("")
     text = f"{command('').help}\n{command_list(others)}"
     shown = "\n".join(fitted(line, _width()) for line in text.splitlines())
@@ -118,7 +120,7 @@ def short_help(others: Sequence[CliCommand] = ()) -> str:
 
 
 def actions_help(first: str, others: Sequence[CliCommand] = ()) -> str:
-    """Return what the actions of a command do, a line or two each."""
+    """Return the actions of a command, a line or two each."""
     known = actions(first, others)
     width = max(len(action) for action in known) + 2
     lines = [

@@ -61,9 +61,10 @@ def _is_light(words: list[str]) -> bool:
 
 
 def _keep_code() -> None:
-    """Let no signal change the exit code that is known by now: it may stand in the log and in what was written already.
+    """Ignore signals from now on, so that the exit code does not change: it may be in the log and in the output
+    already.
 
-    Python gives signals back their default on its way out, but not to those that are ignored.
+    Python restores the default of signals on its way out, except for ignored ones.
     """
     import signal
 
@@ -117,9 +118,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _keep_standard_descriptors() -> tuple[bool, bool, bool]:
-    """Say which of stdin, stdout and stderr are open, and put /dev/null in the place of the others.
+    """Return whether stdin, stdout and stderr are open, and replace closed ones with /dev/null.
 
-    Otherwise the next file that is opened (the action log, say) would become the standard output of something.
+    Otherwise the next file that is opened (the action log, say) would become a standard stream.
     """
     was_open = []
     for descriptor in (0, 1, 2):
@@ -136,14 +137,14 @@ def _keep_standard_descriptors() -> tuple[bool, bool, bool]:
 
 
 def _use_utf8() -> None:
-    """Let stdout and stderr take any character whatever the locale: what it lacks is written as an escape."""
+    """Let stdout and stderr take any character in any locale: a missing one is written as an escape."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _guard(words: list[str]) -> None:
-    """Let nothing that is printed in a GitHub Actions job be a command of its runner, whoever prints it."""
+    """Keep output in a GitHub Actions job from being read as a command of its runner."""
     if os.environ.get("GITHUB_ACTIONS"):
         from harness.app.run.workflow_commands import guard_streams, is_job
 
@@ -152,7 +153,7 @@ def _guard(words: list[str]) -> None:
 
 
 def _answer(words: list[str], environment: Mapping[str, str]) -> int:
-    """Do what is asked, and see to it that what was written has arrived."""
+    """Run the command, and make sure that its output has arrived."""
     if words == ["--version"]:
         sys.stdout.write(f"harness {__version__}\n")
         code = 0

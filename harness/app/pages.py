@@ -1,7 +1,6 @@
-"""Pages of HTML from templates. Every value that a template writes is escaped: all of it is data, and none of it markup.
+"""Pages of HTML from templates. Every value in a template is escaped: it is data, never markup.
 
-Templates stand beside the module that fills them, in files `*.html`. A page is one file without scripts, and it refers to
-nothing outside itself.
+A template is a file `*.html` beside its module. A page is one file without scripts, and without references to others.
 """
 
 from __future__ import annotations

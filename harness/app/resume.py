@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 RESUMED, FORKED = "resumed", "forked"
 _ABOUT_MODEL = ("model", "api", "server", "profile")
-"""What records say of a model; where all of it is the same, a provider knows what it wants back with a reply."""
+"""Fields of a record about a model; if all are the same, the provider knows the data that it sent with a reply."""
 _ANSWER_LINES, _ANSWER_CHARACTERS = 6, 400
-"""So much of the last answer is shown."""
+"""Maximum part of the last answer that is shown."""
 
 
 class Carried(Record):
@@ -55,11 +55,11 @@ class Carried(Record):
     records: int
     head: str
     note: str = ""
-    """What is to be said of why it is this one."""
+    """Note on the choice of this session."""
 
     @property
     def origin(self) -> dict[str, JsonValue]:
-        """Where the conversation comes from, as the new session's first record says it."""
+        """Origin of the conversation, for the new session's first record."""
         return {
             "how": self.how,
             "session": self.found.session,
@@ -96,15 +96,15 @@ class Carried(Record):
 
 
 def first_of(records: Sequence[LogRecord]) -> dict[str, JsonValue]:
-    """Return the first record of a session, with the model that was asked last in the place of the first."""
+    """Return the first record of a session, with its last model in place of the first."""
     changed = next((one for one in reversed(records) if one["kind"] == "model_changed"), records[0])
     return {**records[0], **{name: changed.get(name) for name in _ABOUT_MODEL}}
 
 
 def newest(state: State, workspace: str) -> tuple[LoggedSession, str]:
-    """Return the newest session of a workspace that is over, and what is to be said of a newer one that is running.
+    """Return the newest finished session of a workspace, and a note about a newer one that is running.
 
-    A session counts in which the person said something, or that goes on from another. Raises UsageError, LogError.
+    A session counts if the person sent a message, or if it continues another. Raises UsageError, LogError.
     """
     running = ""
     for one in talks(state.log_paths(workspace), workspace):
@@ -126,9 +126,9 @@ def named(state: State, name: str) -> LoggedSession:
 
 
 def carried_from(state: State, found: LoggedSession, how: str, *, turn: int | None = None) -> Carried:
-    """Return what a session held when it ended, or after its turn `turn` (0: before the first).
+    """Return the content of a session at its end, or after its turn `turn` (0: before the first).
 
-    Raises UsageError if it is still running, if it has no such turn, or if its log cannot be relied on.
+    Raises UsageError if it is still running, if it has no such turn, or if its log is not reliable.
     """
     if is_in_use(found.path):
         raise UsageError(f"session {found.session} is still running, or another is in its log; end that first")
@@ -152,7 +152,7 @@ def carried_from(state: State, found: LoggedSession, how: str, *, turn: int | No
 
 
 def refuse_its_log(carried: Carried, log: str | None) -> None:
-    """Raise UsageError if `log`, where the new session is to be recorded, is the old one's, by whatever name."""
+    """Raise UsageError if `log`, for the new session, is the old session's, under any name."""
     try:
         same = log is not None and os.path.samefile(log, carried.found.path)
     except OSError:
@@ -162,8 +162,8 @@ def refuse_its_log(carried: Carried, log: str | None) -> None:
 
 
 def until_turn(records: Sequence[LogRecord], turn: int) -> Sequence[LogRecord]:
-    """Return the records of a session up to the end of a turn (0: before the first): until the person said, undid or cleared
-    something next. Raises UsageError if there is no such turn.
+    """Return the records of a session up to the end of a turn (0: before the first): until the person's next message,
+    undo or clear. Raises UsageError for a missing turn.
     """
     starts = [index for index, one in enumerate(records) if is_of_person(one)]
     if turn > len(starts):
@@ -179,7 +179,7 @@ def _ends_turn(record: LogRecord) -> bool:
 
 
 def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Line, ...]:
-    """Return what a person should know before they go on; `about` is what the new session's first record says."""
+    """Return notes for a person before they continue; `about` is the new session's first record."""
     held = carried.rebuilt
     said = [split_summary(message.content)[1] for message in held.messages if message.role is Role.USER]
     begun = f"{carried.how} session {carried.found.session} of {local_time(carried.found.time)}"
@@ -214,7 +214,7 @@ def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Lin
 
 
 def _answer_lines(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield how the last answer with words in it begins."""
+    """Yield the beginning of the last answer with text."""
     answers = (one.content.strip() for one in reversed(messages) if one.role is Role.ASSISTANT)
     answer = "\n".join(filter(str.strip, next(filter(None, answers), "").splitlines()))
     begin = answer[:_ANSWER_CHARACTERS].split("\n")[:_ANSWER_LINES] if answer else []

@@ -30,7 +30,7 @@ from harness.text.visible import visible_line
 UNDO = "undo"
 """The mode of a session that undid another's changes."""
 HELPER = "helper"
-"""The mode of a helper's session: nobody goes on with it, and what it changed is gone with its copy."""
+"""Mode of a helper's session: it cannot be continued, and its changes are gone with its copy."""
 WEEK = 7 * 86_400
 """Seconds."""
 
@@ -39,7 +39,7 @@ class LoggedSession(Record):
     """A session, as its first record tells of it."""
 
     path: str
-    """Of the log."""
+    """Path of the log."""
     session: str
     time: str
     mode: str
@@ -49,11 +49,11 @@ class LoggedSession(Record):
 def logged_sessions(
     paths: Iterable[str], *, undoings: bool = False, stopped: Callable[[str, int], None] | None = None
 ) -> tuple[LoggedSession, ...]:
-    """Return the sessions of these logs, the newest last, those that undid another's changes, and of helpers, only with
+    """Return the sessions of these logs, the newest last; sessions that undid changes, and helpers', only with
     `undoings`.
 
-    A line that is no record ends the reading of its log; `stopped` is told the path and the line (from 1). Raises LogError for
-    what cannot be read.
+    An invalid line ends the reading of its log; `stopped` gets the path and the line (from 1). Raises LogError for an
+    unreadable log.
     """
     found = []
     for path in paths:
@@ -90,7 +90,7 @@ class VerifiedSession(Record):
     torn: bool
     """Whether the log ends in a line that was not written wholly; it is left out."""
     count: int
-    """How many records the log holds."""
+    """Number of records in the log."""
     head: str
     """The hash of its last whole line."""
 
@@ -115,15 +115,15 @@ def verified_session(found: LoggedSession, state: State) -> VerifiedSession:
 
 
 class SessionOutline(Record):
-    """What a session came to, in short; read quickly, and not verified."""
+    """A session in short; read quickly, and not verified."""
 
     found: LoggedSession
     model: str
     """The one that was asked last."""
     turns: int
-    """How often the person said something."""
+    """Number of the person's messages."""
     prompt: str
-    """What they said first, in their own words alone; empty where they said nothing."""
+    """Their first message, in their own words alone. Empty without one."""
     ended: str
     """The stop reason; empty where the session never said that it ended."""
     running: bool
@@ -135,8 +135,9 @@ class SessionOutline(Record):
 
     @property
     def is_talk(self) -> bool:
-        """Whether there is a conversation: one that goes on from another counts also where nothing was said in it, since its
-        conversation may have been cleared."""
+        """Whether it has a conversation. A continuation counts even without a message, since its conversation may
+        have been cleared.
+        """
         return bool(self.turns or self.origin)
 
     @property
@@ -146,11 +147,11 @@ class SessionOutline(Record):
 
     @property
     def end(self) -> str:
-        """How it ended, in words."""
+        """Its end, in words."""
         return self.ended.replace("_", " ") or ("running" if self.running else "open, torn" if self.torn else "open")
 
     def age(self, now: float) -> str:
-        """How long before `now` (seconds since 1970) it began; more than a week: when, by the clock on the wall here."""
+        """Return its age at `now` (seconds since 1970); after a week its date and time, by the local clock."""
         nanos = nanoseconds(self.found.time)
         if nanos is None:
             return "at an unknown time"
@@ -158,7 +159,7 @@ class SessionOutline(Record):
         return ago(seconds) if 0 <= seconds < WEEK else local_time(self.found.time)
 
     def cells(self, now: float) -> tuple[str, ...]:
-        """What is said of it, each part any text: name, age, turns, model, end, title, origin."""
+        """Return its cells, each any text: name, age, turns, model, end, title, origin."""
         of_it = (self.found.session, self.age(now), counted(self.turns, "turn"), self.model, self.end)
         return (*of_it, visible_line(self.title, 80), f"from {self.origin}" if self.origin else "")
 
@@ -176,9 +177,9 @@ _COLUMNS = (
 
 
 def outlines(sessions: Iterable[LoggedSession], own: str = "") -> tuple[SessionOutline, ...]:
-    """Return what these sessions came to, in their order; `own` is the log that this program writes itself.
+    """Return these sessions in short, in their order; `own` is the log that this program writes itself.
 
-    Raises LogError for what cannot be read.
+    Raises LogError for an unreadable log.
     """
     sessions = tuple(sessions)
     logs = {path: _read(path, own) for path in dict.fromkeys(one.path for one in sessions)}
@@ -234,7 +235,7 @@ def talks(paths: Iterable[str], workspace: str, own: str = "") -> Iterator[Sessi
 def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write one line a session, the newest last, and return the exit code. Raises HarnessError.
 
-    Where nothing was said to a model there is no session for a person; programs are told of all, and so is who asks for all.
+    Sessions without a message to a model are left out for a person; programs, and `--all`, get every session.
     """
     workspace = here(arguments.cwd)
     found = logged_sessions(State.of(environment).log_paths(None if arguments.all else workspace), stopped=_tell_stop)

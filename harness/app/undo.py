@@ -51,7 +51,7 @@ Ended = StepOutcome | Unrestorable
 def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Undo the newest change of a session, or all back to a call, and return the exit code. Raises HarnessError.
 
-    A signal stops it between two files; what was put back till then is told.
+    A signal stops it between two files, with a report of the restored ones.
     """
     interrupt = Interrupt()
     signals = Signals(interrupt)
@@ -94,7 +94,7 @@ def undone_calls(paths: Iterable[str], session: str) -> frozenset[int]:
 
 
 def put_back(log: ActionLog, session: str, doing: Iterator[Ended], interrupt: Interrupt) -> list[Ended]:
-    """Do one step after another, and record what became of each before the next, until a signal comes.
+    """Do one step after another, and record the result of each before the next, until a signal arrives.
 
     `session` is the one whose changes are undone. Raises LogError.
     """
@@ -128,7 +128,7 @@ def _may_have_changed(found: LoggedSession) -> bool:
 
 
 def _steps(found: LoggedSession, state: State, to: int | None, folder: str) -> tuple[Step, ...]:
-    """Return what is to be undone, the newest first. `folder` is the one that the person means.
+    """Return the changes to undo, the newest first. `folder` is the one that the person means.
 
     Raises UsageError if the session has no call `to`.
     """
@@ -217,7 +217,7 @@ def _tell(
     environment: Mapping[str, str],
     log: str | None = None,
 ) -> int:
-    """Say what was done, or would be, and return the exit code."""
+    """Print the steps, done or to be done, and return the exit code."""
     counts = _counts(ended)
     code = Exit.REFUSED if counts[Result.REFUSED.value] else Exit.DONE
     if arguments.json:
@@ -242,7 +242,7 @@ def _tell(
 
 
 def undo_line(ended: Ended, root: str, *, dry_run: bool) -> Line:
-    """Return what is said of one step that was done, or with `dry_run` would be; `root` is the workspace."""
+    """Return the line about one step, done or with `dry_run` to be done; `root` is the workspace."""
     fields = _fields(ended)
     word = str(fields["result"])
     word = _FORESEEN.get(word, word) if dry_run else word

@@ -87,20 +87,19 @@ class Agent:
     ) -> None:
         """Make an agent.
 
-        `limits` tighten those of the policy.
-        `prices` are those of the model.
-        `context_tokens`: length of conversation that the model takes; near that, the older part is summarized. None: only
-        when the provider refuses.
-        `about`: fields added to the log's first record. They replace `workspace`, which is otherwise the folder of the tools.
-        `on_text` hears the model's text at once, and on the run's own time; `observers` hear everything, on their own time.
-        `together`: maximum number of calls of one reply that run at once, of those that only read.
-        `done_marker`: a command that succeeds and prints this as its first line ends the run.
-        `check_answer` takes an answer and the seconds that the run has left (None: no limit), and returns what is wrong with
-        it, for the model, or nothing. The model is told once; an answer that is wrong again ends the run as unfit.
-        `more_tools` is asked before each request for the tools from outside, where any has come or gone since.
-        `checks`: the person's own programs (hooks): what they say tightens, and never allows.
-        `options`: those of the gate.
-        `monotonic`: a clock in seconds.
+        - `limits` tighten those of the policy.
+        - `prices` are those of the model.
+        - `context_tokens`: the model's context length; near it, the older part is summarized. `None`: only after a refusal.
+        - `about`: fields added to the log's first record. They replace `workspace`, by default the folder of the tools.
+        - `on_text` gets the model's text at once, on the run's own time; `observers` get everything, on their own time.
+        - `together`: maximum number of reading calls of one reply that run at once.
+        - `done_marker`: a command that succeeds and prints this as its first line ends the run.
+        - `check_answer` takes an answer and the run's remaining seconds (`None`: no limit), and returns the problem, for the
+          model, or an empty string. The model reads it once; a second unfit answer ends the run as unfit.
+        - `more_tools` returns the tools from outside before each request, if any was added or removed since.
+        - `checks`: the person's own programs (hooks), which tighten, and never allow.
+        - `options`: those of the gate.
+        - `monotonic`: a clock in seconds.
 
         Raises ValueError if there are no tools, if two share a name, or if there is a limit on the cost and no price.
         """

@@ -1,8 +1,8 @@
-"""Helpers: an agent of its own for one task, in the log of whoever asked, by its approver, and never with more rights.
+"""Helpers: an agent of its own for one task, in the caller's log, with its approver, and never with more rights.
 
-INVARIANT: a helper's policy is that of whoever asks, or a stricter one; its limits are a part of what is left of theirs, and
-what it uses counts against them. It has no tool to have helpers itself. A hard block in it, a fault of the gate or of the
-log, and a person's halt or Ctrl-C end whoever asked as well.
+INVARIANT: a helper's policy is that of its caller, or a stricter one; its limits are a part of the caller's remaining
+ones, and its usage counts against them. It has no tool for helpers of its own. A hard block in it, a fault of the
+gate or of the log, and a person's halt or Ctrl-C end the caller as well.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from harness.record import Record, replace
 from harness.text.visible import visible_line
 
 SHARE = 0.5
-"""Of what is left of each limit: what one helper gets. Of several at once each gets a part less than one to each would be:
-of three a quarter."""
+"""One helper's share of each remaining limit. Several at once each get a smaller part than one each in turn: of three
+a quarter.
+"""
 _TITLE = 40
 """Characters of its task that name a helper at a question."""
 _NOT_OF_A_HELPER = ("argv", "environment", "origin", "add_dirs", "lost_log")
-"""What the first record of a session says, and that of a helper's does not say again."""
+"""Fields of a session's first record that a helper's does not repeat."""
 _OF_THE_MODEL = ("api", "server", "call_form", "profile", "model_settings")
-"""What that says of the model that was asked at the beginning; a helper's record has it of the model that is asked now."""
+"""Fields about the first model; a helper's record has those of the present model."""
 _ENDS_ALL = (
     StopReason.BLOCKED,
     StopReason.INTERRUPTED,
@@ -46,15 +47,15 @@ _ENDS_ALL = (
     StopReason.INTERNAL_ERROR,
     StopReason.TERMINAL_CLOSED,
 )
-"""How a helper ends that ends whoever asked, too."""
+"""Ends of a helper that end its caller, too."""
 
 
 class Equipment(Record):
-    """What a helper works with."""
+    """Policy, tools and place of a helper."""
 
     tools: Sequence[Tool]
     policy: Policy
-    """That of whoever asks, or a stricter one."""
+    """The caller's policy, or a stricter one."""
     system: str
     about: Mapping[str, JsonValue] = {}
     """Added to its first record."""
@@ -66,23 +67,25 @@ Equip = Callable[[DelegatedTask, Policy, Interrupt], AbstractContextManager[Equi
 """Prepares what a helper needs, given the policy that holds and by what it is stopped, and clears it away. Raises ToolError
 where it cannot."""
 AnotherModel = Callable[[Interrupt], OwnModel]
-"""Makes one more model like the one that is asked, given by what it is stopped."""
+"""Makes one more model like the present one, with its own interrupt."""
 
 
 class DelegatedSessions:
     """Runs the helpers of one agent: one after the other, or, where they only read, several at once."""
 
     def __init__(self, agent: Agent, equip: Equip, another_model: AnotherModel | None = None) -> None:
-        """Take who asks, what equips its helpers, and what makes a model for each of those that are at work at once; None:
-        there can be but one, since it is recorded, or played from a recording.
+        """Take the caller, the function that equips its helpers, and the one that makes a model for each simultaneous
+        helper.
+
+        If that is `None`, only one helper can run at a time, since its model is recorded, or played from a recording.
         """
         self._agent = agent
         self._equip = equip
         self._another_model = another_model
         self._lock = allocate_lock()
-        """Held by whoever changes what follows, or the run of whoever asks."""
+        """Lock for the following fields, and for the caller's run."""
         self._numbers: dict[tuple[str, int], int] = {}
-        """Of helpers, by session and call of whoever asked."""
+        """Numbers of helpers, by session and call of the caller."""
 
     @property
     def at_once(self) -> bool:
@@ -90,10 +93,10 @@ class DelegatedSessions:
         return self._another_model is not None
 
     def start(self, task: DelegatedTask, neighbour: Neighbour | None = None) -> DelegatedResult:
-        """Have a task done, and return how that ended; with `neighbour` on any thread, beside others. The run of whoever asks
-        is stopped where the helper's end ends both.
+        """Run a task, and return its result; with `neighbour` on any thread, beside others.
 
-        Raises ToolError where no helper can be had, LogError, and KeyboardInterrupt where the person stops it.
+        The caller's run is stopped if the helper's end ends both. Raises ToolError if helpers are not available,
+        LogError, and KeyboardInterrupt if the person stops it.
         """
         agent = self._agent
         run = agent.run_now
@@ -123,8 +126,9 @@ class DelegatedSessions:
 
     @contextmanager
     def _apart(self, neighbour: Neighbour | None) -> Iterator[tuple[Interrupt, Model]]:
-        """Give a helper its place in the log; yield by what it is stopped, and who it asks: as whoever asked it, who waits for
-        it meanwhile, or apart from those beside it.
+        """Give a helper its place in the log; yield its interrupt and its model.
+
+        They are those of its caller, which waits for it meanwhile, or separate ones beside other helpers.
         """
         agent = self._agent
         if neighbour is None:
@@ -151,8 +155,7 @@ class DelegatedSessions:
             model.close()
 
     def _number(self, parent: str, call: int, alike: Sequence[int]) -> int:
-        """Return the number of a helper in the session of whoever asks; of several at once they are in the order of their
-        calls."""
+        """Return the number of a helper in the caller's session; several at once are in the order of their calls."""
         if (parent, call) not in self._numbers:
             first = 1 + sum(session == parent for session, _ in self._numbers)
             self._numbers |= {(parent, one): number for number, one in enumerate(alike, start=first)}
@@ -203,7 +206,7 @@ class DelegatedSessions:
             run.session.helpers_usage += own.usage
 
     def _pass_on(self, run: Run, result: RunResult, number: int, neighbour: Neighbour | None) -> None:
-        """End the run of whoever asked, and the helpers beside, where the helper's end ends all."""
+        """End the caller's run, and the helpers beside, if the helper's end ends all."""
         if result.stop not in _ENDS_ALL:
             return
         with self._lock:
@@ -242,9 +245,10 @@ def share_of(run: Run, among: int) -> Limits:
 
 
 def asked_for(who: str, approver: Approver, held: Callable[[Action, Verdict], str]) -> Approver:
-    """Return an approver that says who asks, and what holds the call; a yes counts for the one call.
+    """Return an approver that names the asking helper, and the confinement of the call; a yes counts for the one
+    call.
 
-    INVARIANT: `deny_all` stays itself: by that the gate knows beforehand that nobody is there.
+    INVARIANT: `deny_all` stays itself: from it the gate knows beforehand that no person is there.
     """
     if approver is deny_all:
         return deny_all

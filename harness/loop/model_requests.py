@@ -1,4 +1,4 @@
-"""Requests to the model for a run, each recorded with what came of it, and counted."""
+"""Requests to the model for a run, each recorded with its result, and counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _ignore_text(text: str) -> None:
 
 
 class ModelRequests:
-    """The way to the model: what is asked and answered is in the log, and counted against the run's limits."""
+    """The way to the model: requests and replies are in the log, and counted against the run's limits."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class ModelRequests:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model = model
-        """Who is asked; may be changed between requests, together with its prices."""
+        """The model; may be changed between requests, together with its prices."""
         self.prices = prices
         self._interrupt = interrupt
         self._on_text = on_text
@@ -48,7 +48,9 @@ class ModelRequests:
         return response
 
     def ask_for_summary(self, run: Run, request: Sequence[Message]) -> ModelResponse:
-        """Return the reply to `request`, which is no part of the conversation: nobody is told of its text. Raises as `ask`."""
+        """Return the reply to `request`, outside of the conversation: no observer gets its text. Raises the errors of
+        `ask`.
+        """
         return self._ask(run, request, (), {"purpose": SUMMARY}, _ignore_text)
 
     def log_failure(self, run: Run, error: ModelError) -> None:
@@ -57,7 +59,7 @@ class ModelRequests:
         run.log.append("error", {"where": "model", "message": str(error), "fault": error.fault.value, **used})
 
     def without_answer(self, run: Run, problem: str) -> None:
-        """Record a reply that is no answer; the same is asked once more, and nothing of it enters the conversation.
+        """Record a reply that is not an answer. It does not enter the conversation, and the request is repeated once.
 
         Raises LogError.
         """
@@ -145,7 +147,7 @@ def _count(run: Run, usage: Usage) -> None:
 
 
 def _logged_usage(run: Run, usage: Usage) -> dict[str, JsonValue]:
-    """Return what a try that failed has used, for the log; nothing where no reply had begun."""
+    """Return the usage of a failed try, for the log; empty if no reply had begun."""
     if usage == Usage():
         return {}
     fields: dict[str, JsonValue] = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
@@ -155,7 +157,7 @@ def _logged_usage(run: Run, usage: Usage) -> dict[str, JsonValue]:
 
 
 def _logged_cost(run: Run, usage: Usage) -> dict[str, JsonValue]:
-    """Return what this much cost in dollars, for the log; nothing where that is not known."""
+    """Return the cost in dollars, for the log; empty if it is unknown."""
     cost = run.cost_of(usage)
     return {} if cost is None else {"cost": round(cost, 9)}
 

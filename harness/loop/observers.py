@@ -1,4 +1,4 @@
-"""Whoever watches a run, each on a thread of its own: the run goes on whatever they do."""
+"""Observers of a run, each on a thread of its own: the run goes on whatever they do."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness.log.order import LogRecord
 from harness.messages import RunResult
 
 MAX_WAITING, MAX_WAITING_CHARACTERS = 10_000, 10_000_000
-"""How far one observer may be behind; further text and output are dropped for it, records and the end never are."""
+"""Maximum backlog of one observer; further text and output are dropped for it, records and the end never are."""
 PARTING_SECONDS = 2.0
-"""How long the end of a run waits for observers to take in what is waiting."""
+"""Seconds that the end of a run waits for observers to process their backlog."""
 
 
 class Observer:
-    """What somebody who watches is told; override what you want to hear. May be slow, may raise.
+    """The events of a run; override the methods that you need. May be slow, may raise.
 
     The methods of one observer are called in order, from one thread, which is never the run's own.
     """
@@ -77,7 +77,7 @@ class Observers:
 
     @property
     def dropped(self) -> int:
-        """How many pieces of text and output did not reach an observer that was too slow for them."""
+        """Number of pieces of text and output that were dropped for a slow observer."""
         return sum(delivery.dropped for delivery in self._deliveries)
 
 
@@ -93,7 +93,7 @@ class _Delivery:
         self.dropped = 0
         self.late = False
         self._put_characters = 0
-        """Of text and output, by whoever puts; the thread counts what it has heard."""
+        """Characters of text and output, counted by the sender; the thread counts the delivered ones."""
         self._heard_characters = 0
         self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         threading.Thread(target=self._serve, daemon=True).start()
@@ -117,7 +117,7 @@ class _Delivery:
         hear(what)
 
     def mark(self) -> threading.Event:
-        """Return what is set as soon as everything before it was heard."""
+        """Return an event that is set as soon as everything before it was delivered."""
         heard = threading.Event()
         self._waiting.put(heard.set)
         return heard

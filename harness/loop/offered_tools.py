@@ -21,7 +21,7 @@ class OutsideTools(Record):
     tools: Sequence[Tool]
     """All that are there now."""
     notes: Sequence[str] = ()
-    """What is new to say of those that are not: which, and why."""
+    """New notes about left-out tools, with the reasons."""
 
 
 def no_more_tools() -> OutsideTools | None:
@@ -33,7 +33,7 @@ class OfferedTools:
     """All tools on offer."""
 
     def __init__(self, own: Sequence[Tool], more: Callable[[], OutsideTools | None] = no_more_tools) -> None:
-        """Raise ValueError if there are no `own` tools. `more` returns those from outside where any has come or gone."""
+        """Raise ValueError if there are no `own` tools. `more` returns the tools from outside after a change of them."""
         if not own:
             raise ValueError("an agent has no tools: pass some, such as builtin_tools(workspace)")
         self._own = tuple(own)

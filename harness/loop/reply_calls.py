@@ -17,7 +17,7 @@ from harness.messages import FinishReason, ModelResponse, ResultStatus, StopReas
 ENDED_HERE = "the run ended here."
 OTHER_BLOCKED = "another call of the same reply was blocked, and the run stops"
 MOST_UNUSABLE = 2
-"""Of so many replies in a row that cannot be used, the last ends the run."""
+"""Number of consecutive unusable replies that ends the run."""
 CUT_SHORT = (
     "the reply was cut at the model's length limit. Nothing of it ran. Send less at a time: fewer calls in one reply, and a "
     "long file in several parts."
@@ -27,8 +27,8 @@ CUT_SHORT = (
 class ReplyCalls:
     """A `with` block in which the calls of one reply are answered.
 
-    INVARIANT: reply and results enter the history in one step, however the block is left; there is no moment at which a call
-    lacks its result.
+    INVARIANT: reply and results enter the history in one step, however the block is left; a call never lacks its
+    result.
     """
 
     def __init__(
@@ -44,7 +44,8 @@ class ReplyCalls:
         """Take the run and the reply; nothing is judged yet.
 
         A command that succeeds and prints `done_marker` as its first line ends the run; with an empty one none does.
-        `together` is how many calls that only read may run at once; with a marker each is alone, since any may be the last.
+        `together` is the maximum number of reading calls at once; with a marker each runs alone, since any may be the
+        last.
         """
         self._run = run
         self._response = response
@@ -108,7 +109,7 @@ class ReplyCalls:
         return tuple(takewhile(self._gate.only_reads, waiting)) or waiting[:1]
 
     def _answer_none(self) -> None:
-        """Run nothing of a reply that is cut."""
+        """Answer a cut reply without running its calls."""
         if self._response.finish_reason is FinishReason.LENGTH and self._run.unusable < MOST_UNUSABLE:
             self._skip_rest(CUT_SHORT)
         else:
@@ -126,12 +127,12 @@ class ReplyCalls:
         return run.end is not None
 
     def take_all(self, group: Sequence[PendingCall], ends: Sequence[CallEnd]) -> None:
-        """Take what became of calls that were put through the gate together. Raises LogError."""
+        """Use the ends of calls that went through the gate together. Raises LogError."""
         for pending, ended in zip(group, ends, strict=True):
             self.take(pending, ended)
 
     def take(self, pending: PendingCall, ended: CallEnd) -> None:
-        """Take what became of a call, count it, and end the run where that is due. Raises LogError."""
+        """Use the end of a call, count it, and end the run if that is due. Raises LogError."""
         run, result = self._run, ended.result
         self._results[pending] = result
         run.last_action = ended.about
@@ -189,7 +190,7 @@ class ReplyCalls:
         self._run.session.history.reply(response.text, response.tool_calls, texts, response.echo, attachments)
 
     def _text_of(self, pending: PendingCall | None) -> str:
-        """Return what the model reads of a call, also where something raised before it had its result."""
+        """Return the model's text about a call, also after an exception before its result."""
         if pending is None:
             return f"Not run: {ENDED_HERE}"
         text = UNKNOWN if pending.begun else f"Not run: {ENDED_HERE}"
@@ -204,14 +205,14 @@ def is_cut(response: ModelResponse) -> bool:
 
 
 def unusable(response: ModelResponse) -> tuple[StopReason, str]:
-    """Return how a run ends on a reply that is cut."""
+    """Return the end of a run on a cut reply."""
     if response.finish_reason is FinishReason.LENGTH:
         return StopReason.LENGTH, "the reply was cut at the model's length limit; nothing of it ran"
     return StopReason.CONTENT_FILTER, "the reply was withheld by the provider's content filter; nothing of it ran"
 
 
 def no_answer(response: ModelResponse) -> str:
-    """Return what is wrong with a whole reply that neither calls nor says anything, and what it holds instead; or nothing."""
+    """Return the problem of a whole reply without calls and text, with its content, or an empty string."""
     if response.tool_calls:
         return ""
     match response.finish_reason:

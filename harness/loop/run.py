@@ -23,12 +23,12 @@ class Session:
         self.history = History(system)
         self.usage = Usage()
         self.helpers_usage = Usage()
-        """What its helpers used."""
+        """Usage of its helpers."""
         self.last_usage = Usage()
-        """Of the last reply: how long the conversation was, as the provider counts."""
+        """Usage of the last reply: the length of the conversation, as the provider counts."""
         self.ended = False
         self.notes: list[str] = []
-        """What the model is to be told with the first prompt: of hooks, as the session began."""
+        """Notes of hooks for the model, to be sent with the first prompt."""
 
     @property
     def messages(self) -> list[Message]:
@@ -37,7 +37,7 @@ class Session:
 
     @property
     def whole_usage(self) -> Usage:
-        """What it used, its helpers included."""
+        """Its usage, helpers included."""
         return self.usage + self.helpers_usage
 
     def change(self, log: ActionLog, why: str, start: int, stop: int, messages: Sequence[Message] = ()) -> None:
@@ -56,7 +56,7 @@ EQUAL_REFUSALS = 3
 
 
 class HelpersUse(Record):
-    """What the helpers of a run have used: it counts against the limits of whoever asked them."""
+    """Usage of a run's helpers, which counts against the limits of their caller."""
 
     turns: int = 0
     """Requests, and tries of them."""
@@ -65,7 +65,7 @@ class HelpersUse(Record):
 
 
 class Run:
-    """What one prompt has come to so far."""
+    """State of the work on one prompt."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Run:
         self.limits = limits
         self.log = log
         self.end: RunResult | None = None
-        """How it ended; None while it goes on."""
+        """Its end. `None` while it goes on."""
         self.turns = 0
         self.retries = 0
         self.refusals = 0
@@ -95,9 +95,9 @@ class Run:
         self.compacted = False
         """Whether the conversation was made shorter because the provider found it too long; done once in a run."""
         self.told_unfit = False
-        """Whether the model was told that its answer is not what was asked for; done once in a run."""
+        """Whether the model read that its answer does not fit the request; done once in a run."""
         self.told_by_hook = False
-        """Whether it was told what a hook has against its answer; done once in a run."""
+        """Whether it read a hook's objection to its answer; done once in a run."""
         self._prices = prices
         self._refused: dict[tuple[str, str], int] = {}
         self._monotonic = monotonic
@@ -105,7 +105,7 @@ class Run:
 
     @property
     def result(self) -> RunResult:
-        """How the run ended, or how it stands where nothing has ended it yet: that is a fault of the harness."""
+        """The end of the run. Without one, an internal error: that is a fault of the harness."""
         return self.end or self._ended(StopReason.INTERNAL_ERROR, "")
 
     def stop(self, reason: StopReason, detail: str = "") -> None:
@@ -124,7 +124,7 @@ class Run:
         )
 
     def stop_at_limit(self, limit: str) -> None:
-        """End the run at a limit, and record that. An empty text is no limit. Raises LogError."""
+        """End the run at a limit, and record that. An empty string is no limit. Raises LogError."""
         if not limit:
             return
         self.log.append("limit", {"limit": limit, "last_action": self.last_action})
@@ -141,36 +141,36 @@ class Run:
 
     @property
     def cost(self) -> float | None:
-        """What the run has cost in dollars, its helpers included; None where that is not known."""
+        """Cost of the run in dollars, helpers included. `None` if unknown."""
         return self.cost_of(self.whole_usage)
 
     @property
     def whole_usage(self) -> Usage:
-        """What the run has used, its helpers included."""
+        """Usage of the run, helpers included."""
         return self.usage + self.helpers.usage
 
     @property
     def whole_refusals(self) -> int:
-        """How many calls were refused, those of its helpers included."""
+        """Number of refused calls, those of helpers included."""
         return self.refusals + self.helpers.refusals
 
     @property
     def tries(self) -> int:
-        """How many requests were made and tried again, those of its helpers included."""
+        """Number of requests and retries, those of helpers included."""
         return self.turns + self.retries + self.helpers.turns
 
     def cost_of(self, usage: Usage) -> float | None:
-        """Return what a part of the run cost in dollars; None where that is not known."""
+        """Return the cost of a part of the run in dollars; `None` if unknown."""
         return self._prices.cost(usage) if self._prices is not None else None
 
     @property
     def seconds_left(self) -> float | None:
-        """How much longer the run may last, at least 0; None where there is no limit."""
+        """Remaining seconds of the run, at least 0; `None` without a limit."""
         limit = self.limits.max_seconds
         return None if limit is None else max(0.0, limit - self._seconds)
 
     def limit_reached(self) -> str:
-        """Return which limit stands in the way of another request, or nothing."""
+        """Return the limit that forbids another request, or an empty string."""
         limits, tries, usage = self.limits, self.tries, self.whole_usage
         if limits.max_turns is not None and tries >= limits.max_turns:
             made = "request was" if tries == 1 else "requests were"
@@ -205,7 +205,7 @@ class Run:
         return f"{self._seconds:.0f} seconds have passed (seconds = {self.limits.max_seconds or 0:g})"
 
     def refused(self, call: ToolCall) -> str:
-        """Count a call that was refused; return the limit that this reaches, or nothing."""
+        """Count a refused call; return the limit that it reaches, or an empty string."""
         self.refusals += 1
         key = (call.name, call.arguments)
         self._refused[key] = self._refused.get(key, 0) + 1
@@ -220,7 +220,7 @@ class Run:
         return "" if limit is None or refusals < limit else f"{refusals} calls were refused (refusals = {limit})"
 
     def misunderstood(self) -> str:
-        """Count a call that could not even be prepared; return the limit that this reaches, or nothing."""
+        """Count a call that could not be prepared; return the limit that it reaches, or an empty string."""
         self.bad_calls += 1
         if self.limits.max_bad_calls is not None and self.bad_calls >= self.limits.max_bad_calls:
             return f"{self.bad_calls} calls in a row could not be understood (bad_calls = {self.limits.max_bad_calls})"

@@ -1,4 +1,4 @@
-"""`harness config`: which settings hold and who said them, as TOML fit to be the file. No key is shown."""
+"""`harness config`: the settings in force and their origins, as TOML fit to be the file. Keys are never shown."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _COLUMNS = Column(name="setting"), Column(name="value", folds=True, toned=True),
 
 
 def _table(settings: Settings) -> Table:
-    """Return who said which setting; what nobody said is quiet."""
+    """Return the settings with their origins; defaults are dim."""
     rows = []
     for table, name, setting in _listed(settings):
         cells = f"{table}.{name}" if table else name, "-" if setting.value is None else _toml(setting.value)
@@ -64,7 +64,7 @@ def _table(settings: Settings) -> Table:
 
 
 def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
-    """Yield table, key and setting, in the order of the file; what nobody said is None."""
+    """Yield table, key and setting, in the order of the file; unset values are `None`."""
     yield from _plain(settings, [key for key in SETTINGS if "." not in key])
     yield from _answers("", settings.of_model)
     yield from _plain(settings, [key for key in SETTINGS if "." in key])
@@ -148,7 +148,7 @@ def _toml(value: JsonValue) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a TOML string: JSON's, in which DEL and what is no character would have to be escaped too."""
+    """Return a text as a TOML string: JSON's, in which DEL and surrogates would have to be escaped too."""
     return re.sub(r"[\x7f\ud800-\udfff]", "?", json.dumps(text, ensure_ascii=False))
 
 

@@ -1,4 +1,4 @@
-"""`harness models`: what the provider offers and what is known of it; `harness models update` keeps a table of it."""
+"""`harness models`: the provider's models and their figures; `harness models update` keeps a table of them."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _SERVER = "server"
 _PRICES = field_names(Prices)
 _SHOWN = field_names(ModelFacts)
 _NOWHERE = "\0"
-"""A workspace in which no file lies: the person writes the table, and no call does."""
+"""A workspace without files: the person writes the table, and no call does."""
 _LIST_SECONDS = 15.0
-"""How long the provider's list is waited for: somebody asked for nothing else."""
+"""Seconds to wait for the provider's list, the only purpose of the command."""
 
 
 class _Figure(Record):
-    """One thing that is known of a model, and who says it."""
+    """One figure about a model, and its origin."""
 
     value: JsonValue
     origin: str
@@ -54,7 +54,7 @@ class _Figure(Record):
 
 
 class _Row(Record):
-    """One model; a figure that nobody said is not in here."""
+    """One model; unknown figures are missing."""
 
     name: str
     figures: Mapping[str, _Figure]
@@ -88,7 +88,7 @@ def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _known(settings: Settings, name: str, offered: ModelFacts | None) -> Iterator[tuple[str, _Figure]]:
-    """Yield what is known of a model, by name: the configuration's word, else the table's, else the server's."""
+    """Yield the figures about a model, by name: the configuration's, else the table's, else the server's."""
     written, kept = settings.file.prices.get(name), settings.table.models.get(name)
     origin = settings.table.origin(name) if kept is not None else DEFAULT
     chosen = {"context": settings.context_tokens, "pictures": settings.pictures} if _is_chosen(settings, name) else {}
@@ -163,7 +163,7 @@ def _cell(figure: _Figure | None) -> str:
 def _fields(
     settings: Settings, rows: Iterable[_Row], offered: Mapping[str, ModelFacts], problem: str
 ) -> dict[str, JsonValue]:
-    """Return it all as one object; what nobody said is null."""
+    """Return all of it as one object; unknown values are null."""
     listed: list[JsonValue] = []
     for row in rows:
         figures: dict[str, JsonValue] = {
@@ -179,7 +179,7 @@ def _fields(
 
 
 def _update(file: str, environment: Mapping[str, str]) -> int:
-    """Check a table and keep it in the place of the one before. Raises UsageError, and then the old one stays."""
+    """Check a table and replace the stored one. Raises UsageError, and then the old one stays."""
     state = State.of(environment)
     data = _content(file)
     found = parse_table(data, file)
@@ -204,7 +204,7 @@ def _update(file: str, environment: Mapping[str, str]) -> int:
 
 
 def _content(file: str) -> bytes:
-    """Return what a file holds, as far as a table may. Raises UsageError."""
+    """Return the content of a file, up to the size of a table. Raises UsageError."""
     path = os.path.join(current_folder(), file)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait

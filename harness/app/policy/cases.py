@@ -49,7 +49,7 @@ class PolicyCase(Record):
     id: str
     tool: str
     args: JsonValue
-    """As the model would send them."""
+    """Arguments as the model would send them."""
     cwd: str | None = None
     """The workspace, as the flag `--cwd`."""
     expect: Decision | None = None
@@ -57,7 +57,7 @@ class PolicyCase(Record):
 
 
 class Judged(Record):
-    """What came of a case."""
+    """Result of a case."""
 
     case: PolicyCase
     verdict: Verdict | None

@@ -70,7 +70,7 @@ def outside_call(
 
 
 def _extensions_in(workspace: Workspace, environment: Mapping[str, str]) -> Extensions:
-    """Return what the user's configuration and the trusted files of a workspace declare. Raises UsageError."""
+    """Return the declarations of the user's configuration and a workspace's trusted files. Raises UsageError."""
     from harness.session.config.settings import settings_from
     from harness.session.session_place import extensions_of
     from harness.session.state import State

@@ -1,4 +1,4 @@
-"""What was decided on a call and what a run of it may do, part by part: for `policy explain` and for questions."""
+"""The decision on a call and the effects of its run, part by part: for `policy explain` and for questions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from harness.checks.hook_declaration import HookDeclaration
 
 EXIT_CODES = {Decision.AUTO: 0, Decision.CONFIRM: 10, Decision.DENY: 20, Decision.BLOCK: 30}
-"""What `harness policy explain` exits with; 2 is a usage error, as everywhere."""
+"""Exit codes of `harness policy explain`; 2 is a usage error, as everywhere."""
 
 _COLUMNS = (
     Column(name="part", folds=True),
@@ -44,12 +44,12 @@ _COLUMNS = (
 )
 BY_WORD = "a yes is a typed word each time: no key gives it, and no grant covers it"
 TONES = {"auto": Tone.GOOD, "confirm": Tone.WARNING, "deny": Tone.BAD, "block": Tone.BAD}
-"""Of decisions, by their words."""
+"""Tones of decisions, by their words."""
 _DOES = {Act.WRITES: "it writes files", Act.CHANGES: "it changes more than it names", Act.RUNS: "it runs code"}
 
 
 def hooks_about(hooks: Iterable[HookDeclaration], action: Action, verdict: Verdict) -> tuple[HookDeclaration, ...]:
-    """Return which of `hooks` are asked before this call; about what is refused none is."""
+    """Return the `hooks` that are asked before this call; none is about a refused one."""
     if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
         return ()
     return tuple(hook for hook in hooks if hook.event is CheckEvent.BEFORE_CALL and hook.is_about(action))
@@ -84,7 +84,7 @@ def parts_table(action: Action, verdict: Verdict, policy: Policy) -> Table:
 
 
 def _place(facet: FacetVerdict, policy: Policy) -> Origin | None:
-    """Return where the rule or the default stands that decided; None where neither did."""
+    """Return the place of the deciding rule or default; `None` if neither decided."""
     if facet.rules:
         return facet.rules[0].origin
     if facet.source not in (Source.DEFAULT, Source.READER):
@@ -94,7 +94,7 @@ def _place(facet: FacetVerdict, policy: Policy) -> Origin | None:
 
 
 def _decided_by(facet: FacetVerdict, policy: Policy) -> str:
-    """Return what decided, without its place: `rule look`, `default for bash`, `built-in outside`."""
+    """Return the deciding part, without its place: `rule look`, `default for bash`, `built-in outside`."""
     place = _place(facet, policy)
     return facet.by if place is None else facet.by.replace(f" ({place})", "", 1)
 
@@ -131,7 +131,7 @@ def nearest_rule(action: Action, verdict: FacetVerdict, policy: Policy) -> str:
 
 
 def _no_reader(command: Command) -> str:
-    """Say why a command is none that only reads, in a few words; nothing of one that is."""
+    """Return the reason why a command does not only read, in a few words; empty if it does."""
     if command.gap:
         return command.gap
     if command.needs:

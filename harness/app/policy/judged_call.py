@@ -1,4 +1,4 @@
-"""A call that nobody makes, as the action that would be judged: out of words that a person typed, or arguments of a model."""
+"""A hypothetical call as the action that would be judged: from words that a person typed, or arguments of a model."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 _ARGUMENTS = 'its arguments as a JSON object, such as {"path": "src/a.py"}'
 _ANY_SECONDS = 1e9
-"""How long a command may run is no matter of rules: what was a valid call under other limits is one here."""
+"""Time limit for judging. Rules do not depend on it: a call that was valid under other limits is valid here."""
 
 
 def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", changes: bool = True) -> Action:
     """Return the action that would be judged if the model called `tool` with this command or path.
 
-    `cwd` is the folder that a command starts in, inside the workspace. A call that would change nothing (`changes` false)
-    is judged as a read where the file lies in the workspace, as the tools do it.
+    `cwd` is the working folder of a command, inside the workspace. A call without a change (`changes` false) is
+    judged as a read if the file is in the workspace, as the tools do it.
 
     Raises UsageError for an unknown tool, ToolError for a path that cannot name a file or a folder outside.
     """
@@ -109,7 +109,7 @@ def _is_arguments(tool: str, text: str) -> bool:
 
 
 def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
-    """Return what the tool would judge: the line, and the folder that it starts in. Raises ToolError for one outside."""
+    """Return the parts that the tool would judge: the line, and its working folder. Raises ToolError for one outside."""
     start = workspace.resolve(cwd or ".", Access.READ)
     if start.place not in (Place.INSIDE, Place.ROOT):
         raise ToolError(f"cwd is outside the workspace: {visible_line(cwd)}")
@@ -118,20 +118,20 @@ def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
 
 
 UNSEEN_TOOL = "built-in unseen-tool"
-"""What decided about the first use of a server's tool."""
+"""The decision about the first use of a server's tool."""
 
 
 def tool_use(tool: str, unseen: str = "") -> Action:
-    """Return the action of a tool of which no arguments are known; see `ToolUse.unseen`."""
+    """Return the action of a tool with unknown arguments; see `ToolUse.unseen`."""
     call = ToolCall(id="explain", name=tool, arguments="{}")
     use = ToolUse(tool=tool, unseen=unseen, stays_here=tool_kind(tool).stays_here)
     return Action(call=call, tool=tool, arguments={}, facets=(use,), summary=tool, preview=tool, request=None)
 
 
 def call_from_outside(use: ToolUse, arguments: str, workspace: Workspace) -> Action:
-    """Return the action of a call of a tool from outside, with these arguments as JSON; nothing at all is none.
+    """Return the action of a call of a tool from outside, with these arguments as JSON; an empty text has none.
 
-    Raises ToolError for what is no JSON object.
+    Raises ToolError for anything but a JSON object.
     """
     from harness.policy.tool_arguments import tool_arguments
 
@@ -141,7 +141,7 @@ def call_from_outside(use: ToolUse, arguments: str, workspace: Workspace) -> Act
 
 
 def arguments_of(tool: str, text: str) -> dict[str, JsonValue]:
-    """Return the arguments of a call out of JSON text; empty text is no arguments. Raises ToolError for other text."""
+    """Parse the arguments of a call from JSON text; empty text has none. Raises ToolError for other text."""
     try:
         arguments = read_one(text) if text.strip() else {}
     except NotJsonError as error:

@@ -30,9 +30,9 @@ def is_told_whole(facets: Sequence[Mapping[str, JsonValue]]) -> bool:
 
 
 def logged_use(decision: LogRecord, arguments: str, workspace: Workspace) -> Action:
-    """Return a call of a tool from outside, as its record tells it: what is known of the tool, and the paths that it named.
+    """Return a recorded call of a tool from outside: the facts about the tool, and the paths that it named.
 
-    Its parts are told whole (`is_told_whole`). Raises ToolError for a path, or arguments, that are not all there.
+    All its parts are in the record (`is_told_whole`). Raises ToolError for an incomplete path or argument.
     """
     facets, tool = logged_facets(decision), str(decision.get("tool"))
     used = next(facet for facet in facets if facet.get("kind") == "ToolUse")
@@ -51,9 +51,10 @@ def logged_use(decision: LogRecord, arguments: str, workspace: Workspace) -> Act
 
 
 def _bounds(tool: str, decision: LogRecord, *, held: bool) -> ToolBounds | None:
-    """Return what a script was declared to do at the most, as far as the policies of then let it; None of other tools.
+    """Return the declared greatest effects of a script, as far as the policies of then allowed them; `None` for other
+    tools.
 
-    `held`: it could write nothing. What could write needs no more: that it was held loosens nothing.
+    `held`: it could write nothing. One that could write needs no more, since its confinement loosens nothing.
     """
     if not tool.startswith(script_tool("")):
         return None

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 _OF_POLICY = ("policy", "policy_sha256", "policy_files")
-"""What a record says of a policy that holds from there on."""
+"""Fields of a record about a policy that is in force from there on."""
 
 
 class JudgedAgain(Record):
@@ -69,7 +69,7 @@ class JudgedAgain(Record):
     """Changes of entry points that no person had seen then."""
     verdict: Verdict | None = None
     problem: str = ""
-    """Why it could not be judged again."""
+    """Reason why it could not be judged again."""
 
     @property
     def tool(self) -> str:
@@ -78,12 +78,12 @@ class JudgedAgain(Record):
 
     @property
     def summary(self) -> str:
-        """What was called, on one line."""
+        """The call, on one line."""
         return str(self.decision.get("summary"))
 
     @property
     def old(self) -> Decision | None:
-        """What the policy decided then, hooks aside; None where the log's word is not one of ours."""
+        """The policy's decision then, without hooks; `None` if the log's word is unknown."""
         if self.decision.get("source") == Source.HOOK.value:
             words = (DECISION_WORDS.get(str(facet.get("decision"))) for facet in logged_facets(self.decision))
             return max((word for word in words if word is not None), default=None)
@@ -91,18 +91,18 @@ class JudgedAgain(Record):
 
     @property
     def old_by(self) -> str:
-        """What decided then."""
+        """The deciding part then."""
         by_hook = self.decision.get("source") == Source.HOOK.value
         return "the policy, hooks aside" if by_hook else str(self.decision.get("by"))
 
     @property
     def new(self) -> Decision | None:
-        """What would be decided now; None where it could not be judged again."""
+        """The decision now; `None` if it could not be judged again."""
         return None if self.verdict is None else self.verdict.decision
 
     @property
     def new_by(self) -> str:
-        """What would decide now."""
+        """The deciding part now."""
         return "" if self.verdict is None else self.verdict.deciding.by
 
     @property
@@ -114,7 +114,7 @@ class JudgedAgain(Record):
 
 
 class LoggedSetting:
-    """What must be known of a session to judge its calls as they were judged then."""
+    """Facts about a session that are needed to judge its calls as they were judged then."""
 
     def __init__(self, name: str, started: LogRecord, workspace: Workspace) -> None:
         self.name = name
@@ -126,13 +126,13 @@ class LoggedSetting:
         self.unseen: dict[str, None] = {}
         """Changes of entry points that no person had seen, as the gate keeps them."""
         self.grants: dict[str, Grant] = {}
-        """What was granted at the time, by id."""
+        """Grants at the time, by id."""
         self.asleep: set[str] = set()
-        """Grants of these that decided nothing, until somebody answered for what a command had changed."""
+        """Those that were suspended, until a person answered for a command's changes."""
 
     @property
     def in_force(self) -> tuple[Grant, ...]:
-        """What was granted, and did not sleep."""
+        """Grants that were not suspended."""
         return tuple(grant for name, grant in self.grants.items() if name not in self.asleep)
 
     def take_grant(self, record: LogRecord) -> None:
@@ -184,16 +184,15 @@ class Replay:
         granted: bool = True,
         findings: Iterable[Findings] = (),
     ) -> None:
-        """Take `findings` of logs that were judged already, and of which that was said.
+        """Take `findings` of logs that were judged, and reported, already.
 
-        `granted`: what a person granted at the time counts.
-        With `whole_only` nothing of a broken log counts, else what stands before the break. The last of that may be what
-        was altered: a record is held by the one behind it.
+        `granted`: a person's grants at the time count. With `whole_only` a broken log does not count at all, else its
+        part before the break does. The last record of that may be the altered one: a record is protected by the next.
         """
         self.undecided = 0
         """Calls that had no decision: invalid ones, and those whose turn never came."""
         self.notes: list[str] = []
-        """What a person should know of the logs: a broken chain, a folder that is gone."""
+        """Notes for a person about the logs: a broken chain, a missing folder."""
         self.broken: list[str] = []
         """The logs that are not what was written: a broken chain, or a head that was noted and is not theirs."""
         self.without_head: list[str] = []
@@ -213,10 +212,11 @@ class Replay:
     ) -> Iterator[JudgedAgain]:
         """Yield every decided call of a log, judged again.
 
-        `only` is the name of the session that is meant, where it is not all of them. `later` is told of every answer and
-        every intent: the session's name, and the record.
+        `only` is the name of a single session to judge. `later` gets every answer and every intent: the session's
+        name, and the record.
 
-        Raises LogError if the log cannot be read, UsageError if the heads file cannot, PolicyError if the policy cannot.
+        Raises LogError if the log cannot be read, UsageError if the heads file cannot, PolicyError if the policy
+        cannot.
         """
         sessions: dict[str, LoggedSetting] = {}
         for record in islice(read_log(log), self._good_records(log)):
@@ -233,7 +233,7 @@ class Replay:
                 later(name, record)
 
     def _good_records(self, log: str) -> int:
-        """Return how many records are gone through, and note where that is not all, or may not be. Raises LogError."""
+        """Return the number of reliable records, with a note if that is not all, or may not be. Raises LogError."""
         known = self._findings.get(log)
         standing = known or judge_log(log, self._heads)
         records = standing.found.records
@@ -414,9 +414,9 @@ def under_policy(
     *,
     granted: bool = True,
 ) -> Replay:
-    """Return what judges the calls of `logs` again by `policy`, files or shipped names, with the layers that hold here.
+    """Return a replay of the calls of `logs` under `policy`, files or shipped names, with this machine's layers.
 
-    `findings` are what judging the logs showed, where that was said already. Raises PolicyError.
+    `findings` are the results of judging the logs, if they were reported already. Raises PolicyError.
     """
     policies = PolicyInForce(policy, environment, *(os.path.realpath(log) for log in logs))
     return Replay(lambda _log, one: policies.at(one.workspace), environment, granted=granted, findings=findings)
@@ -443,7 +443,7 @@ def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _list_changes(replay: Replay, logs: Sequence[str], only: str, output: AnswerWriter, *, fail_on: str | None) -> int:
-    """Write what would change, as it is found, and how many calls there were; return the exit code."""
+    """Write each change as it is found, and the number of calls; return the exit code."""
     count = dict.fromkeys(("calls", "changes", "laxer", "stricter", "unknown", "undecided"), 0)
     told = 0
     for log in logs:

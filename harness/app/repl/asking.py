@@ -1,4 +1,4 @@
-"""Questions about the calls of a conversation: put at the terminal, and outside where somebody is; the first answer counts."""
+"""Questions about the calls of a conversation: at the terminal, and at an approver outside; the first answer counts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Files that a prompt names with `@`: read as the person's own call of the tool that reads, and sent with the prompt.
+"""Files that a prompt names with `@`: read as the person's own call of the reading tool, and sent with the prompt.
 
-Files that the model can be shown, `@shot.png`, `@"a b.png"`: every mention with their endings. In the words of a command
-(session/words/) any file: whoever wrote it meant it to be read. Of what a person types, any other `@file` stays words, and the
-model reads it.
-The call goes through the gate and the log as everything does: what a rule forbids to read is not attached.
+Files that can be shown to the model, `@shot.png`, `@"a b.png"`: every mention with their endings. In the words of a
+command (session/words/) any file, since their author meant it to be read. In typed text, any other `@file` stays
+text, and the model reads the file. The call goes through the gate and the log like every call: a file that a rule
+forbids is not attached.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import READ_FILE
 
 MOST_FILES = 10
-"""Of one prompt."""
+"""Maximum number of files of one prompt."""
 _BEFORE = r"""(?:^|(?<=[\s(\[{<'"`=,;:]))@"""
 _FILE = re.compile(rf"""{_BEFORE}(?:("(?:[^"\\\n]|\\.)+")|([^\s"]+))""")
 _NOT_OF_A_NAME = ".,;:!?)]}>'`"
-"""What may follow a bare name in a sentence."""
+"""Characters that may follow a bare name in a sentence."""
 
 
 class AttachedFiles(Record):
-    """What goes with a prompt."""
+    """Files that go with a prompt."""
 
     attachments: tuple[Attachment, ...] = ()
     texts: str = ""
-    """Of files, with marks around each."""
+    """Texts of files, with marks around each."""
 
     def behind(self, words: str) -> str:
         """Return `words` with the texts behind them."""
@@ -59,8 +59,9 @@ def _shown_mention() -> re.Pattern[str]:
 
 
 def files_in(words: str, is_file: Callable[[str], bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what `words` mention that is a file by `is_file`, and what else looks like a path; each once. Punctuation behind a
-    bare name is none of it.
+    """Return the mentions in `words` that are files by `is_file`, and others that look like a path; each once.
+
+    Punctuation after a bare name is not part of it.
     """
     files, gone = dict[str, None](), dict[str, None]()
     for name in _written(_FILE, words):
@@ -73,7 +74,7 @@ def files_in(words: str, is_file: Callable[[str], bool]) -> tuple[tuple[str, ...
 
 
 def _written(mention: re.Pattern[str], words: str) -> Iterator[str]:
-    """Yield the names behind each `@` as they are meant: those in quotes without them."""
+    """Yield the names after each `@` in their plain form, without quotes."""
     for quoted, bare in mention.findall(words):
         try:
             yield str(json.loads(quoted)) if quoted else bare
@@ -91,10 +92,10 @@ def attached(
     root: str = "",
     approver: Approver | None = None,
 ) -> AttachedFiles:
-    """Return what goes with `words`; `tell` hears why a file does not.
+    """Return the files that go with `words`; `tell` gets the reasons for left-out ones.
 
-    `root` is the workspace, where the words are a command's; `home` is what `~/` stands for. `approver` answers for calls that
-    the policy would ask about; without it, that the person typed it is the yes. Raises what `Agent.do` raises.
+    `root` is the workspace, if the words are a command's; `home` is the meaning of `~/`. `approver` answers for calls
+    that the policy would ask about; without it, the person's typing is the yes. Raises the errors of `Agent.do`.
 
     INVARIANT: the words of a command permit nothing: with `root` there is an `approver`.
     """

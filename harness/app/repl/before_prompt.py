@@ -1,4 +1,4 @@
-"""What comes before the prompt: the conversation to go on with, and the question whether the folder's files are trusted."""
+"""Before the prompt: the conversation to continue, and the question whether to trust the folder's files."""
 
 from __future__ import annotations
 

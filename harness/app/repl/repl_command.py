@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 
 def tell_end(conversation: Conversation, result: RunResult) -> None:
-    """Say how the turn of `result` ended."""
+    """Print the end of the turn of `result`."""
     screen = conversation.screen
     if result.stop is StopReason.BLOCKED and conversation.answer and conversation.answer.get("answer") == "halt":
         conversation.say_line("halted, as you said: nothing else of this turn runs", Tone.WARNING)
@@ -88,9 +88,9 @@ def tell_end(conversation: Conversation, result: RunResult) -> None:
 
 
 def how_it_ended(result: RunResult, error: str) -> str:
-    """Return what is to be said of the end of a turn: nothing where it is done.
+    """Return the text about the end of a turn; empty if it is done.
 
-    `error` is what was recorded, and shown, of an error that may have ended it: that is not said again.
+    `error` is the recorded and shown text of an error that may have ended it, which is not repeated.
     """
     if result.stop is StopReason.COMPLETED:
         return ""
@@ -102,9 +102,9 @@ def how_it_ended(result: RunResult, error: str) -> str:
 
 
 MARKS = {Mode.ASK: "> ", Mode.EDITS: "edits> ", Mode.PLAN: "plan> "}
-"""What stands before the line that is typed."""
+"""Text before the typed line."""
 _MOST_ECHOED = 12
-"""Lines of what is said in the person's place."""
+"""Maximum number of shown lines of a message in the person's place."""
 _FATAL = (StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
 """Ends of a turn after which nothing can run any more."""
 
@@ -122,8 +122,9 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _opened(arguments: Namespace, environment: Mapping[str, str], carried: Carried | None) -> Repl | int:
-    """Return the prompt, or the exit code where there is no model and the person was told the ways to one. Raises
-    HarnessError."""
+    """Return the prompt, or the exit code if there is no model and the person read about the ways to one. Raises
+    HarnessError.
+    """
     terminal = settings_from(arguments, environment, here(arguments.cwd)).terminal
     screen = Screen(sys.stdout, look_from(terminal, environment), notices=Notices(terminal.notify.value))
     ask_trust(screen, terminal, environment, here(arguments.cwd))
@@ -203,11 +204,11 @@ class Repl:
         return self._asking.at_terminal.ask_user(question)
 
     def draw(self, printed: str, /) -> None:
-        """Show what a running command prints."""
+        """Show output of a running command."""
         self._terminal.draw(printed)
 
     def countdown(self, seconds: float, /) -> None:
-        """Show how long it is until a request is sent again."""
+        """Show the seconds until a request is sent again."""
         self._screen.countdown(seconds)
 
     def lend(self) -> AbstractContextManager[LentTerminal] | None:
@@ -288,7 +289,7 @@ class Repl:
         return status_parts(replace(status_of(self._conversation), hint=hint), self._screen.width)
 
     def _ending(self) -> RunResult:
-        """Return how the session ends: as its last turn did, unless the person simply left."""
+        """Return the end of the session: that of its last turn, unless the person simply left."""
         if self._is_closed:
             return RunResult(stop=StopReason.TERMINAL_CLOSED, text="", detail="the terminal was closed")
         if self._signals.terminated:
@@ -300,7 +301,7 @@ class Repl:
     # Reading
 
     def _next(self) -> Meaning | None:
-        """Return what is to be done next, or None when the person leaves."""
+        """Return the next line's meaning, or `None` when the person leaves."""
         if words := self._conversation.prompt:  # words for the model, whatever they begin with
             self._conversation.prompt = ""
             by_command, self._conversation.prompt_by_command = self._conversation.prompt_by_command, False
@@ -337,14 +338,14 @@ class Repl:
         self._screen.line("> " + line.replace("\n", "\n. "))
 
     def _left_over(self) -> Iterator[str]:
-        """Yield what was typed ahead and is still there, a line that was not finished last."""
+        """Yield the remaining typed-ahead lines, an unfinished one last."""
         while (line := self._ahead.take()) is not None:
             yield line
         if draft := self._ahead.take_draft():
             yield draft
 
     def _typed(self, default: str) -> str | None:
-        """Return what the person types now, or None when they leave."""
+        """Return the next typed line, or `None` when the person leaves."""
         interrupt = self._place.interrupt
         for said in self._todo.news(self._conversation.session.messages):
             self._screen.line(said, Tone.QUIET)
@@ -395,7 +396,7 @@ class Repl:
     # Doing
 
     def _take(self, meaning: Meaning) -> None:
-        """Do what is meant; afterwards the code says whether the program can go on."""
+        """Act on a line; afterwards the code says whether the program can go on."""
         self._place.interrupt.clear()
         if self._signals.terminated:  # it came just now, and must not be forgotten with a Ctrl-C
             return
@@ -417,7 +418,7 @@ class Repl:
             self._code = Exit.INTERNAL
 
     def _done(self, meaning: Meaning) -> bool:
-        """Do what is meant, and return whether it went well. Raises LogError and GateError."""
+        """Act on a line, and return whether that succeeded. Raises LogError and GateError."""
         match meaning:
             case Ask():
                 try:
@@ -469,9 +470,10 @@ class Repl:
         return False
 
     def _attached(self, said: Ask) -> AttachedFiles:
-        """Return what goes with a line for the model: the pictures that the person mentions, the files that a command does.
+        """Return the attachments of a line for the model: the pictures that the person mentions, the files that a
+        command does.
 
-        Raises as `Agent.do` does.
+        Raises the errors of `Agent.do`.
         """
         from harness.app.repl.attached_files import attached
 

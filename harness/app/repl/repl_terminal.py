@@ -29,7 +29,7 @@ TWICE_SECONDS = 2.0
 
 
 class Terminal:
-    """What a person sees and types at."""
+    """The person's terminal: output and keys."""
 
     def __init__(self, place: SessionPlace) -> None:
         settings = place.settings.terminal
@@ -52,7 +52,7 @@ class Terminal:
         """Whether the command that runs gets the terminal."""
 
     def draw(self, printed: str) -> None:
-        """Show what a running command prints."""
+        """Show output of a running command."""
         self._draws(printed)
 
     def lend(self) -> AbstractContextManager[LentTerminal] | None:
@@ -102,7 +102,9 @@ class Terminal:
 
     @contextmanager
     def lent(self) -> Iterator[LentTerminal]:
-        """Lend the terminal to a command: nobody else reads or writes there meanwhile. Raises OSError where it is gone."""
+        """Lend the terminal to a command: the program itself neither reads nor writes there meanwhile. Raises OSError
+        if it is gone.
+        """
         from harness.process.lent_terminal import LentTerminal
 
         with self.ahead.paused():
@@ -113,7 +115,7 @@ class Terminal:
 
     @property
     def history_problem(self) -> str:
-        """Why lines are not kept beyond this program; empty where they are, or where it is not known yet."""
+        """Reason why lines are not kept after this program. Empty if they are, or if that is not known yet."""
         return self._history.problem if self._history is not None else ""
 
     def remember(self, line: str) -> None:

@@ -22,35 +22,35 @@ _LONGEST_NAME = 40
 
 
 class Status(Record):
-    """What there is to say of a session at this moment."""
+    """State of a session for the status line."""
 
     model: str
     policy: str
     turns: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
-    """Of the input tokens, those that the provider had in a cache."""
+    """Input tokens that the provider read from a cache."""
     output_tokens: int = 0
     cost: float | None = None
-    """In dollars; None where it is not known, which is not said here."""
+    """Cost in dollars. `None` if unknown, which is not shown here."""
     context_tokens_used: int | None = None
     context_tokens: int | None = None
-    """How many the model takes; None where it is not known."""
+    """The model's context length. `None` if unknown."""
     confinement: str = ""
     """The level in a word or two; empty is not shown."""
     grants: int = 0
     loosened: tuple[str, ...] = ()
-    """What loosens the gate, each in words: `UNCONFINED allowed`."""
+    """Facts that loosen the gate, in words: `UNCONFINED allowed`."""
     mode: Mode = Mode.ASK
     hint: str = ""
-    """What keys do just now."""
+    """Hint about the present keys."""
 
 
 def status_parts(status: Status, width: int) -> tuple[Part, ...]:
-    """Return the status line in parts that stand side by side, at most `width` terminal cells together.
+    """Return the status line in parts, at most `width` terminal cells together.
 
-    What loosens comes first and goes last; of the rest the least important part is left out as a whole until the others
-    fit. Where even the last one does not fit it is cut, and ends in dots.
+    Loosening facts are first and stay longest; of the rest the least important part is left out as a whole until the
+    others fit. If even the last one does not fit it is cut, and ends in dots.
     """
     parts = [part for part in _parts(status) if part[1]]
     while len(parts) > 1 and _width(parts) > width:
@@ -105,7 +105,7 @@ def _context(status: Status) -> str:
 
 
 def _share(status: Status) -> int:
-    """Return how many percent of the context are used, rounded up: 100 only where nothing is left."""
+    """Return the used percentage of the context, rounded up: 100 only if it is full."""
     if not status.context_tokens or status.context_tokens_used is None:
         return 0
     return -(-100 * status.context_tokens_used // status.context_tokens)
@@ -128,7 +128,7 @@ _CHANGING = (*shipped_that(Does.RUNS, Does.WRITES), "default")
 
 
 def status_of(conversation: Conversation) -> Status:
-    """Return how the conversation stands."""
+    """Return the status of the conversation."""
     session = conversation.session
     last = session.last_usage
     return Status(
@@ -149,7 +149,7 @@ def status_of(conversation: Conversation) -> Status:
 
 
 def loosened(policy: Policy, level: str) -> list[str]:
-    """Return in words what lets calls do more than a person may expect: nothing asked, or nothing held by the kernel."""
+    """Return the facts that let calls do more than a person may expect, in words: no questions, or no confinement."""
     words = ["commands are NOT CONFINED"] if is_unbound(level) else []
     for tool in _CHANGING:
         decisions = [one.decision for one in policy.defaults if one.tool == tool]

@@ -11,18 +11,19 @@ from harness.text.visible import visible_line
 from harness.tools.todo import DONE, TodoItem, TodoTool, in_words, items_in
 
 MOST_LINES = 7
-"""Of a list above the prompt."""
+"""Maximum number of lines of a list above the prompt."""
 
 
 class ShownTodo:
-    """What was shown of it last."""
+    """The last shown state of the list."""
 
     def __init__(self) -> None:
         self._shown: tuple[TodoItem, ...] = ()
 
     def news(self, messages: Sequence[Message]) -> list[str]:
-        """Return the lines of the list of a conversation, safe to show; in short where it was shown. None where nothing is
-        left to do, and that was shown, or nobody saw the list.
+        """Return the lines of a conversation's list, safe to show; in short if it was shown before.
+
+        Empty if the list is done and that was shown, or if it was never shown.
         """
         items, before = todo_of(messages), self._shown
         self._shown = items
