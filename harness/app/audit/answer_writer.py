@@ -1,4 +1,4 @@
-"""How an answer about logs is written: lines that are safe to show, or one JSON object a line."""
+"""Form of an answer about logs: lines that are safe to show, or one JSON object a line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.terminal.tables import GAP, Column, Table, TableRow
 from harness.text.visible import visible_line
 
 MOST_ROWS = 500
-"""Of one table: of more entries the first are shown before the last are found."""
+"""Maximum number of rows of one table: of more entries the first are shown before the last are found."""
 
 
 class AnswerWriter:
@@ -36,7 +36,7 @@ class AnswerWriter:
         self.at_terminal = self.width > 0
         self._columns: tuple[Column, ...] = ()
         self._rows: list[TableRow] = []
-        """Of the table that is not written yet."""
+        """Rows of the table that is not written yet."""
 
     def __enter__(self) -> Self:
         return self
@@ -46,7 +46,7 @@ class AnswerWriter:
             self._write_table()
 
     def row(self, fields: Mapping[str, JsonValue]) -> None:
-        """Write one object, where JSON was asked for. Raises BrokenPipeError where nobody reads any more."""
+        """Write one object, if JSON was requested. Raises BrokenPipeError if the reader is gone."""
         if self.as_json:
             sys.stdout.write(json_text(fields) + "\n")
 
@@ -74,7 +74,7 @@ class AnswerWriter:
         self._rows.append(TableRow(cells=tuple(cells), tone=tone))
 
     def moment(self, record: LogRecord, key: str = "time") -> str:
-        """Return when a record was written: on the person's clock at a terminal, else `2026-01-31 10:00:00Z`."""
+        """Return the time of a record: by the local clock at a terminal, else `2026-01-31 10:00:00Z`."""
         stamp = word(record.get(key))
         said = local_time(stamp, seconds=True) if self.at_terminal else f"{stamp[:19].replace('T', ' '):19}Z"
         return visible_line(said, 20)
@@ -120,12 +120,12 @@ def what(call: LoggedCall) -> tuple[str, str]:
 
 
 def why(call: LoggedCall) -> str:
-    """Return what decided a call, with the place where that is written."""
+    """Return the deciding part of a call, with its place."""
     return visible_line(short_place(call.by), 300) or "the log does not say"
 
 
 def who(call: LoggedCall) -> str:
-    """Return who answered the question before a call, a person with the account of the operating system."""
+    """Return the source of the answer before a call, a person with the account of the operating system."""
     by = answerer(call.answered)
     is_here = call.answered_by is Who.PERSON and not call.answered.get("who")
     account = f" ({call.user})" if call.user and is_here else ""
@@ -133,11 +133,11 @@ def who(call: LoggedCall) -> str:
 
 
 def seconds(call: LoggedCall) -> str:
-    """Return how long the answer took."""
+    """Return the duration of the answer."""
     value = call.answered.get("seconds")
     return f"{visible_line(word(value), 20)} s" if value is not None else "in a time that is not said"
 
 
 def quoted(words: str) -> str:
-    """Return what somebody said, in quotation marks; empty where they said nothing."""
+    """Return a person's words in quotation marks; empty without any."""
     return f'"{visible_line(words, 300)}"' if words else ""

@@ -87,7 +87,7 @@ def _cells(one: CountedSession) -> tuple[str, ...]:
 
 
 def _places(one: CountedSession, path: str, sessions: str, workspace: str) -> tuple[str, str]:
-    """Return where it worked, if elsewhere; and the path of its log, where that is not found by the session's name."""
+    """Return the session's workspace, if it is another one, and the path of its log, if its name does not lead to it."""
     there = text(one.started, "workspace")
     return "" if there == workspace else there, "" if is_within(path, sessions) and one.started else path
 
@@ -129,11 +129,11 @@ _REFUSALS = tuple(f'"status":"{status}"'.encode() for status in _REFUSED)
 
 
 class CountedSession(Record):
-    """One session of a log. Of a file without any, the only thing that is known is its size."""
+    """One session of a log. A file without any has only a size."""
 
     log: str
     size: int
-    """Of the whole file, in bytes."""
+    """Size of the whole file, in bytes."""
     started: LogRecord
     """Empty where the file holds no session."""
     ended: LogRecord
@@ -141,9 +141,9 @@ class CountedSession(Record):
     calls: int
     asked: int
     refused: int
-    """Denied or blocked, those among them that a person put another call in the place of."""
+    """Number of denied and blocked calls, including those that a person replaced."""
     bad_line: int
-    """The line (from 1) at which reading stopped, for it is no record; 0 where there was none."""
+    """The line (from 1) at which reading stopped, since it is invalid; 0 without one."""
     torn: bool
     """Whether the file ends in a line without its end."""
 
@@ -157,7 +157,7 @@ class CountedSession(Record):
         return "ended" if self.ended else "open"
 
     def fields(self, *, in_use: bool) -> dict[str, JsonValue]:
-        """Return what is written of it as JSON."""
+        """Return its fields for JSON."""
         started = self.started
         names = ("session", "time", "mode", "model", "workspace", "user", "host")
         return {

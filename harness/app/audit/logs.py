@@ -1,4 +1,4 @@
-"""Which logs a question is about, and what must be said of them before it is answered."""
+"""The logs of a question, and the warnings about them before it is answered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.terminal.long_work import counted_off
 from harness.text.visible import visible_line
 
 VERIFIED_BYTES = 32_000_000
-"""Logs of so many bytes in all are verified before a question is answered from them; of more, that is said."""
+"""Maximum total size of logs that are verified before a question is answered from them; a note mentions larger ones."""
 BROKEN = Soundness.BROKEN.value
 """Exit code of a question whose answer rests on a log that does not verify."""
 _WORST_FIRST = (Soundness.BROKEN, Soundness.UNREADABLE, Soundness.OPEN, Soundness.NO_HEAD)
@@ -34,27 +34,27 @@ class ChosenLogs:
     def __init__(
         self, paths: Sequence[str], session: str = "", heads: HeadsFile | None = None, named: Sequence[str] = ()
     ) -> None:
-        """Take the paths; `session` is the name of the only one that is meant, or nothing; `heads` what was noted.
+        """Take the paths; `session` is the name of a single session, or empty; `heads` has the notes.
 
-        `named` are the files and folders that `paths` were found in: a log that was noted there and is gone is told of.
+        `named` are the files and folders that `paths` were found in: a noted log that is missing there is reported.
         """
         self.paths = tuple(paths)
         self.session = session
         self.sessions = 0
-        """How many sessions began in what `calls` has read so far."""
+        """Number of sessions that began in the part that `calls` has read so far."""
         self.findings: tuple[Findings, ...] = ()
-        """What judging each of them showed, once they were."""
+        """Results of judging each of them, once they were."""
         self.gone: tuple[KnownHead, ...] = ()
-        """What is known of logs that were noted where these were looked for, and are not there."""
+        """Facts about noted logs of these places that are missing."""
         self._heads = heads or HeadsFile("")
         self._named = tuple(named)
         self._code = Exit.DONE.value
         self._told: set[str] = set()
-        """Logs of which it was said that they are broken or torn."""
+        """Logs that were reported as broken or torn."""
 
     @property
     def code(self) -> int:
-        """The exit code that goes with what was said of these logs so far: 0, or BROKEN."""
+        """The exit code by the reports about these logs so far: 0, or BROKEN."""
         return self._code
 
     def tell_standing(self) -> int:
@@ -71,9 +71,9 @@ class ChosenLogs:
         return self.verify_all()
 
     def verify_all(self, look: Look | None = None) -> int:
-        """Judge these logs, however large they are; else as `tell_standing`. Raises LogError.
+        """Judge these logs, however large they are; otherwise like `tell_standing`. Raises LogError.
 
-        With `look`, it is shown meanwhile how many are done.
+        With `look`, it shows the number of finished ones meanwhile.
         """
         with closing(counted_off(self.paths, len(self.paths), "logs verified", look or Look(), size_of)) as paths:
             self.findings = tuple(judge_log(path, self._heads) for path in paths)
@@ -109,7 +109,7 @@ class ChosenLogs:
                 yield path, record
 
     def records_of(self, path: str, kinds: frozenset[str] | None = None) -> Iterator[LogRecord]:
-        """Yield the records of one of these logs; where a line is none, it is said that what follows is left out."""
+        """Yield the records of one of these logs; at an invalid line, a note says that the rest is left out."""
         for record in records(path, kinds, stopped=lambda line: self._tell_stop(path, line)):
             if not self.session or record["session"] == self.session:
                 yield record
@@ -190,10 +190,10 @@ def moved_to(found: Iterable[Findings]) -> set[str]:
 
 
 def gone(named: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:
-    """Yield what is known of logs that were noted where a folder, or they, are named, and are not there.
+    """Yield the facts about noted logs that are missing from a named folder, or under their own name.
 
-    `moved` are those that were found under another name. Raises UsageError where the one that is named was removed on
-    purpose, as its tombstone says.
+    `moved` are those that were found under another name. Raises UsageError if the named one was removed on purpose,
+    as its tombstone says.
     """
     folders = [name for path in named if not os.path.isfile(path) for name in names_of(path)]
     if not folders:
@@ -212,7 +212,9 @@ def gone(named: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iter
 
 
 def _logs_named(named: str, heads: HeadsFile) -> list[str]:
-    """Return a log, or the logs in a folder and below; nothing for a log that is gone. Raises UsageError for what is none."""
+    """Return a log, or the logs in a folder and below; empty for a missing one. Raises UsageError for another kind of
+    file.
+    """
     if os.path.isdir(named):
         found = logs_in(named)
         if not found and next(gone([named], heads, ()), None) is None:
@@ -226,7 +228,7 @@ def _logs_named(named: str, heads: HeadsFile) -> list[str]:
 
 
 def size_of(path: str) -> int:
-    """Return how many bytes a log has; 0 where that cannot be known."""
+    """Return the size of a log in bytes; 0 if it is unknown."""
     try:
         return os.path.getsize(path)
     except OSError:

@@ -33,7 +33,7 @@ DAY = 86_400.0
 
 
 class PruneResult(Enum):
-    """What becomes of a log."""
+    """The fate of a log."""
 
     REMOVED = "removed"
     WOULD_BE = "would be removed"
@@ -46,17 +46,17 @@ class Past(Record):
 
     path: str
     size: int
-    """In bytes."""
+    """Size in bytes."""
     reason: str
 
 
 class Pruned(Record):
-    """What became of a log that is past."""
+    """The fate of a log that is past."""
 
     past: Past
     fate: PruneResult
     why: str
-    """Why it is past; of one that was kept, why it was."""
+    """Reason why it is past, or why it was kept."""
     records: int = 0
     head: str = ""
     broken: bool = False
@@ -110,13 +110,15 @@ def _number(text: str | None, flag: str) -> float | None:
 
 
 def _oldest_first(paths: Sequence[str]) -> list[tuple[float, str, int]]:
-    """Return when each log was written last, its path and its size in bytes."""
+    """Return the time of the last write of each log, its path and its size in bytes."""
     stats = ((path, _stat(path)) for path in paths)
     return sorted((status.st_mtime, path, status.st_size) for path, status in stats if status is not None)
 
 
 def _reason(age: float, total: int, days: float | None, keep: float | None) -> str:
-    """Return why a log is past, or nothing. `age` is in seconds, `total` what all logs come to that are left."""
+    """Return the reason why a log is past, or an empty string. `age` is in seconds, `total` the size of all remaining
+    logs.
+    """
     if days is not None and age > days * DAY:
         return f"older than {days:g} days"
     return f"more than {keep:.0f} bytes of logs" if keep is not None and total > keep else ""
@@ -169,9 +171,11 @@ def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
 
 
 def _remove(past: Past, findings: Findings, state: State) -> str:
-    """Bury a log: first the tombstone, then the file. Returns why it could not be removed, or nothing. Raises LogError.
+    """Remove a log: first the tombstone, then the file. Returns the reason for a failure, or an empty string. Raises
+    LogError.
 
-    After a kill in between, the log is there and has a tombstone; removing it again is no harm, and takes no second one.
+    After a kill in between, the log exists and has a tombstone; removing it again is harmless, and writes no second
+    one.
     """
     found, known = findings.found, findings.evidence.known
     file = os.path.abspath(past.path)
@@ -199,7 +203,7 @@ def _remove(past: Past, findings: Findings, state: State) -> str:
 
 
 def beside(path: str) -> Iterator[str]:
-    """Yield what may lie beside a log and goes with it: its signed head, and the torn ends that `recover` kept."""
+    """Yield the files beside a log that are removed with it: its signed head, and the torn ends that `recover` kept."""
     yield from (f"{path}.head", f"{path}.head.sig", f"{path}.torn")
     number = 2
     while os.path.lexists(f"{path}.torn.{number}"):
@@ -297,7 +301,7 @@ def _tell_summary(
 
 
 YOUNG_SECONDS = 86_400.0
-"""What was kept within the last day stays: a log may be about to name it."""
+"""Age in seconds up to which a kept file stays: a log may be about to name it."""
 _CHUNK = 1 << 20
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _IMAGE = re.compile(r"[0-9a-f]{62}")
@@ -305,10 +309,11 @@ _UNFINISHED = re.compile(r"[0-9a-f]{62}\.[0-9a-f]+\.tmp")
 
 
 def remove_unnamed(state: State, now: float) -> tuple[tuple[int, int], str]:
-    """Remove the before-images that no log names; return how many, their bytes, and why none was looked at, or nothing.
+    """Remove the before-images that no log names; return their number, their bytes, and the reason if none was
+    examined.
 
-    They all stay where some log that may name them cannot be read: one in use (an image is kept before its log names it),
-    one that was noted elsewhere and is not there.
+    They all stay if a log that may name them cannot be read: one in use (an image is kept before its log names it),
+    or a noted one elsewhere that is missing.
     """
     images = {digest: path for digest, path in _images(state.before_images) if _age(path, now) > YOUNG_SECONDS}
     if not images:
@@ -333,7 +338,9 @@ def remove_unnamed(state: State, now: float) -> tuple[tuple[int, int], str]:
 
 
 def _drop_named(images: dict[str, str], state: State) -> str:
-    """Take out of `images` what some log names; return why that cannot be said, or nothing. Raises OSError, LogError."""
+    """Drop the named ones from `images`; return the reason for a failure, or an empty string. Raises OSError,
+    LogError.
+    """
     read: set[str] = set()
     while unread := [path for path in _every_log(state) if path not in read]:  # again: reading all of them takes time
         for path in unread:
@@ -355,7 +362,7 @@ def _every_log(state: State) -> dict[str, None]:
 
 
 def _digests_in(path: str) -> Iterator[str]:
-    """Yield what looks like a digest in a log, whatever else is in it: a log that is broken still names images."""
+    """Yield the possible digests in a log, also in a broken one, which still names images."""
     with open(path, "rb") as file:
         rest = b""
         while chunk := file.read(_CHUNK):
@@ -366,7 +373,7 @@ def _digests_in(path: str) -> Iterator[str]:
 
 
 def _images(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield digest and path of every image, and of what a crash left unfinished (under a name that is no digest)."""
+    """Yield digest and path of every image, and of leftovers of a crash (under a name that is not a digest)."""
     for first in _names(folder):
         if not re.fullmatch(r"[0-9a-f]{2}", first):
             continue

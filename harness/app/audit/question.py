@@ -32,7 +32,7 @@ class AnswerRow(Record):
     """The objects that `--json` writes."""
     tone: Tone = Tone.PLAIN
     lines: tuple[tuple[str, Tone], ...] | None = None
-    """The text of an answer that is no table; `None` for a row of a table."""
+    """The text of an answer without a table; `None` for a row of a table."""
 
 
 class Total(Record):
@@ -46,7 +46,7 @@ class Total(Record):
 
 
 class AskedLogs(Record):
-    """What a question is asked about."""
+    """The logs of a question."""
 
     logs: ChosenLogs
     arguments: Namespace
@@ -76,7 +76,7 @@ class AuditQuestion(Record):
     answers: Callable[[AskedLogs], AuditAnswer]
     """Begins an answer."""
     notes: str = EXIT_CODES
-    """What `--help` says below the flags."""
+    """Text of `--help` below the flags."""
     flags: Callable[[ArgumentParser], None] | None = None
     """Adds the flags that only this question has."""
 

@@ -31,7 +31,7 @@ from harness.terminal.console import complain
 from harness.text.visible import visible_line
 
 MODE = "recover"
-"""Of the session that says what was done."""
+"""Mode of the session that records the recovery."""
 _CHUNK = 1 << 20
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -68,11 +68,11 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def keep_and_cut(path: str, heads: str) -> tuple[Torn | None, Findings]:
-    """Keep the torn bytes of a log beside it, and cut it back to its last whole line; nothing is done to an unfit one.
+    """Keep the torn bytes of a log beside it, and cut it back to its last whole line; an unfit one stays unchanged.
 
-    Returns what was torn (also what an earlier recovery that did not end kept; None: nothing) and what was found before.
-    What is about to be cut off is noted in the heads file first: nothing else tells a recovery that did not end from a
-    file that somebody left beside the log. Raises LogError.
+    Returns the torn part (also one that an earlier, unfinished recovery kept; `None` without any) and the findings
+    before. The bytes to cut are noted in the heads file first: only that distinguishes an unfinished recovery from
+    another file beside the log. Raises LogError.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -143,9 +143,9 @@ def _keep(path: str, descriptor: int, start: int) -> Torn:
 
 
 def _kept_before(path: str, noted: frozenset[str]) -> Torn | None:
-    """Return what a recovery that was stopped has kept, and no record tells of; None: nothing. Raises LogError.
+    """Return the part that a stopped recovery kept without a record of it; `None` without any. Raises LogError.
 
-    `noted` are the digests of what was about to be cut off: another file beside the log was never a part of it.
+    `noted` are the digests of the bytes to cut: another file beside the log was never a part of it.
     """
     if not noted:
         return None
@@ -183,9 +183,10 @@ def _digest_of(path: str) -> tuple[int, str] | None:
 
 
 def note(path: str, torn: Torn, found: Verification, state: State, environment: Mapping[str, str]) -> None:
-    """Append a session that says what was done, and note the head. Raises LogError; recovering again then goes on here.
+    """Append a session that records the recovery, and note the head. Raises LogError; a new recovery then continues
+    here.
 
-    What was open stays open: nobody knows the end of a call that was running.
+    Open calls stay open, since the end of a running call is unknown.
     """
     from harness.session.environment_secrets import redactor_for, secrets_of
     from harness.session.session_log import opened_log, who_and_where

@@ -65,7 +65,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 class _Timeline:
-    """Writes lines behind the time of day; the date stands on a line of its own where it changes."""
+    """Writes lines after the time of day; a changed date is on a line of its own."""
 
     def __init__(self, output: AnswerWriter, *, full: bool) -> None:
         self._output = output
@@ -75,7 +75,7 @@ class _Timeline:
         self._helpers = HelperTree()
 
     def show(self, path: str, records: Iterable[LogRecord]) -> None:
-        """Write what happened, each call where it ended; calls without an end where their session, or the log, ends."""
+        """Write the events, each call at its end; calls without one at the end of their session, or of the log."""
         joiner, clocks = Joiner(path), Clocks()
         for record in records:
             self._helpers.record(record)
@@ -93,7 +93,7 @@ class _Timeline:
             self.call(call)
 
     def call(self, call: LoggedCall) -> None:
-        """Write what is said of a call, at the time of the last record about it."""
+        """Write the lines of a call, at the time of the last record about it."""
         moment = text(call.records[-1], "time") if call.records else ""
         self._lines(call.session, moment, _call_lines(call, full=self._full))
 
@@ -140,7 +140,7 @@ def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, f
 
 
 def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
-    """Yield what is said of a call: the line that `run` shows, and below it what the log knows besides."""
+    """Yield the lines of a call: the line that `run` shows, and further facts of the log below it."""
     first = _first_line(call)
     yield Line(tone=first.tone, text=f"#{visible_line(call.number, 20)} {first.text}")
     for tone, said in (*_edits(call), *_facets(call, full=full), *_changes(call), *_connections(call, full=full)):
@@ -150,7 +150,7 @@ def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
 
 
 def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
-    """Yield what is said of a record that is about no call; nothing where another record says the same."""
+    """Yield the lines of a record that is not about a call; none if another record repeats it."""
     event = event_line(record)
     if record["kind"] == "hook_answered":
         yield Line(tone=Tone.QUIET if event is None else event.tone, text=visible_line(_hook(record), _WIDTH))
@@ -173,7 +173,7 @@ def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
 
 
 def _hook(record: LogRecord) -> str:
-    """Return what a hook answered, and by which program."""
+    """Return a hook's answer, and its program."""
     said = {name: word(value) for name, value in record.items()}
     reason = f": {said['reason']}" if said.get("reason") else ""
     ignored = f"; its {said['ignored']} means nothing" if said.get("ignored") else ""
@@ -182,7 +182,7 @@ def _hook(record: LogRecord) -> str:
 
 
 def _heading(call: LoggedCall, output: AnswerWriter) -> str:
-    """Return what is said of the session of a call, where nothing else of the session is shown."""
+    """Return the line about a call's session, if no other line of the session is shown."""
     about = [text(call.started, name) for name in ("mode", "model")]
     about = [one for one in about if one]
     begun = output.moment(call.started)
@@ -251,11 +251,11 @@ def _changes(call: LoggedCall) -> Iterator[tuple[Tone, str]]:
 
 
 MOST_HOSTS_SHOWN = 5
-"""Of those that were reached, and of those that were refused."""
+"""Maximum number of hosts shown, for reached and for refused ones."""
 
 
 def _connections(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
-    """Yield where a command with network by host connected to, and what was refused."""
+    """Yield the connections of a command with network by host, and the refused ones."""
     said, tone = [], Tone.QUIET
     for verb, allowed in (("reached", True), ("was refused", False)):
         hosts = hosts_of(call.outcome, allowed=allowed)
@@ -332,7 +332,7 @@ def _block(body: str) -> Iterator[Line]:
 
 
 def _change_words(record: LogRecord) -> str:
-    """Return what is in force from a record on: another policy, another model, a grant; empty for any other record."""
+    """Return the new policy, model or grant that a record puts in force; empty for any other record."""
     said = {name: word(value) for name, value in record.items()}
 
     def get(name: str) -> str:
@@ -357,7 +357,7 @@ def _change_words(record: LogRecord) -> str:
 
 
 def _model_settings(record: LogRecord) -> str:
-    """Return how a model is asked, besides its name: its profile, and what was set; or nothing."""
+    """Return the model's settings besides its name: its profile, and stated values; or an empty string."""
     profile, form, settings = (record.get(name) for name in ("profile", "call_form", "model_settings"))
     told = [f"profile {word(profile)}"] if profile else []
     told += [f"calls by {word(form)}"] if form else []
@@ -366,7 +366,7 @@ def _model_settings(record: LogRecord) -> str:
 
 
 def _answer(record: LogRecord) -> str:
-    """Return what the person answered where that led to a record, or nothing."""
+    """Return the person's answer behind a record, or an empty string."""
     asked = record.get("asked")
     if not isinstance(asked, dict):
         return ""
@@ -489,9 +489,9 @@ _CALL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 
 
 def call_filter(arguments: Namespace, now: float) -> CallFilter:
-    """Return the conditions that the flags set; `now` is in seconds since 1970.
+    """Return the conditions of the flags; `now` is in seconds since 1970.
 
-    Raises UsageError for what is no time, or no number of a call.
+    Raises UsageError for an invalid time, or an invalid number of a call.
     """
     if arguments.call and not _CALL.fullmatch(arguments.call):
         raise UsageError(f"--call: {visible_line(arguments.call)!r} is no number of a call: 1, 2, 3 ...")

@@ -54,7 +54,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _not_compared(findings: Findings) -> str:
-    """Return why the end of a log that is signed was compared with nothing."""
+    """Return the reason why the end of a log to sign was not compared."""
     known = findings.evidence.known
     if known is None:
         return "no head was noted to compare it with"

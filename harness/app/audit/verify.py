@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.policy.policy import Policy
 
 MAX_LISTED = 1_000
-"""Of many sessions or calls so many stand in an object of `--json`, beside how many there are."""
+"""Maximum number of sessions or calls listed in an object of `--json`, beside their count."""
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -65,7 +65,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 MAX_WHOLE = 20
-"""Of more logs that are whole, a table has none: what is wrong with others is to be seen."""
+"""Maximum number of whole logs in a table; with more of them, only the problems of others are shown."""
 _COLUMNS = (
     Column(name="log", folds=True),
     Column(name="standing", toned=True),
@@ -82,7 +82,7 @@ _TONES = {
 
 
 class _Answer:
-    """What is said of the logs: a text or an object each, of several at a terminal one table."""
+    """The report on the logs: a text or an object each, for several at a terminal one table."""
 
     def __init__(self, state: State, arguments: Namespace, environment: Mapping[str, str], *, several: bool) -> None:
         self.came_to: list[Soundness] = []
@@ -95,10 +95,10 @@ class _Answer:
         self._rows: list[TableRow] = []
         at_work = self._in_table or not self._console.width
         self.look = look_here(sys.stderr, environment) if at_work else Look()
-        """How it is shown that the work goes on: not where each log is told of at the terminal meanwhile."""
+        """Display of the progress, unless each log is reported at the terminal meanwhile."""
 
     def judged(self, findings: Findings) -> None:
-        """Say what judging one log showed, and what judging its calls again came to, where that was asked for."""
+        """Report the result of judging one log, and of judging its calls again if that was requested."""
         told = _as_json(findings) if self._as_json else _as_text(findings)
         again = _judged_again(findings.path, self._state, self._arguments, self._environment)
         self._tell(told + again, findings.path, findings.soundness, findings.found.records, "; ".join(findings.lines))
@@ -156,7 +156,7 @@ def _checked(arguments: Namespace) -> str | None:
 
 
 def _judged_again(path: str, state: State, arguments: Namespace, environment: Mapping[str, str]) -> str:
-    """Return what judging the calls again came to, where that was asked for; it takes much longer than all the rest."""
+    """Return the result of judging the calls again, if that was requested; it takes much longer than everything else."""
     if not arguments.redecide:
         return ""
     return redecided(path, state, environment).text(path, as_json=arguments.json)
@@ -239,11 +239,11 @@ def _gone_line(known: KnownHead, *, as_json: bool) -> str:
 
 
 MAX_TOLD = 20
-"""Of many calls with another outcome, so many are named, and the others counted."""
+"""Maximum number of named calls with another outcome; the others are counted."""
 
 
 class Redecided(Record):
-    """What judging the calls of one log again came to."""
+    """Result of judging the calls of one log again."""
 
     same: int
     otherwise: int

@@ -1,4 +1,4 @@
-"""/back: go back to before one of the person's own messages, which then stands in the line again. Two Esc open its menu."""
+"""/back: go back to before one of the person's own messages, which is then in the line again. Two Esc open its menu."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Said(Record):
 
 
 def said_by_person(conversation: Conversation) -> Iterator[Said]:
-    """Yield what the person said and the conversation still holds, the oldest first."""
+    """Yield the person's messages that the conversation still holds, the oldest first."""
     for place, message in enumerate(conversation.session.messages[1:]):
         words = _typed(split_summary(message.content)[1]) if message.role is Role.USER else ""
         if words:
@@ -34,7 +34,7 @@ def said_by_person(conversation: Conversation) -> Iterator[Said]:
 
 
 def _typed(text: str) -> str:
-    """Return what the person typed of a message: of several that got no answer one by one, all of them."""
+    """Return the typed part of a message; for several unanswered ones, all of them."""
     for between in (INTERRUPTED, UNANSWERED):
         text = text.replace(f"{between}\n\n", "")
     return own_words(text).strip()

@@ -20,7 +20,7 @@ CHARACTERS_A_TOKEN = 4
 
 
 def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Say what each turn and the session took."""
+    """Print the usage of each turn and of the session."""
     spent, usage = conversation.spent, conversation.session.whole_usage
     if len(spent) > MOST_TURNS:
         conversation.say(f"  ... {len(spent) - MOST_TURNS} earlier turns", Tone.QUIET)
@@ -45,7 +45,7 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
 
 
 def usage_in_words(usage: Usage, dollars: float | None, *, unknown: str = ", cost unknown") -> str:
-    """Return in words what was taken; `unknown` stands where nobody said what it costs."""
+    """Return the usage in words; `unknown` is the text for an unknown cost."""
     share = 100 * usage.cached_tokens // max(usage.input_tokens, 1)
     cached = f" ({usage.cached_tokens:,} of them cached, {share}%)" if usage.cached_tokens else ""
     missing = f", {usage.unreported} replies not counted by the provider" if usage.unreported else ""
@@ -54,7 +54,7 @@ def usage_in_words(usage: Usage, dollars: float | None, *, unknown: str = ", cos
 
 
 def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    """Say how long the conversation is, and what fills it."""
+    """Print the length of the conversation, and its largest parts."""
     messages = conversation.session.messages
     long = characters(messages)
     conversation.say_line(

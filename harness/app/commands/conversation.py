@@ -1,4 +1,4 @@
-"""What slash commands act on: the session, what it was made of, and what is shown of it."""
+"""The object of slash commands: the session, its parts, and its display."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class Spent(Record):
-    """What one turn took."""
+    """Usage of one turn."""
 
     model: str
     requests: int
     usage: Usage
     cost: float | None
-    """In dollars; None where it is not known."""
+    """Cost in dollars. `None` if unknown."""
 
 
 class Turns:
@@ -104,32 +104,32 @@ class Conversation:
         self.policy_named = policy_named
         self.policy_sha256 = policy_sha256
         self.held: Policy | None = None
-        """In plan mode, the policy that holds again when it is left."""
+        """In plan mode, the policy to return to."""
         self.offers_plans = True
         """Whether an answer in plan mode is put to the person as a plan: until they said no to one, without words."""
         self.spent: list[Spent] = []
         self.prompt = ""
-        """What is to be said to the model next, in the person's place and with their consent."""
+        """The next message to the model, in the person's place and with their consent."""
         self.prompt_by_command = False
         """Whether that is what a command of the user or the team says."""
         self.own: Sequence[SlashCommand] = ()
         """The commands of the user and the team."""
         self.settings_after: Settings | None = None
-        """Those of the model that answers again after the next turn; None: the one that answers now."""
+        """Settings of the model that answers again after the next turn. `None` for the present one."""
         self.begun = ""
-        """What stands in the next line already: a command whose menu opens, or words that the person sends or changes."""
+        """Initial text of the next line: a command whose menu opens, or words that the person sends or changes."""
         self.leaving = False
         self.decision: LogRecord | None = None
         """The last one that was recorded."""
         self.answer: LogRecord | None = None
         """The person's answer to it, if it was asked about."""
         self.stop: StopReason | None = None
-        """How the last turn of this session ended."""
+        """The end of the last turn of this session."""
         self.error = ""
         """The message of the last error that was recorded in it."""
         self.notes = NotesToModel()
         self.helpers = HelperTree()
-        """What the helpers of its sessions did."""
+        """The helpers of its sessions."""
 
     @property
     def plans(self) -> bool:
@@ -145,22 +145,22 @@ class Conversation:
         self.screen.line(visible_line(text, most), tone)
 
     def tell_log(self, tone: Tone = Tone.PLAIN) -> None:
-        """Show what pins the log, each part on a line of its own that can be copied."""
+        """Show the log's path, size and head, each on a line of its own that can be copied."""
         for line in pinned(self.agent.log, self.place.environment.get("HOME", "")):
             self.screen.unbroken(line, tone)
 
     @property
     def prices(self) -> Prices | None:
-        """What the model's tokens cost; None where nobody said."""
+        """Prices of the model's tokens. `None` if unknown."""
         return self.agent.prices
 
     def cost_of(self, usage: Usage) -> float | None:
-        """Return what `usage` of the model cost in dollars, or None where that is not known."""
+        """Return the cost of `usage` of the model in dollars, or `None` if unknown."""
         return None if self.prices is None else self.prices.cost(usage)
 
     @property
     def cost(self) -> float | None:
-        """What the session has cost in dollars; None where that is not known of all of it."""
+        """Cost of the session in dollars. `None` unless all of it is known."""
         usage = self.session.whole_usage
         others = usage.input_tokens - sum(one.usage.input_tokens for one in self.spent)
         models = {one.model for one in self.spent} | {self.agent.model.name}
@@ -170,11 +170,11 @@ class Conversation:
         return sum(known) if len(known) == len(self.spent) and not others else None
 
     def confinement(self, tool: str, effects: Effects) -> str:
-        """Return how a call of `tool` is held to its effects now."""
+        """Return the present confinement of a call of `tool`."""
         return self.agent.registry.confinement(tool, effects)
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
-        """Return what can be granted at a question, or why nothing can."""
+        """Return the grants on offer at a question, or the reason for none."""
         return "plan mode is on" if self.plans else self.agent.gate.grants.offer(action, verdict)
 
     def advice(self, action: Action, verdict: Verdict) -> str:
@@ -191,7 +191,7 @@ class Conversation:
         return f"a rule would allow it unasked, in {home}:\n{found.toml.rstrip()}"
 
     def record(self, record: LogRecord) -> None:
-        """Keep what /why tells of; an observer of the log."""
+        """Keep a record for /why; an observer of the log."""
         if self.helpers.record(record) is not None:
             return
         self.turns.record(record)
@@ -206,7 +206,7 @@ class Conversation:
                 pass
 
     def begin(self, session: Session, origin: str) -> None:
-        """Go on with `session`, which continues the one named `origin`; what was to be told is not told there."""
+        """Continue with `session`, which continues the one named `origin`; pending notes for the model are dropped."""
         self.session = session
         self.turns.begin_session(origin)
         self.spent.clear()
@@ -220,22 +220,22 @@ class Conversation:
         return repaints
 
     def forget_notes(self) -> None:
-        """Forget what the model was to be told with the next message, and say so."""
+        """Drop the pending notes for the model, and report that."""
         if count := self.notes.forget():
             self.say(f"the model is not told of {counted(count, 'command')} that you ran before", Tone.QUIET)
 
     def message(self, line: str) -> str:
-        """Return what the person says with what the model is to be told before it."""
+        """Return the person's message after the notes for the model."""
         return self.notes.message(
             line, self.session.messages, plans=self.plans, interrupted=self.stop is StopReason.INTERRUPTED
         )
 
     def masked(self, text: str) -> str:
-        """Return text with the secrets that are known taken out, as the log has it."""
+        """Return text with the known secrets masked, as in the log."""
         return self.place.redactor.redact(text)
 
     def count(self, result: RunResult) -> None:
-        """Keep what a turn took, and how it ended."""
+        """Keep the usage and the end of a turn."""
         self.stop = result.stop
         self.spent.append(
             Spent(

@@ -15,11 +15,11 @@ from harness.terminal.styles import Tone
 from harness.text.amounts import counted, size_of_bytes
 
 MOST_BYTES = 1_000_000
-"""Of what is handed to a program."""
+"""Maximum size of a text for a program."""
 MOST_SENT_BYTES = 50_000
-"""Of what is handed to the terminal: several take no more at once."""
+"""Maximum size of a text for the terminal: several take no more at once."""
 SECONDS = 5.0
-"""How long a program may take."""
+"""Time limit of a program, in seconds."""
 _BLANKS = regex("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _FENCE = regex(r"(?P<indent>[ >]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)")
 
@@ -44,13 +44,13 @@ def copy(conversation: Conversation, rest: str) -> None:
 
 
 def last_answer(messages: Sequence[Message]) -> str:
-    """Return what the model said last; empty where it said nothing yet. Pure."""
+    """Return the model's last answer; empty without one. Pure."""
     said = (one.content for one in reversed(messages) if one.role is Role.ASSISTANT)
     return next((text for text in said if text.strip()), "")
 
 
 def code_blocks(text: str) -> Iterator[str]:
-    """Yield what stands in fences (CommonMark 0.31, section 4.5), without what they are indented or quoted by. Pure."""
+    """Yield the content of fences (CommonMark 0.31, section 4.5), without indentation and quote signs. Pure."""
     block: list[str] | None = None
     indent = fence = ""
     for line in text.split("\n"):
@@ -67,9 +67,10 @@ def code_blocks(text: str) -> Iterator[str]:
 
 
 def pasted_safely(text: str) -> tuple[str, int]:
-    """Return a text that does nothing but stand where it is pasted, and how many characters were left out. Pure.
+    """Return a text that only inserts itself when pasted, and the number of dropped characters. Pure.
 
-    What controls a terminal, turns the order of reading or hides goes; a blank of another kind becomes a plain one.
+    Characters that control a terminal, change the reading order or hide are dropped; an unusual blank becomes a plain
+    one.
     """
     kept = "".join(char for char in _BLANKS.sub(" ", text) if char.isprintable() or char in "\n\t")
     return kept, len(text) - len(kept)

@@ -20,7 +20,7 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import Does, shipped_that
 
 MOST_LINES = 500
-"""Of one file's difference at the prompt; of more, the rest is counted."""
+"""Maximum number of lines of one file's difference at the prompt; the rest is counted."""
 _KINDS = ("decision", "intent", "outcome")
 
 
@@ -29,7 +29,7 @@ class Changed(Record):
 
     path: str
     before_sha256: str | None
-    """Of its content before the session's first change of it; None: there was no file."""
+    """Digest of its content before the session's first change of it. `None` if it did not exist."""
     calls: tuple[int, ...]
 
 
@@ -104,7 +104,9 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
 
 
 def _content(conversation: Conversation, path: str) -> bytes | None:
-    """Return what the file holds now, None where there is none. Raises OSError and ToolError, also for a link or a device."""
+    """Return the present content of the file, `None` if it is missing. Raises OSError and ToolError, also for a link
+    or a device.
+    """
     resolved = conversation.place.workspace.resolve(path, Access.READ)
     if resolved.real != os.path.normpath(path):
         raise ToolError("a link leads elsewhere now")

@@ -60,7 +60,7 @@ def _list(conversation: Conversation, held: tuple[Grant, ...]) -> None:
 
 
 def asleep_words(grant: Grant) -> str:
-    """Return why a grant sleeps, and what wakes it; nothing of one that is awake."""
+    """Return the reason why a grant is suspended, and the way to reactivate it; empty for an active one."""
     places = counted(len(grant.changed), "protected place")
     return f"{grant.id} sleeps: a command changed {places}; /grants answer {grant.id}" if grant.changed else ""
 

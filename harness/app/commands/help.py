@@ -45,7 +45,7 @@ QUESTION_KEYS = (
 
 
 def listed(rows: Sequence[tuple[str, str]]) -> Table:
-    """Return what can be typed, each with what it does."""
+    """Return the possible lines, each with its effect."""
     return labelled((f"  {name}", text, Tone.PLAIN) for name, text in rows)
 
 

@@ -17,7 +17,7 @@ from harness.text.visible import visible
 from harness.tool_kinds import Does, tool_kind
 
 LINES, MOST_LINES = 10, 10_000
-"""Lines that are shown where nobody says how many, and the most that can be asked for."""
+"""Default and maximum number of shown lines."""
 
 
 def log(conversation: Conversation, rest: str) -> None:

@@ -1,4 +1,4 @@
-"""/mode: what a person is asked about: what the policy says, all but edits, or nothing, as nothing is changed; Shift-Tab."""
+"""/mode: the calls that ask: those of the policy, all but edits, or none, as nothing is changed; Shift-Tab."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.text.visible import visible_line
 
 
 class Mode(Enum):
-    """What a person is asked about. INVARIANT: there is none in which everything runs."""
+    """The calls that ask. INVARIANT: no mode runs everything."""
 
     ASK = "ask"
     EDITS = "edits"
@@ -39,7 +39,7 @@ def mode_of(conversation: Conversation) -> Mode:
 
 
 def mode(conversation: Conversation, rest: str) -> None:
-    """Say which mode holds, or let another one hold. Raises UsageError, PolicyError and LogError."""
+    """Print the mode, or change it. Raises UsageError, PolicyError and LogError."""
     now = mode_of(conversation)
     if not rest:
         conversation.say_line(f"mode {now.value}: {SAID[now]}")

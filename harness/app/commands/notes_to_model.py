@@ -1,5 +1,5 @@
-"""What the model is told with the person's next message: what their own commands printed, that plan mode is on or over, and
-that what they said before got no answer.
+"""Notes for the model before the person's next message: the output of their own commands, the begin or end of plan
+mode, and the fact that an earlier message got no answer.
 
 It is text before their words, which may be cut or masked; it holds no message and decides nothing.
 """
@@ -17,13 +17,13 @@ MOST_OUTPUTS = 16_000
 
 
 class NotesToModel:
-    """What is kept for the person's next message."""
+    """The notes for the person's next message."""
 
     def __init__(self) -> None:
         self._outputs: list[str] = []
 
     def add(self, output: str) -> bool:
-        """Keep what a command printed; return whether it was kept: there is room for MOST_OUTPUTS characters."""
+        """Keep the output of a command; return whether it fits: there is room for MOST_OUTPUTS characters."""
         if sum(map(len, self._outputs)) + len(output) > MOST_OUTPUTS:
             return False
         self._outputs.append(output)
@@ -36,13 +36,13 @@ class NotesToModel:
         return count
 
     def message(self, line: str, messages: Sequence[Message], *, plans: bool, interrupted: bool = False) -> str:
-        """Return the person's message to a conversation that holds `messages`, with what is to be told, which is forgotten.
+        """Return the person's message to a conversation that holds `messages`, after the notes, which are then
+        dropped.
 
-        It will be joined to an earlier one that got no answer, so that it says so; `interrupted`: because the person
-        stopped the turn.
+        It is joined to an earlier, unanswered one, and says so; `interrupted`: because the person stopped the turn.
 
-        INVARIANT: the words on plan mode stand before all others of the person, outside any limit, wherever the conversation
-        does not hold them, so that none of what forgets (/undo, /clear, a summary, another session) takes them away.
+        INVARIANT: the words on plan mode precede all others of the person, outside any limit, unless the conversation
+        holds them, so that nothing that forgets (/undo, /clear, a summary, another session) takes them away.
         """
         outputs, self._outputs = self._outputs, []
         between = ((INTERRUPTED if interrupted else UNANSWERED),) if is_unanswered(messages) else ()
@@ -55,7 +55,7 @@ def is_unanswered(messages: Sequence[Message]) -> bool:
 
 
 def _on_plan_mode(messages: Sequence[Message], plans: bool) -> tuple[str, ...]:
-    """Return what is to be said of plan mode: nothing where the last word on it, which a message begins with, is true."""
+    """Return the note on plan mode; empty if the last one, which a message begins with, is still true."""
     said = (split_summary(message.content)[1] for message in reversed(messages) if message.role is Role.USER)
     known = next((text.startswith(PLAN_ON) for text in said if text.startswith((PLAN_ON, PLAN_OVER))), False)
     if known is plans:

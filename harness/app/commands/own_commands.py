@@ -1,4 +1,4 @@
-"""A command of a team or a user: its words, with what follows its name, are said in the person's place."""
+"""A command of a team or a user: its words, with the words after its name, become the person's message."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _OTHERS_MODELS = regex(r"sonnet|opus|haiku|opusplan|best|claude-.*")
 
 
 def expanded(body: str, rest: str) -> str:
-    """Return `body` with `$ARGUMENTS` replaced by `rest`, and `$1` to `$9` by its words: quoted as a shell's, or, where a
-    quote does not end, as they stand between blanks.
+    """Return `body` with `$ARGUMENTS` replaced by `rest`, and `$1` to `$9` by its words.
 
-    What is put in is not read again. Where the body places none of it, it follows as a paragraph of its own.
+    Words may be quoted as in a shell; if a quote does not end, blanks separate them. Inserted text is not read again.
+    If the body places none of it, it follows as a paragraph of its own.
     """
     if not _PLACES.search(body):
         return f"{body}\n\n{rest}" if rest else body
@@ -48,7 +48,7 @@ def expanded(body: str, rest: str) -> str:
 
 
 class SaidInRun(Record):
-    """What a run says in the person's place."""
+    """A run's message in the person's place."""
 
     words: str
     notes: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ def called(prompt: str, own: OwnWords) -> OwnCommand | None:
 
 
 def _first_word(prompt: str) -> str:
-    """Return the word of a prompt that could be a command's name with its slash, or nothing."""
+    """Return the word of a prompt that could be a command's name with its slash, or an empty string."""
     word = prompt.split(maxsplit=1)[0] if prompt.startswith("/") else ""
     return word if word.strip("/") and "/" not in word[1:] else ""
 
@@ -95,13 +95,14 @@ def said_in_run(prompt: str, own: OwnWords, settings: Settings, *, plans: bool) 
 
 
 def not_run_in(command: OwnCommand) -> str:
-    """Return what is told of commands in the words, which another agent would run first: nothing here does."""
+    """Return the note about embedded commands, which another agent would run first and this program does not."""
     return visible_line(f"/{command.name}: !`...` is not run, and stays text", 200) if "!`" in command.body else ""
 
 
 def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
-    """Return the model that a command is for, nothing where that is the one that answers now, and what is told of one that
-    cannot be had here: another agent's word for a model, which is no profile and not otherwise known.
+    """Return the model of a command, empty for the present one, and a note about an unavailable one.
+
+    Such a one is another agent's word for a model, which is neither a profile nor otherwise known.
     """
     name = command.model
     if name in ("", settings.profile, settings.model.value):
@@ -115,7 +116,7 @@ def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
 
 
 def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
-    """Return the commands as the prompt knows them, and what is told of those that have the name of one that ships."""
+    """Return the commands for the prompt, and notes about those with the name of a shipped one."""
     if not commands:
         return (), ()  # looks up none of those that ship
     known, names = _built_in(), named(commands)

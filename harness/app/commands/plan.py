@@ -57,12 +57,12 @@ def leave(conversation: Conversation, asked: dict[str, JsonValue] | None = None)
 
 
 def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
-    """Ask, when a turn in plan mode ended with an answer that is no question, whether it is a plan that is carried out;
-    return the answer.
+    """Ask, after a turn in plan mode whose answer is not a question, whether to carry out the plan; return the
+    answer.
 
-    Words with a no are what the person says next: they go to the model as their message, and what it answers is asked about
-    again. After a no without words nothing is, until plan mode is entered again. Question and answer are in the log, with
-    the policy that holds from there on. False where nothing was asked. Raises LogError and PolicyError.
+    Words with a no become the person's next message, and the answer to them is asked about again. After a no without
+    words there is no further question, until plan mode is entered again. Question and answer are in the log, with the
+    policy that is in force from there on. False without a question. Raises LogError and PolicyError.
     """
     text, held = result.text.strip(), conversation.held
     if held is None or result.stop is not StopReason.COMPLETED or not text:

@@ -116,7 +116,7 @@ def _show(conversation: Conversation) -> None:
 
 
 def _explain(conversation: Conversation, what: str) -> None:
-    """Say what would be decided on a command, on reading and writing a path, or on a call of a tool from outside, by the
+    """Print the decision on a command, on reading and writing a path, or on a call of a tool from outside, by the
     policy in force.
     """
     if not what:
@@ -173,7 +173,7 @@ def _use(conversation: Conversation, name: str) -> None:
 
 
 def what_to_do(conversation: Conversation) -> Sequence[Offered]:
-    """Return what may follow /policy, with the policies that are there."""
+    """Return the possible arguments of /policy, with the existing policies."""
     held = {source.path for source in conversation.running.policy.sources}
     own = conversation.place.state.user_policy
     there = [(name, shipped_policy_path(name), SAID[name]) for name in SHIPPED]

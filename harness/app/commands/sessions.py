@@ -48,7 +48,7 @@ def fork(conversation: Conversation, rest: str) -> None:
 
 
 def held_now(conversation: Conversation, turn: int | None = None) -> Carried:
-    """Return what this session held after a turn, or holds now, for one that is forked from it. Raises UsageError, LogError."""
+    """Return this session's content after a turn, or its present one, for a fork. Raises UsageError, LogError."""
     own, identity = conversation.agent.log.path, conversation.session.identity
     found = next((one for one in logged_sessions((own,)) if one.session == identity), None)
     if found is None:
@@ -57,9 +57,9 @@ def held_now(conversation: Conversation, turn: int | None = None) -> Carried:
 
 
 def switch(conversation: Conversation, carried: Carried, *, in_words: bool = True) -> None:
-    """End this session, and begin the one that goes on with `carried`, which is said. Raises UsageError and LogError.
+    """End this session, and begin the one that continues `carried`, with a message. Raises UsageError and LogError.
 
-    INVARIANT: what was granted for a session ends with it.
+    INVARIANT: a session's grants end with it.
     """
     agent = conversation.agent
     about = {**conversation.about, "model": agent.model.name, "policy": conversation.running.policy.name}
@@ -81,7 +81,9 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
 
 
 def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int | None) -> Carried:
-    """Return what a session of this very log held: it is open, and what this process wrote needs no verifying."""
+    """Return the content of a session of this very log: it is open, and this process's own records need no
+    verification.
+    """
     log = conversation.agent.log
     records = [one for one in read_log(log.path) if one["session"] == found.session]
     kept = records if turn is None else until_turn(records, turn)
@@ -95,7 +97,7 @@ def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int |
 
 
 def other_sessions(conversation: Conversation) -> Iterator[SessionOutline]:
-    """Yield what can be gone on with from here: the other sessions of this folder, the newest first. Raises LogError."""
+    """Yield the sessions to continue from here: the others of this folder, the newest first. Raises LogError."""
     own = conversation.agent.log.path
     paths = dict.fromkeys((*conversation.place.state.log_paths(conversation.place.workspace.root), own))
     found = talks(paths, conversation.place.workspace.root, own)

@@ -17,11 +17,11 @@ from harness.text.visible import visible
 from harness.tool_kinds import BASH
 
 MOST_LINES = 2_000
-"""Of a command's output at the prompt."""
+"""Maximum number of lines of a command's output at the prompt."""
 WITH_TERMINAL = "tty"
 """The word in front of a command that is to have the terminal; tty(1) itself takes none."""
 MOST_TOLD = 6_000
-"""Characters of one command's output that the model is told; of more, beginning and end."""
+"""Maximum number of characters of one command's output for the model; of more, beginning and end."""
 
 
 def run_as_person(conversation: Conversation, text: str, *, model_hears: bool) -> bool:
@@ -89,7 +89,7 @@ class _Shown:
             self._show(line)
 
     def finish(self) -> None:
-        """Show what is left, and count what was not shown."""
+        """Show the rest, and count the hidden lines."""
         rest = self._rest + self._stream.finish()
         for line in rest.split("\n") if rest else ():
             self._show(line)

@@ -1,6 +1,7 @@
-"""What a typed line means: text for the model, a slash command, or a command of the shell.
+"""The meaning of a typed line: text for the model, a slash command, or a command of the shell.
 
-A line is a slash command only where its first word is one, or looks like one: `/etc/hosts says ...` is text for the model.
+A line is a slash command only if its first word is one, or looks like one: `/etc/hosts says ...` is text for the
+model.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class HelpGroup(Enum):
 
 
 class Effect(Enum):
-    """What a command may do."""
+    """The possible effect of a command."""
 
     SHOWS = "shows"
     """Nothing but showing: it writes no record and no file, so that Ctrl-C may stop it anywhere."""
@@ -52,13 +53,13 @@ class SlashCommand(Record):
     name: str
     """With the slash."""
     arguments: str = ""
-    """As /help writes them; empty: none may follow."""
+    """Form of the arguments in /help. Empty if there are none."""
     summary: str
     group: HelpGroup
     does: Does
     effect: Effect = Effect.CHANGES
     most: int | None = 1
-    """How many words may follow, where any may; None: as many as there are."""
+    """Maximum number of arguments. `None` for any number."""
     aliases: tuple[str, ...] = ()
     offers: Offers | None = None
 
@@ -69,7 +70,7 @@ class SlashCommand(Record):
 
     @property
     def usage(self) -> str:
-        """How the command is written."""
+        """Form of the command."""
         return f"{self.name} {self.arguments}".rstrip()
 
 
@@ -99,7 +100,7 @@ class Do(Record):
 
     command: SlashCommand
     rest: str
-    """What follows the name."""
+    """The text after the name."""
 
 
 class RunAsPerson(Record):
@@ -107,7 +108,7 @@ class RunAsPerson(Record):
 
     text: str
     model_hears: bool
-    """Whether the model is told of it with the person's next message."""
+    """Whether the model gets a note about it with the person's next message."""
 
 
 class Wrong(Record):
@@ -125,8 +126,9 @@ NOTHING_LEFT_OUT: Mapping[str, str] = {}
 
 
 def why_no_command(word: str, known: Sequence[str], left_out: Mapping[str, str]) -> str:
-    """Return what to say of a word with a slash that is none of the `known` commands; `left_out` says why one is not, by its
-    name without the slash.
+    """Return the message about a word with a slash that is none of the `known` commands.
+
+    `left_out` has the reasons of commands that do not count, by their names without the slash.
     """
     shown = visible_line(word, 100)
     if why := left_out.get(word[1:].lower()):
@@ -135,13 +137,12 @@ def why_no_command(word: str, known: Sequence[str], left_out: Mapping[str, str])
 
 
 def meaning_of(line: str, own: Sequence[SlashCommand] = (), left_out: Mapping[str, str] = NOTHING_LEFT_OUT) -> Meaning:
-    """Return what a line (not empty, no blanks around it) means; `own` are commands besides those that ship, and `left_out`
-    says why others do not count, by their names. Pure.
+    """Return the meaning of a line (not empty, without outer blanks); `own` are additional commands. Pure.
 
-    `?` alone shows the keys; `exit` and `quit` alone leave, as in any shell.
-
-    `/` and a known word is a command. An unknown word is an error with the nearest name, unless it holds a further `/`, as
-    a path does: then it is text for the model. Nothing but `/` is a slip of the finger.
+    `left_out` has the reasons of commands that do not count, by their names. `?` alone shows the keys; `exit` and
+    `quit` alone leave, as in any shell. `/` and a known word is a command. An unknown word is an error with the
+    nearest name, unless it holds a further `/`, as a path does: then it is text for the model. `/` alone is a slip of
+    the finger.
     """
     if line.startswith("!"):
         text = line.removeprefix("!").removeprefix("!").strip()

@@ -17,7 +17,7 @@ from harness.session.trust import is_wanted
 from harness.terminal.styles import Tone
 
 UNDO_TOOL = "undo"
-"""What asks, in the question whether files are put back; no tool of the model."""
+"""Name of the question whether to restore files; not a tool of the model."""
 
 
 def undo(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
@@ -53,7 +53,7 @@ class _Files:
         self._images = BeforeImages(conversation.place.state.before_images)
 
     def offer(self, calls: list[int]) -> None:
-        """Say what can be put back, ask, and do it. Raises LogError."""
+        """List the restorable files, ask, and restore them. Raises LogError."""
         steps = self._steps(calls)
         rehearsal = Rehearsal(self._place.workspace, self._images)
         foreseen = list(unwind(steps, rehearsal, all_of_them=True))
@@ -69,7 +69,7 @@ class _Files:
         self._tell(put_back(self._log, self._identity, doing, self._place.interrupt), dry_run=False)
 
     def _steps(self, calls: list[int]) -> tuple[Step, ...]:
-        """Return what is to be undone, the newest first."""
+        """Return the changes to undo, the newest first."""
         records = tuple(one for one in read_log(self._log.path) if one["session"] == self._identity)
         undone = undone_calls([self._log.path], self._identity)
         guarded = self._place.state.guarded

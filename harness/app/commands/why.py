@@ -64,7 +64,7 @@ def _row(facet: Mapping[str, JsonValue]) -> TableRow:
 
 
 def _way(record: LogRecord, home: str) -> str:
-    """Return what would have allowed the call, by what decided on it; `home` is where the person's rules belong."""
+    """Return the way to allow the call, by its deciding part; `home` is the place of the person's rules."""
     decision, source = record.get("decision"), record.get("source")
     file, rule = word(record.get("file")), f"rule {word(record.get('rule'))}"
     place = home if shipped_name(file) else f"{file}:{word(record.get('line'))}"

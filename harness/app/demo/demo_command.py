@@ -168,8 +168,9 @@ def _shown(screen: Screen, answers: ScriptedAnswers, tools: ToolRegistry, usual:
 
 
 def started_as(program: str, executable: str, path: str) -> str:
-    """Return what to type for the program that was started as `program` (`sys.argv[0]`): the name alone, where `path`, a
-    PATH, leads to that very file."""
+    """Return the words to type for the program that was started as `program` (`sys.argv[0]`): its name alone, if
+    `path`, a PATH, leads to that very file.
+    """
     if os.path.basename(program) == "__main__.py":
         return f"{_on_path(executable, path)} -m harness"
     return _on_path(program, path)

@@ -1,4 +1,4 @@
-"""The first run: nobody said which model, so the person is told the ways to one, and a key plays the demo."""
+"""The first run without a named model: the person reads about the ways to one, and a key plays the demo."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LEAVES = ("q", "esc", "end")
 def first_run(
     error: HarnessError, environment: Mapping[str, str], screen: Screen, *, dead_seconds: float
 ) -> int | None:
-    """Tell the ways to a model and offer the demo, where `error` says that none was named and no key is set.
+    """Show the ways to a model and offer the demo, if `error` says that none was named and no key is set.
 
-    Keys count once none came for `dead_seconds`: what was typed before the question is no answer to it. Enter does nothing.
+    Keys count once none arrived for `dead_seconds`: earlier keys do not answer the question. Enter does nothing.
 
-    Returns the exit code of the demo, or that of a usage error where the person leaves; None for any other error, which
-    stays what it is. Only for a terminal: `terminal_is_there` must have said so. Raises HarnessError as the demo does.
+    Returns the exit code of the demo, or that of a usage error if the person leaves; `None` for any other error,
+    which is unchanged. Only for a terminal: `terminal_is_there` must be true. Raises HarnessError as the demo does.
     """
     from harness.session.config.provider import NO_PROVIDER
 
@@ -40,7 +40,7 @@ def first_run(
 
 
 def _ways(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield what there is to say, in lines of at most 78 characters as far as they are of one's own making."""
+    """Yield the text, in lines of at most 78 characters as far as they are of one's own making."""
     from harness.models.presets import PRESETS
     from harness.session.config.settings import config_path
 
@@ -66,7 +66,7 @@ def _ways(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _wants_demo(look: Look, dead_seconds: float) -> bool:
-    """Wait for a key that was pressed alone; whatever ends the input leaves."""
+    """Wait for a key that was pressed alone; any end of the input leaves."""
     from harness.terminal.keys import Event, Key, Keyboard
 
     def brackets(switch: str) -> None:

@@ -57,7 +57,7 @@ class Scenario(Record):
     name: str
     title: str
     prompt: str
-    """What the person is said to have asked."""
+    """The person's request in the scenario."""
     files: Mapping[str, str]
     """The project: name to content."""
     script: ModelScript

@@ -1,7 +1,7 @@
-"""What a final answer must be: one JSON value that fits a person's JSON Schema. Nothing is fetched for it.
+"""Check of a final answer: one JSON value that fits a person's JSON Schema. Nothing is fetched for it.
 
-The schema is the operator's own; what it may take is bounded all the same, since the answer is the model's. The answer is
-bounded before the schema sees it.
+The schema is the operator's own; its time is bounded all the same, since the answer is the model's. The size of the
+answer is bounded before the schema sees it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from harness.text.visible import visible_line
 
 MAX_ANSWER_CHARACTERS = 1_000_000
 MAX_DEPTH = 64
-"""Of objects and lists in each other, of schema and answer."""
+"""Maximum nesting of objects and lists, in schema and answer."""
 MAX_PLACES = 10
-"""Of what does not fit, as the model is told."""
+"""Maximum number of unfit places named to the model."""
 _PLACE_CHARACTERS, _MESSAGE_CHARACTERS = 120, 240
 _INSTALL = "pip install 'permission-harness[schema]'"
 
@@ -34,7 +34,7 @@ _DIALECTS = {
     "https://json-schema.org/draft/2019-09/schema": "Draft201909Validator",
     "http://json-schema.org/draft-07/schema": "Draft7Validator",
 }
-"""By `$schema`, without the `#` that draft 7 has at its end (JSON Schema 2020-12, core, 8.1.1)."""
+"""Dialects by `$schema`, without the `#` that draft 7 has at its end (JSON Schema 2020-12, core, 8.1.1)."""
 _STANDARD = "https://json-schema.org/draft/2020-12/schema"
 _INSTANCES: tuple[JsonValue, ...] = (None, True, 0, "", [], {}, [None], {"": None})
 CHECK_SECONDS = 10.0
@@ -53,10 +53,10 @@ class AnswerSchema:
     """A schema, and what it says of answers."""
 
     def __init__(self, path: str, *, seconds: float = CHECK_SECONDS) -> None:
-        """Read and check the schema at `path`; holding an answer against it takes at most so many seconds.
+        """Read and check the schema at `path`; checking an answer takes at most so many seconds.
 
-        Raises UsageError for a file that cannot be read, what is no valid schema, a reference that leads out of it (nothing
-        is fetched), and where the library is not installed.
+        Raises UsageError for a file that cannot be read, an invalid schema, a reference that leads out of it (nothing
+        is fetched), and if the library is not installed.
         """
         self._name = visible_line(path, 500)
         self._schema = _schema(path, self._name)
@@ -65,7 +65,7 @@ class AnswerSchema:
 
     @property
     def instructions(self) -> str:
-        """What the model must know, to be added to its prompt."""
+        """Instructions for the model, to be added to its prompt."""
         schema = json.dumps(self._schema, ensure_ascii=False, separators=(",", ":"))
         return (
             "Your final answer (the message without a tool call) must be one JSON value that fits the JSON Schema below, and "
@@ -73,9 +73,9 @@ class AnswerSchema:
         )
 
     def problem(self, text: str, seconds: float | None = None) -> str:
-        """Return what is wrong with an answer, for the model that is to mend it; empty: it fits.
+        """Return the problem of an answer, for the model that is to mend it; empty if it fits.
 
-        It takes no longer than `seconds`, above 0, where that is less than what the schema was given.
+        It takes no longer than `seconds`, above 0, if that is less than the schema's own limit.
         """
         most = self._seconds if seconds is None else min(seconds, self._seconds)
         try:
@@ -105,7 +105,7 @@ class AnswerSchema:
         return bare
 
     def _places(self, value: JsonValue) -> Iterator[str]:
-        """Yield where it does not fit, one more than are told at most."""
+        """Yield the unfit places, at most one more than are named."""
         from jsonschema.exceptions import best_match
 
         for count, error in enumerate(self._validator.iter_errors(value)):
@@ -137,7 +137,7 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def _told_failures() -> Iterator[None]:
-    """Raise InapplicableError for whatever the library fails on: neither a schema nor an answer is a bug of the harness."""
+    """Raise InapplicableError for any failure of the library: neither a schema nor an answer is a bug of the harness."""
     try:
         yield
     except (UsageError, TimeoutError, KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -155,7 +155,7 @@ def _pointer(parts: Iterable[object]) -> str:
 
 
 def _middle_cut(message: str) -> str:
-    """Return a message that names a value first and what is wrong with it last, whatever the value's length."""
+    """Return a message that names a value first and its problem last, whatever the value's length."""
     if len(message) > _MESSAGE_CHARACTERS:
         third = _MESSAGE_CHARACTERS // 3
         message = f"{message[:third]} ... {message[-2 * third :]}"
@@ -163,7 +163,7 @@ def _middle_cut(message: str) -> str:
 
 
 def _without_strings(text: str) -> str:
-    """Return JSON without its strings, in which anything may stand."""
+    """Return JSON without its strings, which may hold anything."""
     import re
 
     return re.sub(r'"(?:[^"\\]|\\.)*"', "", text, flags=re.DOTALL)
@@ -196,7 +196,7 @@ def _schema(path: str, name: str) -> dict[str, JsonValue]:
 
 
 def _validator(schema: Mapping[str, Any], name: str) -> Any:
-    """Return what checks values against `schema`, which has been checked itself. Raises UsageError."""
+    """Return a validator for `schema`, which has been checked itself. Raises UsageError."""
     try:
         import jsonschema
         from referencing import Registry

@@ -1,8 +1,8 @@
-"""What the log's records say of one session, gathered as they come. Never raises.
+"""Facts about one session from the log's records, gathered as they arrive. Never raises.
 
-Every text is hostile data. Texts that are read by people are made one line, cut and shown visibly here; paths, file names
-and digests stay as they are, for programs. Memory does not grow with the log: so many calls, files and troubles are kept as
-MOST_CALLS and MOST_NOTES say, and how many more there were is counted.
+Every text is hostile data. Texts for people are made one line, cut and shown visibly here; paths, file names and
+digests stay as they are, for programs. Memory does not grow with the log: MOST_CALLS and MOST_NOTES bound the kept
+calls, files and troubles, and further ones are counted.
 """
 
 from __future__ import annotations
@@ -27,17 +27,19 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import tool_kind
 
 MOST_CALLS = 10_000
-"""Of refused calls, of other calls and of changed files, each; of calls without an end see `MOST_IN_FLIGHT`."""
+"""Maximum number of refused calls, of other calls and of changed files, each; for calls without an end see
+`MOST_IN_FLIGHT`.
+"""
 MOST_NOTES = 200
-"""Of limits, of errors and of divergences, each."""
+"""Maximum number of limits, of errors and of divergences, each."""
 MOST_TOML = 8_000
 """Characters of a proposed rule."""
 OF_CALLS = (*DECISIONS, "none")
-"""What is counted of decisions: `none` of calls that could not be judged."""
+"""Counted decisions: `none` for calls that could not be judged."""
 
 
 class RunFacts:
-    """What is known of one session: the first one that starts among the records that it is given."""
+    """Facts about one session: the first one that starts among the given records."""
 
     def __init__(self) -> None:
         self.session = ""
@@ -51,14 +53,15 @@ class RunFacts:
         """Requests to the model that were begun, those for summaries too: as the limit of turns counts them."""
         self.usage = Usage()
         self.counts: dict[str, int] = {}
-        """Of its calls and those of its helpers: `calls`, `decision_*`, `answer_*`, `status_*`, as the end of a session has
-        them; counted here."""
+        """Counts of its calls and those of its helpers: `calls`, `decision_*`, `answer_*`, `status_*`, as the end of
+        a session has them; counted here.
+        """
         self.decisions = dict.fromkeys(OF_CALLS, 0)
         self.limits: list[str] = []
         self.errors: list[ReportedError] = []
         self.diverged: list[Mapping[str, JsonValue]] = []
         self.answer_problem = ""
-        """Why the answer is not what was asked for, in the harness's words alone."""
+        """Reason why the answer does not fit the request, in the harness's words alone."""
         self.quoted_problem = ""
         """The same with what the model wrote."""
         self.seconds: float | None = None
@@ -67,17 +70,17 @@ class RunFacts:
         self.ran_unrecorded = 0
         """Calls that may have changed files of which the log has no list: commands that were begun."""
         self.odd = 0
-        """Records that could not be understood, and of which nothing is told."""
+        """Number of records that could not be understood, and are not reported."""
         self.helpers = HelperTree()
-        """Those of this session; what they took is in `turns` and `usage` too, and their calls are among the others."""
+        """Helpers of this session; their usage is in `turns` and `usage` too, and their calls are among the others."""
         self._own_counts: dict[str, int] = {}
         """The same as `counts` without helpers."""
         self._joiner = Joiner("")
         self._calls: list[ReportedCall] = []
         self._kept: Counter[bool] = Counter()
-        """How many of those were refused, and how many not."""
+        """Numbers of kept calls, refused ones and others."""
         self._refused_at: dict[tuple[str, str], int] = {}
-        """By session and number of a refused call: where in that list the last of that number stands."""
+        """Index in that list of the last refused call with a number, by session and number."""
         self._changed: dict[str, ReportedFile] = {}
         self._first: LogRecord = {}
 
@@ -99,12 +102,12 @@ class RunFacts:
 
     @property
     def denied_count(self) -> int:
-        """How many calls were denied, those left out of `refused` too."""
+        """Number of denied calls, those left out of `refused` too."""
         return self.counts.get("status_denied", 0)
 
     @property
     def blocked_count(self) -> int:
-        """How many calls were blocked."""
+        """Number of blocked calls."""
         return self.counts.get("status_blocked", 0)
 
     def record(self, record: LogRecord) -> None:
@@ -273,7 +276,7 @@ class RunFacts:
 FACT_KINDS = ABOUT_CALLS | frozenset(
     "session_started session_ended model_request model_response error limit advice answer_checked diverged".split()
 )
-"""The kinds of records of which something is told; others may be passed over."""
+"""The kinds of records with reported facts; others may be skipped."""
 DIVERGED = ("request", "message", "role", "tool", "recorded", "now")
 """The fields of a divergence."""
 
@@ -289,28 +292,28 @@ def _scalar(value: JsonValue) -> JsonValue:
 
 MOST_SUMMARY = 200
 _READ = 4_000
-"""So many characters of a text are looked at before it is shown cut: escapes can make it longer, never shorter."""
+"""Number of characters of a text that are read before it is cut: escapes can make it longer, never shorter."""
 
 
 class ReportedCall(Record):
     """One call. Texts are one line, cut and safe to show; `file`, `touched` and `advice_toml` are not."""
 
     number: JsonValue
-    """In its session; a whole number in every log that verifies."""
+    """Its number in its session; a whole number in every log that verifies."""
     helper: int | None
-    """Of which helper it is, by its number; None: the run's own."""
+    """Number of its helper. `None` for the run's own."""
     tool: str
     summary: str
     status: str
-    """As the outcome says; `unknown`: begun, and no end is known; `open`: it was never begun."""
+    """Status of the outcome; `unknown`: begun, without a known end; `open`: never begun."""
     seconds: float | None
     exit_code: int | None
     note: str
-    """Of a call that was invalid or not run: why."""
+    """Reason of a call that was invalid or not run."""
     decision: str
-    """What the policy said: `auto`, `confirm`, `deny`, `block`, `none`; empty where the log does not say."""
+    """The policy's decision: `auto`, `confirm`, `deny`, `block`, `none`. Empty if the log lacks it."""
     by: str
-    """What decided, with its place, as the log names it."""
+    """The deciding part with its place, as the log names it."""
     source: str
     """`rule`, `default`, `built_in` ..."""
     rule: str
@@ -321,17 +324,17 @@ class ReportedCall(Record):
     part: str
     """The part of the call that decided it."""
     answered_by: str
-    """Who was asked: `nobody` in a run without a person. Empty where nobody needed to be."""
+    """The source of the answer: `nobody` in a run without a person. Empty without a question."""
     touched: str
     """The one file in the workspace that the call was about, relative to it; empty where it is not plain."""
     advice_toml: str = ""
-    """Of a refused call, the rule that would allow it: what the harness proposed, never applied by itself."""
+    """The rule that would allow a refused call: a proposal of the harness, never applied by itself."""
     advice_why: str = ""
-    """Why no rule would."""
+    """Reason why no rule would."""
 
     @property
     def name(self) -> str:
-        """What it is called: its number, behind that of a helper whose call it is."""
+        """Its name: its number, after that of its helper."""
         return f"{self.number}" if self.helper is None else f"helper {self.helper}, {self.number}"
 
     @property
@@ -346,7 +349,7 @@ class ReportedCall(Record):
 
 
 def reported_call(call: LoggedCall, workspace: str, helper: int | None) -> ReportedCall:
-    """Return what is told of a call, of the run's own or of a helper. Total: its records may hold anything."""
+    """Return the report on a call, of the run's own or of a helper. Total: its records may hold anything."""
     decision, outcome = call.decision, call.outcome
     milliseconds = number(outcome, "duration_ms")
     is_told = call.fate in (Fate.INVALID, Fate.NOT_RUN)
@@ -419,7 +422,7 @@ def _argument(call: LoggedCall) -> str:
 
 
 class Started(Record):
-    """What the session began with. Empty or None where the log does not say."""
+    """Facts about the start of the session. Empty or `None` if the log lacks them."""
 
     time: str = ""
     """RFC 3339, UTC."""
@@ -435,7 +438,7 @@ class Started(Record):
     dry_run: bool = False
     plan: bool = False
     replay: str = ""
-    """The cassette that stood in for the model."""
+    """The cassette in place of the model."""
 
 
 class ReportedFile(Record):
@@ -443,7 +446,7 @@ class ReportedFile(Record):
 
     path: str
     before_sha256: str | None
-    """None: there was no such file."""
+    """Digest before. `None` if the file did not exist."""
     after_sha256: str | None
     calls: tuple[JsonValue, ...]
 
@@ -453,7 +456,7 @@ class ReportedError(Record):
 
     where: str
     message: str
-    """In the harness's words, and the provider's."""
+    """Message in the harness's words, and the provider's."""
     fault: str
     quoted: str
     """The message with what it quotes of a reply."""
@@ -462,8 +465,8 @@ class ReportedError(Record):
 def facts_of_log(path: str) -> RunFacts:
     """Return the facts of the session that began last in the log at `path`, as far as the log can be read.
 
-    A line that is no record ends the reading, and counts as one that could not be understood. Raises LogError for a file
-    that cannot be read.
+    An invalid line ends the reading, and counts as one that could not be understood. Raises LogError for a file that
+    cannot be read.
     """
     facts, begun, stopped = RunFacts(), False, list[int]()
     for record in records(path, FACT_KINDS, stopped=stopped.append):

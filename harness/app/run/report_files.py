@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 _BESIDE = re.compile(r"\.(torn(\.[0-9]+)?|head(\.sig)?)\Z")
-"""What stands behind a log's name in that of what is kept beside it: torn bytes, a signed head, its signature."""
+"""Endings that files beside a log add to its name: torn bytes, a signed head, its signature."""
 _RECORD = re.compile(rb'"(prev|head)":\s?"[0-9a-f]{64}"')
 _LOOKED_AT = 1 << 20
 """Bytes of a file that are looked at."""
 
 
 def why_not(target: str, logs: Sequence[str] = ()) -> str:
-    """Return what speaks against writing a file at `target` (absolute, links followed), or nothing.
+    """Return the reason against writing a file at `target` (absolute, links followed), or an empty string.
 
-    `logs` are logs that are known; any other that is there is known by its name or by what it holds.
+    `logs` are known logs; any other existing one is recognized by its name or by its content.
     """
     if _is_beside(target, logs):
         return "it belongs to an action log, and is never written over"
@@ -63,10 +63,10 @@ def _is_same(target: str, log: str) -> bool:
 
 
 def _is_record(path: str) -> bool:
-    """Say whether a file holds records of a log, or notes of heads, whatever stands before them.
+    """Return whether a file holds records of a log, or notes of heads, whatever precedes them.
 
-    A `*.jsonl` that does not begin with an object is taken for a log that was garbled. A view that was written earlier may
-    be written over: none of its lines is a record.
+    A `*.jsonl` that does not begin with an object counts as a garbled log. An earlier view may be overwritten: none
+    of its lines is a record.
     """
     try:
         with open(path, "rb") as file:
@@ -83,7 +83,7 @@ class _Target(Record):
 
     form: str
     given: str
-    """As the flag names it."""
+    """The path as the flag names it."""
     folder: int
     """A descriptor of its folder. INVARIANT: what a run does to the folders on the way does not move the report elsewhere."""
     name: str
@@ -101,13 +101,13 @@ class Reports:
         folders: Sequence[str] = (),
         others: Sequence[ReportForm] = (),
     ) -> None:
-        """Check every file, so that what cannot be written is known before anything is paid for.
+        """Check every file, so that an unwritable one is known before anything is paid for.
 
-        `keep_from` are files and folders that must not be written to: the log, what the run reads, the harness's own state.
-        No link in `folders` is followed. `others` are forms of plugins that do not ship.
+        `keep_from` are files and folders that must not be written to: the log, the run's input, the harness's own
+        state. No link in `folders` is followed. `others` are forms of plugins that do not ship.
 
-        Raises UsageError for an unknown form, a folder that is not there, a file that is named twice, that cannot be written,
-        or that is or holds a record of what was done.
+        Raises UsageError for an unknown form, a missing folder, a duplicate file, an unwritable one, or one that is
+        or holds a record.
         """
         self._with_answer = with_answer
         self._others = {form.name: form.write for form in others}
@@ -123,7 +123,9 @@ class Reports:
             self._targets.append(_opened(form, one, real))
 
     def write(self, runs: Sequence[ReportedRun]) -> str:
-        """Write every report; return what went wrong, in a line, or nothing. Done again, the later ones take the place."""
+        """Write every report; return the problem, in a line, or an empty string. A repetition replaces the earlier
+        ones.
+        """
         return "; ".join(problem for target in self._targets if (problem := self._write(target, runs)))
 
     def _write(self, target: _Target, runs: Sequence[ReportedRun]) -> str:

@@ -44,16 +44,16 @@ class ReportedRun(Record):
     """A run that a report is about."""
 
     name: str
-    """What to call it: the task of a batch; else any word. Hostile like all else."""
+    """Its name: the task of a batch; else any word. Hostile like everything else."""
     facts: RunFacts
     result: Mapping[str, JsonValue]
     """The object of `--output json`."""
     heads: str = ""
-    """The file with the noted heads of logs, for the form that verifies the log itself; empty: none is known."""
+    """The file with the noted heads of logs, for the form that verifies the log itself. Empty if unknown."""
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code; None where nobody knows it."""
+        """The exit code. `None` if unknown."""
         code = self.result.get("exit_code")
         return code if type(code) is int else self.facts.exit_code
 
@@ -64,7 +64,7 @@ class ReportedRun(Record):
 
     @property
     def end_words(self) -> str:
-        """How it ended, in a few words of the harness."""
+        """Its end, in a few words of the harness."""
         end = self.text("end") or self.facts.stop
         if not end:
             return _UNTOLD
@@ -72,7 +72,7 @@ class ReportedRun(Record):
 
     @property
     def ended_in_own_words(self) -> bool:
-        """Whether `end_words` are the harness's own, and nothing of a log is in them."""
+        """Whether `end_words` are the harness's own, without text of a log."""
         return self.end_words == _UNTOLD or self.end_words in _ENDS.values()
 
     @property
@@ -85,7 +85,7 @@ class ReportedRun(Record):
 
     @property
     def began(self) -> str:
-        """When it began (RFC 3339, UTC); empty where the log has no such time."""
+        """Its start (RFC 3339, UTC). Empty if the log lacks it."""
         return self.facts.started.time if _TIME.fullmatch(self.facts.started.time) else ""
 
     def text(self, name: str) -> str:
@@ -100,15 +100,15 @@ class ReportedRun(Record):
         return f"{answer[:MOST_ANSWER]}\n({more})" if more else answer
 
     def detail(self, *, with_answer: bool) -> str:
-        """Return what ended it, in a sentence; empty where nothing more is to be said.
+        """Return the cause of its end, in a sentence; empty without a further one.
 
-        It may quote anything, but what the model wrote only `with_answer`.
+        It may quote anything, but the model's words only `with_answer`.
         """
         detail = self.text("detail") or self.facts.detail
         return detail if with_answer or not detail else unquoted_detail(self.text("end") or self.facts.stop, detail)
 
     def troubles(self, *, with_answer: bool) -> Iterator[tuple[str, str]]:
-        """Yield what went wrong besides calls, each with what kind of thing it is; `with_answer` as in `detail`."""
+        """Yield the problems besides calls, each with its kind; `with_answer` as in `detail`."""
         facts = self.facts
         for limit in facts.limits:
             yield "limit", limit
@@ -124,7 +124,7 @@ class ReportedRun(Record):
 
     @property
     def unrecorded_changes(self) -> str:
-        """What the list of changed files cannot say; empty where it is complete."""
+        """The gaps in the list of changed files. Empty if it is complete."""
         count = self.facts.ran_unrecorded
         if not count:
             return ""
@@ -132,7 +132,7 @@ class ReportedRun(Record):
 
     @property
     def left_out(self) -> list[str]:
-        """What the report does not tell of, a sentence each."""
+        """The parts that the report leaves out, a sentence each."""
         facts = self.facts
         told = []
         for count, what in (
@@ -155,7 +155,7 @@ class ReportedRun(Record):
 
 
 def cut_words(text: str, most: int) -> str:
-    """Return what is said of a text of which only so many characters are shown; empty where that is all of it."""
+    """Return the note about a text that is cut to so many characters; empty if it is whole."""
     return f"{len(text) - most:,} more characters are left out" if len(text) > most else ""
 
 
@@ -166,7 +166,7 @@ def place(file: str, at: int | None) -> str:
 
 
 def answered_words(answered_by: str, decision: str) -> str:
-    """Return why a call that a person could have allowed was not; empty where a rule refused it."""
+    """Return the reason why a person did not allow a call; empty if a rule refused it."""
     if decision != "confirm":
         return ""
     return "nobody was there to say yes" if answered_by in ("nobody", "") else f"{answered_by} did not say yes"

@@ -1,4 +1,4 @@
-"""`harness run`: one prompt, nobody at the terminal to ask; the exit code tells how it went."""
+"""`harness run`: one prompt, without a person at the terminal; the exit code tells the result."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ def nothing_to_settle() -> str:
 def run_once(
     arguments: Namespace, environment: Mapping[str, str], settle: Callable[[], str] = nothing_to_settle
 ) -> RunEnd:
-    """Run one prompt to its end, with all that is written then. Raises HarnessError for what fails before it begins.
+    """Run one prompt to its end, and write everything at its end. Raises HarnessError for a failure before it begins.
 
-    `settle` is called when the model's work is over and before the end is recorded: it returns what went wrong, which is no
-    success, or nothing. Not where the log cannot be written.
+    `settle` is called after the model's work and before the end is recorded: it returns a problem, which prevents
+    success, or an empty string. It is not called if the log cannot be written.
     """
     return _Run(arguments, environment, settle).run()
 
 
 class _RunFront(NoFront):
-    """A run that says what happens: nobody answers, and somebody may watch."""
+    """The front of a run: it shows the events, and answers nothing."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(complain)
@@ -143,10 +143,10 @@ class _Run:
         self._debug = bool(environment.get("HARNESS_DEBUG"))
         self._bug: Exception | None = None
         self._code = Exit.LOG
-        """The exit code as far as it is known. A step of the end that fails takes a success away; nothing gives it back."""
+        """The exit code so far. A step of the end that fails takes a success away; nothing restores it."""
 
     def run(self) -> RunEnd:
-        """Run from the first request to the exit code: the work, the log, then what is told, reported and answered."""
+        """Run from the first request to the exit code: the work, the log, then messages, reports and the answer."""
         self._begin()
         result = self._close_log(self._work())
         if self._check is not None and result.stop is StopReason.COMPLETED:
@@ -170,7 +170,7 @@ class _Run:
         return RunEnd(code=self._code, summary=summary)
 
     def _begin(self) -> None:
-        """Say what holds, and from here on what happens; load what the first request needs."""
+        """Show the settings, and from here on the events; load the modules of the first request."""
         self._tell_what_holds()
         self._session.log.observers += [self._facts.record, self._output.record]
         self._signals.install()
@@ -208,7 +208,7 @@ class _Run:
 
     @cached_property
     def _outside(self) -> Approver:
-        """Who is asked where the policy says confirm; imported with the first question."""
+        """The approver for the policy's confirm; imported with the first question."""
         from harness.session.approver.session_approver import approver_outside
         from harness.terminal.asked_outside import AskedAlone
 
@@ -250,8 +250,8 @@ class _Run:
             self._notes += said.notes
 
     def _attached(self, session: Session) -> AttachedFiles:
-        """Return what goes with the prompt, as far as it is read without a question: the pictures that the person mentions,
-        the files that a command does.
+        """Return the attachments of the prompt that need no question: the pictures that the person mentions, the
+        files that a command does.
         """
         from harness.app.repl.attached_files import attached
 
@@ -272,7 +272,7 @@ class _Run:
             return self._noted(error)
 
     def _noted(self, error: Exception) -> str:
-        """Keep a bug for whoever debugs it, and return what is told of it, with secrets masked."""
+        """Keep a bug for debugging, and return its text, with secrets masked."""
         self._bug = error
         told = f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
         return self._place.redactor.redact(told)
@@ -300,7 +300,7 @@ class _Run:
         return result
 
     def _answer(self, summary: Mapping[str, JsonValue], result: RunResult) -> None:
-        """Write the answer; the exit code says where nobody reads any more, or stdout cannot be written."""
+        """Write the answer; the exit code tells if the reader is gone, or stdout cannot be written."""
         self._output.finish(summary, result.text)
         if not self._output.is_broken():
             return
@@ -311,7 +311,7 @@ class _Run:
             self._code = Exit.TERMINATED if self._signals.terminated else Exit.INTERRUPTED
 
     def _fail(self, *problems: str) -> None:
-        """Say what went wrong, where anything did: then the run is no success."""
+        """Report problems, if there are any: then the run is not a success."""
         for problem in filter(None, problems):
             self._tell_problem(problem)
             if is_soft(self._code):
@@ -349,7 +349,7 @@ def _check_of(arguments: Namespace) -> AnswerSchema | None:
 
 
 def _carried(state: State, arguments: Namespace) -> Carried | None:
-    """Return what the run goes on with, where it does. Raises UsageError, LogError."""
+    """Return the session that the run continues, if any. Raises UsageError, LogError."""
     if arguments.resume is None:
         return None
     from harness.app.resume import RESUMED, carried_from, named, refuse_its_log

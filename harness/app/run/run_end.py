@@ -1,4 +1,4 @@
-"""The end of a run: what is said of it, and the reports, summaries and outputs that are made of its facts."""
+"""The end of a run: its messages, and the reports, summaries and outputs from its facts."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from harness.log.action_log import ActionLog
 
 RUNNER_FILES = ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
-"""Variables that name the files in which a job of GitHub Actions is told something: what stands there is obeyed."""
+"""Variables with the files that a job of GitHub Actions obeys."""
 MOST_RULES_SHOWN = 5
-"""On stderr; all of them stand in the reports, in the JSON and in the log."""
+"""Maximum number of rules on stderr; the reports, the JSON and the log have all of them."""
 
 
 class RunEnd(Record):
-    """How a run ended."""
+    """The end of a run."""
 
     code: Exit
     summary: Mapping[str, JsonValue]
@@ -45,7 +45,7 @@ class RunEnd(Record):
 
 
 class Job(Protocol):
-    """A CI job that is told what came of the runs in it."""
+    """A CI job that gets the results of its runs."""
 
     fence: CommandFence
     """Keeps text on stdout from being read as commands of the job."""
@@ -60,7 +60,7 @@ class Job(Protocol):
 
 
 class EndReports:
-    """What is to be written when a run has ended; where that cannot be, is found before it begins."""
+    """The files to write at the end of a run; an unwritable one is found before it begins."""
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
         """Raises UsageError for a report that cannot be written."""
@@ -88,7 +88,7 @@ class EndReports:
 
     @property
     def fence(self) -> CommandFence | None:
-        """What keeps an answer on stdout from being read as commands, where somebody would."""
+        """The fence that keeps an answer on stdout from being read as commands, if a runner reads it."""
         return self._job.fence if self._job else None
 
     def summary(self, session: RunningSession, facts: RunFacts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
@@ -112,7 +112,9 @@ class EndReports:
         )
 
     def tell(self, console: Console, log: ActionLog, facts: RunFacts, result: RunResult, code: Exit) -> None:
-        """Say which rules would let refused calls run, what pins the log, and last why the run was not done."""
+        """Print the rules that would let refused calls run, the log's head, and last the reason why the run was not
+        done.
+        """
         failed = result.stop is not StopReason.COMPLETED or code is Exit.LOG
         if result.refusals and not failed:
             calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
@@ -130,9 +132,9 @@ class EndReports:
             console.line(visible_line(f"harness: {end}: {result.detail}", 2_000), Tone.BAD)
 
     def report(self, facts: RunFacts, summary: Mapping[str, JsonValue], code: Exit) -> str:
-        """Write the reports; return what went wrong, or nothing.
+        """Write the reports; return the problem, or an empty string.
 
-        Where one cannot be written, the others tell of the exit code that this makes.
+        If one cannot be written, the others have the resulting exit code.
         """
         if self._reports is None:
             return ""
@@ -142,7 +144,7 @@ class EndReports:
         return problem
 
     def tell_actions(self, summary: Mapping[str, JsonValue], facts: RunFacts, output: RunOutput, code: Exit) -> str:
-        """Tell a GitHub Actions job, where this runs in one; return what went wrong, or nothing."""
+        """Report to a GitHub Actions job, if this runs in one; return the problem, or an empty string."""
         if self._job is None:
             return ""
         return self._job.tell(
@@ -170,7 +172,7 @@ def _named_files(arguments: Namespace) -> Iterator[str]:
 
 
 def _tell_rules(console: Console, facts: RunFacts) -> None:
-    """Write the rules that would let refused calls run, as a policy has them; nothing applies them."""
+    """Write the rules that would let refused calls run, in the form of a policy; they are never applied."""
     rules = list(dict.fromkeys(one.advice_toml for one in facts.refused if one.advice_toml))
     if not rules:
         return

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RunModel:
-    """What `--record` and `--replay` make of a run's model."""
+    """A run's model with `--record` and `--replay`."""
 
     def __init__(self, arguments: Namespace) -> None:
         """Take the flags. Raises UsageError where both are given, and for a place that no cassette can be written to."""
@@ -74,21 +74,21 @@ class RunModel:
 
     @property
     def about(self) -> dict[str, JsonValue]:
-        """What the log's first record says of it."""
+        """Fields about it in the log's first record."""
         return {"replay": self._replaying.about, "server": "a cassette"} if self._replaying else {}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know before the run."""
+        """Notes for a person before the run."""
         return self._replaying.notes if self._replaying else ()
 
     @property
     def problem(self) -> str:
-        """Why a recording holds less than what happened, or nothing."""
+        """Reason why a recording is incomplete. Empty if it is whole."""
         return self._recording.problem if self._recording else ""
 
     def tell_end(self, console: Console) -> None:
-        """Close a recording; say which replies of a cassette nobody asked for."""
+        """Close a recording; report unused replies of a cassette."""
         if self._recording is not None:
             self._recording.close()
         if self._replaying is not None and self._replaying.unused:

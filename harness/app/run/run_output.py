@@ -1,7 +1,7 @@
-"""Stdout of a run: the answer, one JSON object, or the log's records as they happen.
+"""Stdout of a run: the answer, one JSON object, or the log's records as they are written.
 
-INVARIANT: nothing here raises for a reader that is gone, a disk that is full or a pipe that nobody empties. The first two
-ask the run to end (`on_broken`, once); in the last case this waits, until the run is asked to stop.
+INVARIANT: nothing here raises for a lost reader, a full disk or a full pipe. The first two ask the run to end
+(`on_broken`, once); in the last case this waits, until the run is asked to stop.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 PIECE_BYTES = 4096
 """Written at once: what a pipe that poll(2) calls writable takes without blocking (PIPE_BUF, pipe(7))."""
 WAIT_MS = 200
-"""Between two looks at whether the run is to stop, while nobody reads."""
+"""Milliseconds between checks for a request to stop, while the pipe is full."""
 PATIENCE = 25
-"""So many such waits without a byte taken, after the run was asked to stop: 5 s."""
+"""Number of such waits without progress, after the run was asked to stop: 5 s."""
 
 # As the action log encodes its records: to the byte.
 _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 class OutputForm(Enum):
-    """What stdout holds."""
+    """Content of stdout."""
 
     TEXT = "text"
     JSON = "json"
@@ -39,7 +39,7 @@ class OutputForm(Enum):
 
 
 class Reader(Enum):
-    """What is known of who reads stdout."""
+    """State of stdout's reader."""
 
     THERE = "there"
     GONE = "gone"
@@ -47,7 +47,7 @@ class Reader(Enum):
     FAILED = "failed"
     """It cannot be written: a full disk (ENOSPC), an I/O error."""
     STALLED = "stalled"
-    """Nobody emptied the pipe, and the run was asked to stop."""
+    """The pipe stayed full, and the run was asked to stop."""
 
 
 class RunOutput:
@@ -63,11 +63,11 @@ class RunOutput:
         patience: int = PATIENCE,
         descriptor: int = 1,
     ) -> None:
-        """`on_broken` is called once, when nobody reads any more or nothing can be written.
+        """`on_broken` is called once, when the reader is gone or nothing can be written.
 
-        With a `fence`, a GitHub Actions runner is taken to read along: the answer is fenced, and JSON holds no command.
-        `asked_to_stop` is asked while nobody reads: after it says yes, `patience` waits of 0.2 s pass in vain before this
-        gives up.
+        With a `fence`, a GitHub Actions runner may read along: the answer is fenced, and JSON holds no command.
+        `asked_to_stop` is called while the pipe is full: after it is true, `patience` waits of 0.2 s pass without
+        progress before this gives up.
         """
         import select
 
@@ -84,23 +84,23 @@ class RunOutput:
         self._hung_up = select.poll()
         self._hung_up.register(descriptor, 0)  # POLLERR, POLLHUP and POLLNVAL are always told (poll(2))
         self.why = ""
-        """What to tell a person, where stdout could not be written; empty where its reader just left."""
+        """Message for a person, if stdout could not be written. Empty if its reader just left."""
 
     @property
     def takes_commands(self) -> bool:
-        """Whether commands for the runner may stand on stdout, behind the answer: it is text, and fenced, and no file."""
+        """Whether stdout may hold commands for the runner after the answer: it is text, fenced, and not a file."""
         from harness.app.run.workflow_commands import is_file
 
         fenced = self._form is OutputForm.TEXT and self._fence is not None
         return fenced and self._reader is Reader.THERE and not is_file(self._descriptor)
 
     def record(self, record: LogRecord) -> None:
-        """Take note of a record of the log; an observer. Ends the run where nobody reads any more."""
+        """Use a record of the log; an observer. Ends the run if the reader is gone."""
         if not self.is_broken() and self._form is OutputForm.JSONL:
             self._write_json(_encode(record))
 
     def finish(self, summary: Mapping[str, object], answer: str) -> None:
-        """Write what stands at the end: the answer, or the JSON object `summary`."""
+        """Write the end: the answer, or the JSON object `summary`."""
         match self._form:
             case OutputForm.TEXT:
                 if answer:
@@ -117,7 +117,7 @@ class RunOutput:
         self._write(lines.encode("utf-8", "backslashreplace"))
 
     def is_broken(self) -> bool:
-        """Say whether stdout is lost: written to in vain, or closed at its other end, for which the system is asked."""
+        """Return whether stdout is lost: a write failed, or the system reports a closed reader."""
         if self._reader is Reader.THERE and self._hung_up.poll(0):
             self._lose(Reader.GONE)
         return self._reader is not Reader.THERE
@@ -159,7 +159,7 @@ class RunOutput:
                 del self._pending[:count]
 
     def _wait(self) -> bool:
-        """Wait until something can be written, or writing would say what is wrong; False: it was asked to stop meanwhile."""
+        """Wait until a write can proceed, or would fail; False if the run was asked to stop meanwhile."""
         patience = self._patience
         while not self._writable.poll(WAIT_MS):
             patience -= self._asked_to_stop()

@@ -1,4 +1,4 @@
-"""What a run is asked to do: its prompt, and what is connected to stdin, read in bounded memory and time."""
+"""The prompt of a run, and the data on stdin, read in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from harness.text.template import fill
 from harness.text.visible import visible_line
 
 MAX_ATTACHED_BYTES = 200_000
-"""Of what came on stdin; of more, the first and the last half of this are kept."""
+"""Maximum size of the data on stdin; of more, the first and the last half of this are kept."""
 MAX_READ_BYTES = 1 << 30
 """A source that has given this much is taken for one that never ends."""
 MAX_PROMPT_CHARACTERS = 10_000_000
-"""What one record of the log takes, however its characters are escaped (log/schema.py, MAX_RECORD_BYTES)."""
+"""Maximum size of a prompt in one record of the log, with all characters escaped (log/schema.py, MAX_RECORD_BYTES)."""
 QUIET_SECONDS = 60.0
-"""How long stdin may be open and say nothing, from its last byte on."""
+"""Maximum silence of an open stdin in seconds, from its last byte on."""
 MOST_SECONDS = 600.0
-"""How long it may take in all. A run's own time begins behind it."""
+"""Maximum time in all, in seconds. A run's own time begins after it."""
 NOTE_SECONDS = 2.0
 """After this much reading a line says what is waited for."""
 _BLOCK = 1 << 16
@@ -39,32 +39,32 @@ _ABOUT = (
 
 
 class StdinKind(Enum):
-    """What stdin is."""
+    """The kind of stdin."""
 
     TERMINAL = "terminal"
     STREAM = "stream"
-    """A pipe, a socket or a file: what somebody connected on purpose."""
+    """A pipe, a socket or a file, connected on purpose."""
     NOTHING = "nothing"
     """Closed, /dev/null and other devices, a folder. A folder as descriptor 0 ends CPython itself, before it comes here."""
 
 
 class Attached(Record):
-    """What came on stdin, for the model and for the log."""
+    """The data on stdin, for the model and for the log."""
 
     block: str
-    """As it is added to the prompt, its marks included."""
+    """The text added to the prompt, its marks included."""
     bytes: int
-    """How many came."""
+    """Number of received bytes."""
     kept_bytes: int
 
     @property
     def about(self) -> dict[str, JsonValue]:
-        """What the log's first record says of it."""
+        """Fields about it in the log's first record."""
         return {"bytes": self.bytes, "kept_bytes": self.kept_bytes}
 
 
 class Wait(Record):
-    """How stdin is waited for."""
+    """Time limits for stdin."""
 
     quiet_seconds: float = QUIET_SECONDS
     most_seconds: float = MOST_SECONDS
@@ -75,7 +75,7 @@ STANDARD_WAIT = Wait()
 
 
 def source_of(descriptor: int) -> StdinKind:
-    """Return what a descriptor is."""
+    """Return the kind of a descriptor."""
     try:
         mode = os.fstat(descriptor).st_mode
         if os.isatty(descriptor):
@@ -93,11 +93,11 @@ def read_attached(
     tell: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Attached | None:
-    """Return what is connected to stdin, or None where that is nothing, or empty.
+    """Return the data on stdin, or `None` if there is none.
 
-    Of more than MAX_ATTACHED_BYTES the two ends are kept, cut at line ends, and `tell` (else stderr) says so with numbers.
-    Raises UsageError where nothing came for `wait.quiet_seconds`, where it does not end within `wait.most_seconds` or
-    MAX_READ_BYTES, and where it cannot be read.
+    Of more than MAX_ATTACHED_BYTES the two ends are kept, cut at line ends, and `tell` (else stderr) reports the
+    numbers. Raises UsageError after a silence of `wait.quiet_seconds`, if it does not end within `wait.most_seconds`
+    or MAX_READ_BYTES, and if it cannot be read.
     """
     if source_of(descriptor) is not StdinKind.STREAM:
         return None
@@ -160,7 +160,7 @@ def _read(
 
 
 def _seconds_left(wait: Wait, *, since_beginning: float, silence: float) -> float:
-    """Return how long the next byte may take. Raises UsageError where the time is over."""
+    """Return the maximum wait for the next byte. Raises UsageError if the time is over."""
     instead = "where its writer is slow, let it write a file first, and connect that (< FILE)"
     if silence >= wait.quiet_seconds:
         raise UsageError(
@@ -173,7 +173,7 @@ def _seconds_left(wait: Wait, *, since_beginning: float, silence: float) -> floa
 
 
 def _is_ready(descriptor: int, seconds: float) -> bool:
-    """Wait until there is something to read, an end too. Python's own handlers of signals run meanwhile."""
+    """Wait until data, or the end, can be read. Python's own handlers of signals run meanwhile."""
     import select
 
     poll = select.poll()
@@ -185,7 +185,7 @@ def _is_ready(descriptor: int, seconds: float) -> bool:
 
 
 def _some(descriptor: int) -> bytes | None:
-    """Return what is there; empty at the end, None where another reader was faster."""
+    """Return available data; empty at the end, `None` if another reader was faster."""
     try:
         return os.read(descriptor, _BLOCK)
     except BlockingIOError:
@@ -199,10 +199,10 @@ def _unreadable(error: OSError) -> UsageError:
 
 
 class Prompt(Record):
-    """What a run is asked to do."""
+    """The request to a run."""
 
     words: str
-    """What the person gave."""
+    """The person's own words."""
     attached: Attached | None = None
 
     @property
@@ -212,7 +212,7 @@ class Prompt(Record):
 
     @property
     def about(self) -> dict[str, JsonValue]:
-        """What the log's first record says of it."""
+        """Fields about it in the log's first record."""
         return {"attached": self.attached.about} if self.attached else {}
 
     def masked(self, redact: Callable[[str], str]) -> Prompt:
@@ -229,13 +229,13 @@ def given_prompt(
     wait: Wait = STANDARD_WAIT,
     tell: Callable[[str], None] | None = None,
 ) -> Prompt:
-    """Return a run's prompt: the argument, stdin where it is `-`, or a file; filled where --var gives values.
+    """Return a run's prompt: the argument, stdin for `-`, or a file; filled with the values of --var.
 
-    Beside an argument or a file, what is connected to stdin is attached, unless --no-stdin is given; see read_attached.
-    `tell` (else stderr) is told what a person should know while it is read.
+    With an argument or a file, data on stdin is attached, unless --no-stdin is given; see read_attached. `tell` (else
+    stderr) gets notes for a person meanwhile.
 
-    Raises UsageError if there is none or it is empty, if a variable lacks its value or a value its variable, and if stdin
-    is a terminal that should be read, or says nothing.
+    Raises UsageError for a missing or empty prompt, a variable without a value or a value without its variable, and
+    if stdin is a terminal that should be read, or stays silent.
     """
     values = _values(arguments.var)
     from_stdin = arguments.prompt == "-"
@@ -277,7 +277,7 @@ def _values(given: Sequence[str]) -> Mapping[str, str]:
 
 
 class _Ends:
-    """The beginning and the end of a stream; its memory is bounded whatever comes."""
+    """The beginning and the end of a stream, in bounded memory."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -324,7 +324,7 @@ def _from_a_line_start(data: bytes) -> bytes:
 
 
 def _block(first: bytes, last: bytes, total: int) -> str:
-    """Return what the model reads: the data between marks that nothing in it can be."""
+    """Return the text for the model: the data between marks that do not occur in it."""
     import hashlib
 
     # A digest of it is no guess that the data could make of itself, and the same in every run on the same data: a replay
@@ -344,5 +344,5 @@ def _block(first: bytes, last: bytes, total: int) -> str:
 
 
 def _readable(data: bytes) -> str:
-    """Return the text as it came: what is no UTF-8 as U+FFFD, and NUL, which many servers refuse, as an escape."""
+    """Return the text with invalid UTF-8 as U+FFFD, and NUL, which many servers refuse, as an escape."""
     return data.decode("utf-8", "replace").replace("\x00", "\\x00")

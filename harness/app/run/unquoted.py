@@ -1,7 +1,7 @@
-"""What happened in the harness's own words: texts of the log without what they quote of the model.
+"""Events in the harness's own words: texts of the log without their quotes of the model.
 
-For reports, in which the model's words stand only where they are asked for. The log and the result object have all of them.
-A text of a form that is not known here is taken for a quote, but for what a provider says of itself.
+For reports, which hold the model's words only on request. The log and the result object have all of them. A text of
+an unknown form counts as a quote, except for a provider's words about itself.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _QUOTED = regex(
 
 
 def with_place(told: str, keyword: str) -> str:
-    """Return what does not fit, one line, with the place in the schema that it does not fit: of that alone reports tell."""
+    """Return the misfit, one line, with the place in the schema, which is the only part that reports show."""
     place = visible_line(keyword, 200).replace("]", ")")
     return f"{told} [schema: {place or '/'}]"
 
 
 def problem_of(problem: str) -> str:
-    """Return why an answer is not what was asked for: places in the schema, which the person wrote; one line."""
+    """Return the reason why an answer does not fit: places in the schema, which the person wrote; one line."""
     first, *lines = problem.split("\n")
     if first.startswith(NOT_JSON):
         return "it is not one JSON value and nothing else"
@@ -56,17 +56,17 @@ def problem_of(problem: str) -> str:
 
 
 def message_of(message: str) -> str:
-    """Return what is told of an error: a text that quotes a reply ends before the quote."""
+    """Return the text of an error up to its quote of a reply."""
     return _QUOTED.sub(r"\1 (what came stands in the log)", message)
 
 
 def unquoted_detail(stop: str, detail: str) -> str:
-    """Return what is told of the end of a run that stopped so."""
+    """Return the text about the end of a run with this stop reason."""
     return _STILL if stop == "unfit" else message_of(detail)
 
 
 def divergence_of(one: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    """Return what is told of a divergence: not what was said, unless by a tool, or as the run's own prompt."""
+    """Return a divergence without its texts, unless a tool wrote them, or the run's own prompt."""
     if one.get("role") in ("tool", "tools", "system") or (one.get("role") == "user" and one.get("request") == 1):
         return one
     return {name: value for name, value in one.items() if name not in ("recorded", "now")}

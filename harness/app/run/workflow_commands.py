@@ -1,10 +1,10 @@
-"""The commands that a GitHub Actions runner reads out of a job's output: how they are written, and kept from being forged.
+"""Commands that a GitHub Actions runner reads from a job's output: their form, and the defence against forged ones.
 
-The runner reads stdout and stderr line by line. `::name key=value::data` is a command where it stands at the start of a
-line, after blanks; the older `##[name key=value]data` is one anywhere in a line (actions/runner, ActionCommand.cs).
-`::stop-commands::TOKEN` stops both until `::TOKEN::`. There is one stop flag per step, for both of its streams and all of
-its programs (ActionCommandManager.cs): the end of any fence lifts every other. INVARIANT: text that is not ours has an
-escape in whatever could be a command, in a fence too; and this program fences one of the two streams at most.
+The runner reads stdout and stderr line by line. `::name key=value::data` is a command at the start of a line, after
+blanks; the older `##[name key=value]data` is one anywhere in a line (actions/runner, ActionCommand.cs).
+`::stop-commands::TOKEN` stops both until `::TOKEN::`. There is one stop flag per step, for both of its streams and
+all of its programs (ActionCommandManager.cs): the end of any fence lifts every other. INVARIANT: foreign text has an
+escape in every possible command, in a fence too; and this program fences one of the two streams at most.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _NO = frozenset(("", "false", "0"))
 _LINE_ENDS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-"""The runner's are CR and LF; a line too many is no harm, one too few is."""
+"""Line ends. The runner's are CR and LF; an additional one is harmless, a missing one is not."""
 
 
 def is_job(environment: Mapping[str, str]) -> bool:
-    """Say whether a runner reads what this process prints, as $GITHUB_ACTIONS has it.
+    """Return whether a runner reads this process's output, by $GITHUB_ACTIONS.
 
-    Its own word is `true`; any other that is no "no" counts too. Where no runner reads, a guard costs nothing.
+    Its own word is `true`; any other that is no "no" counts too. Without a runner, a guard costs nothing.
     """
     return environment.get("GITHUB_ACTIONS", "").strip().lower() not in _NO
 
@@ -48,20 +48,20 @@ def command(name: str, data: str, properties: Mapping[str, str]) -> str:
 
 
 def escape_json(line: str) -> str:
-    """Return JSON that says the same and holds no command: `##[` stands in texts only, and no line of it begins with `::`."""
+    """Return equivalent JSON without commands: `##[` occurs in strings only, and no line of it begins with `::`."""
     return line.replace("##[", "#\\u0023[")
 
 
 class CommandFence:
     """Puts a text between `stop-commands` and its token, so that no line of the text is a command.
 
-    Two programs of one step that write a fence at the same time lift each other's, in one pipe or in two; so the text is
-    made safe by itself too (LineGuard), and the fence is for runners that take more for a command than is known here. A
-    process that dies within leaves commands stopped until the end of its step.
+    Two programs of one step that write a fence at the same time lift each other's, in one pipe or in two; so the text
+    is made safe by itself too (LineGuard), and the fence is for runners with commands unknown here. A process that
+    dies within leaves commands stopped until the end of its step.
     """
 
     def around(self, text: str) -> str:
-        """Return `text`, whole lines, in a fence of its own; a line that stood open before it is ended first."""
+        """Return `text`, whole lines, in a fence of its own; an open line before it is ended first."""
         token = os.urandom(20).hex()
         safe = LineGuard().safe(text)
         return f"\n::stop-commands::{token}\n{safe}{'' if safe.endswith(chr(10)) else chr(10)}::{token}::\n"
@@ -77,7 +77,7 @@ class LineGuard:
 
     @property
     def at_line_start(self) -> bool:
-        """Whether nothing stands in the line yet."""
+        """Whether the line is empty so far."""
         return not self._before
 
     def safe(self, text: str) -> str:
@@ -103,7 +103,7 @@ class LineGuard:
         return "".join(shown)
 
     def _pass(self, text: str) -> None:
-        """Take note of a text in which nothing can be a command, whatever stood before it."""
+        """Note a text without possible commands, whatever precedes it."""
         end = max(text.rfind(char) for char in _LINE_ENDS)
         line = text[end + 1 :]
         self._blank = (end >= 0 or self._blank) and not any(char.isalnum() for char in line)
@@ -111,7 +111,7 @@ class LineGuard:
 
 
 class Guarded(io.TextIOWrapper):
-    """A standard stream on which no line is a command, whoever writes to it: the trace, an error, a traceback."""
+    """A standard stream on which no line is a command, whatever writes to it: the trace, an error, a traceback."""
 
     def __init__(self, stream: TextIO) -> None:
         """Write to the bytes below `stream`, which stays open as long as this is."""
