@@ -1,4 +1,5 @@
-"""A page of HTML on stdin to plain text on stdout: a program of its own, since parsers of what strangers wrote may fail.
+"""A page of HTML on stdin to plain text on stdout: a program of its own, since a parser of texts by strangers may
+fail.
 
 It binds itself first: memory, processor time, no files, no processes. It imports nothing of the harness.
 """
@@ -11,7 +12,7 @@ from typing import Any
 MEMORY_BYTES = 1_000_000_000
 CPU_SECONDS = 10
 MOST_DEPTH = 400
-"""Of elements in each other; what lies deeper is left out."""
+"""Maximum depth of nested elements; deeper ones are left out."""
 MISSING = 3
 """Exit code where the parser is not installed."""
 _LEFT_OUT = frozenset(
@@ -28,7 +29,7 @@ _AROUND = {
     "li": ("\n- ", ""),
     "br": ("\n", ""),
 }
-"""What stands before and behind the text of an element."""
+"""Text added before and behind the text of an element."""
 
 
 class PageLines:
@@ -66,7 +67,7 @@ class PageLines:
 
 
 def text_of(html: str) -> str:
-    """Return what a page says, with its headings, lists, code and links."""
+    """Return the text of a page, with its headings, lists, code and links."""
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(html)
@@ -100,7 +101,7 @@ def _walk(parent: Any, text: PageLines, depth: int) -> None:
 
 
 def _link(node: Any, tag: str) -> str:
-    """Return what stands behind the words of a link: where it leads."""
+    """Return the target of a link in parentheses, to follow its words, or an empty string."""
     target = (node.attributes.get("href") or "").strip() if tag == "a" else ""
     follows = target and not target.startswith(("#", "javascript:", "data:"))
     return f" ({''.join(target.split())[:1_000]})" if follows else ""

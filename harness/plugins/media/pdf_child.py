@@ -1,10 +1,11 @@
 """The child process that takes the text out of a PDF: run by its path (pdf_pages.py), behind walls.
 
-    main, with the arguments FIRST PAGES CHARACTERS, and the file as its input
+main, with the arguments FIRST PAGES CHARACTERS, and the file as its input
 
-It prints one JSON object a line: {"pages": n}, then {"page": n, "text": "..."} for each page from FIRST on, then, where it
-came to the end of what was asked, {"end": true}. What goes wrong is {"error": "..."}.
-INVARIANT: it imports nothing of the harness, and what it prints is data.
+It prints one JSON object a line: {"pages": n}, then {"page": n, "text": "..."} for each page from FIRST on, then
+{"end": true} if it reached the end of the requested pages. An error is {"error": "..."}.
+
+INVARIANT: it imports nothing of the harness, and its output is data.
 """
 
 from __future__ import annotations

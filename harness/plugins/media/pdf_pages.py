@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 PDF_MARK = b"%PDF-"
 SECONDS = 30.0
-"""How long the child may take."""
+"""Maximum seconds that the child may take."""
 MAX_PAGES = 200
-"""Of one call."""
+"""Maximum number of pages per call."""
 _MOST_BYTES = 4 * 1024 * 1024
-"""Of what the child prints."""
+"""Maximum number of bytes of the child's output."""
 _CHILD = "pdf_child.py"
 _BEGIN = "import runpy, sys; runpy.run_path(sys.argv.pop(1))['main']()"
 
 
 class PdfText(Record):
-    """What the child said."""
+    """The child's output."""
 
     pages: int
-    """How many the file has."""
+    """Number of pages of the file."""
     texts: tuple[tuple[int, str], ...]
     """Page and text."""
     error: str = ""
@@ -148,7 +148,7 @@ def _no_folder() -> str:
 
 
 def _said(data: bytes) -> PdfText:
-    """Return what the child printed; whatever is none of its lines is left out."""
+    """Return the child's output, parsed; lines of any other form are left out."""
     pages, error = 0, ""
     texts: list[tuple[int, str]] = []
     for value in _values(data):

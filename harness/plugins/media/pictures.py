@@ -1,10 +1,11 @@
-"""Pictures by their bytes: which of four formats a file is, how large, and the same picture without what else it carries.
+"""Pictures by their bytes: the format of a file (one of four), its size, and the same picture without its metadata.
 
-PNG, JPEG, WebP and GIF are walked as containers; no pixel is decoded. What is kept is a list of parts that show something;
-where a picture was taken, by whom, and with what, is left out, and so is whatever stands behind its end. Of its EXIF data
-one number is kept: how it is to be turned.
+PNG, JPEG, WebP and GIF are walked as containers; no pixel is decoded. The parts on a list of visible ones are kept;
+the place, the author and the device of a picture are left out, and so are all bytes behind its end. One number of its
+EXIF data is kept: its orientation.
 
-INVARIANT: every walk is bounded by the bytes that are there, and by `MOST_PARTS`; a length in the file is never believed.
+INVARIANT: every walk is bounded by the bytes that are there, and by `MOST_PARTS`; a length in the file is never
+believed.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from collections.abc import Iterator
 from harness.record import Record
 
 MAX_PICTURE_BYTES = 5 * 1024 * 1024 // 4 * 3
-"""Of a picture: its Base64 text is what the Messages API takes at most (platform.claude.com/docs/en/build-with-claude/vision;
-"image exceeds 5 MB maximum", anthropics/claude-code), the least of those that people use."""
+"""Maximum size of a picture: its Base64 text is then the most that the Messages API takes
+(platform.claude.com/docs/en/build-with-claude/vision; "image exceeds 5 MB maximum", anthropics/claude-code), the
+lowest limit among the APIs in use.
+"""
 MAX_SIDE = 8_000
-"""In pixels; from the same page."""
+"""Maximum width and height in pixels; from the same page."""
 MAX_PIXELS = 40_000_000
-"""Of one picture. Whoever decodes it needs four bytes for each."""
+"""Maximum number of pixels of one picture. Decoding takes four bytes for each."""
 MOST_PARTS = 100_000
 """Chunks, segments or blocks of a file."""
 PROBE_BYTES = 16
-"""So much of a file's start tells what it is."""
+"""Number of bytes at a file's start that determine its type."""
 
 PNG, JPEG, WEBP, GIF = "image/png", "image/jpeg", "image/webp", "image/gif"
 TITLES = {PNG: "PNG", JPEG: "JPEG", WEBP: "WebP", GIF: "GIF"}
@@ -40,15 +43,15 @@ class CleanPicture(Record):
 
     media_type: str
     width: int
-    """In pixels, as its header says."""
+    """Width in pixels, from the header."""
     height: int
     data: bytes
     dropped: int = 0
-    """How many bytes of the file were left out."""
+    """Number of bytes of the file that were left out."""
 
 
 def picture_type(start: bytes) -> str:
-    """Return the media type of a file that begins with these bytes (`PROBE_BYTES` are enough), or nothing."""
+    """Return the media type of a file that begins with these bytes (`PROBE_BYTES` are enough), or an empty string."""
     if start.startswith(_PNG_MARK):
         return PNG
     if start.startswith(b"\xff\xd8\xff"):
@@ -104,11 +107,11 @@ def _counted() -> Iterator[None]:
 
 
 _ORIENTATION, _SHORT = 0x0112, 3
-"""Of an EXIF block: a tag, and the type of its value (CIPA DC-008, 4.6.5)."""
+"""A tag of an EXIF block, and the type of its value (CIPA DC-008, 4.6.5)."""
 
 
 def _orientation(exif: bytes) -> bytes:
-    """Return an EXIF block that says how a picture is to be turned, and nothing else; nothing where it stands upright."""
+    """Return an EXIF block with only the orientation of a picture; empty if the picture is upright."""
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4], "")
     try:
         (at,) = struct.unpack_from(f"{order}I", exif, 4) if order else (0,)
@@ -241,7 +244,7 @@ def _plain_jfif(segment: bytes) -> bytes:
 
 
 def _scan_end(data: bytes, at: int) -> int:
-    """Return where the entropy-coded data from `at` on ends: at a marker other than a stuffed zero or a restart."""
+    """Return the end of the entropy-coded data from `at` on: a marker other than a stuffed zero or a restart."""
     while (at := data.find(b"\xff", at)) >= 0 and at + 1 < len(data):
         following = data[at + 1]
         if following and following != 0xFF and not 0xD0 <= following <= 0xD7:
@@ -252,7 +255,7 @@ def _scan_end(data: bytes, at: int) -> int:
 
 _WEBP_KEPT = frozenset((b"VP8 ", b"VP8L", b"ANIM", b"ANMF", b"ALPH", b"ICCP"))
 _EXIF_FLAG, _XMP_FLAG = 0x08, 0x04
-"""Of the first byte of VP8X: developers.google.com/speed/webp/docs/riff_container."""
+"""Flags in the first byte of VP8X: developers.google.com/speed/webp/docs/riff_container."""
 
 
 def _webp(data: bytes) -> tuple[int, int, bytes]:
@@ -354,7 +357,7 @@ def _gif(data: bytes) -> tuple[int, int, bytes]:
 
 
 def _blocks_end(data: bytes, at: int) -> int:
-    """Return where a run of sub-blocks ends: behind one of length 0."""
+    """Return the end of a run of sub-blocks: behind one of length 0."""
     while at < len(data):
         length = data[at]
         at += 1 + length

@@ -1,4 +1,4 @@
-"""What the plugin adds: the tool `web_fetch`, and readers of pictures and PDF files."""
+"""The plugin's additions: the tool `web_fetch`, and readers of pictures and PDF files."""
 
 from __future__ import annotations
 

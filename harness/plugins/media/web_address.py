@@ -15,19 +15,19 @@ _KEPT = "%/?:@!$&'()*+,;=-._~[]"
 
 
 class WebAddress(Record):
-    """Where a request goes."""
+    """The target of a request."""
 
     scheme: str
     """`http` or `https`."""
     host: str
-    """As policy/hosts.py writes one: a name in ASCII, or an address."""
+    """Host in the form of policy/hosts.py: a name in ASCII, or an address."""
     port: int
     target: str
     """Path and query, in ASCII, as the request line has them."""
 
     @property
     def place(self) -> str:
-        """Host and port, as they stand in an address: the port where it is not the usual one."""
+        """Host and port in the form of an address: the port only if it is not the usual one."""
         shown = shown_host(self.host)
         return shown if self.port == PORTS[self.scheme] else f"{shown}:{self.port}"
 
@@ -37,7 +37,9 @@ class WebAddress(Record):
         return f"{self.scheme}://{self.place}{self.target}"
 
     def is_same_place(self, other: WebAddress) -> bool:
-        """Say whether a redirect to `other` stays where it was judged: the same host and port, or TLS in the place of none."""
+        """Return whether a redirect to `other` stays at the judged place: the same host and port, or TLS instead of
+        none.
+        """
         if self.host != other.host:
             return False
         upgraded = (self.scheme, self.port, other.scheme, other.port) == ("http", 80, "https", 443)
@@ -70,7 +72,7 @@ def web_address(text: str) -> WebAddress:
 
 
 def redirected(address: WebAddress, location: str) -> WebAddress:
-    """Return where a redirect leads. Raises ToolError as `web_address` does."""
+    """Return the target of a redirect. Raises ToolError as `web_address` does."""
     return web_address(urljoin(address.text, location.strip(" \t")))
 
 

@@ -28,11 +28,11 @@ from harness.text.visible import visible_line
 
 REQUEST_SECONDS = 20.0
 MOST_RESULT_CHARACTERS = 30_000
-"""Of a page in one result, where no limit says less."""
+"""Maximum number of characters of a page in one result, unless a limit is lower."""
 
 
 class WebRequest(Record):
-    """What is fetched."""
+    """The page to fetch."""
 
     address: WebAddress
     offset: int

@@ -1,4 +1,4 @@
-"""What an answer of the web says, as text: HTML by a parser in a process of its own, other text as it is."""
+"""An answer of the web as text: HTML by a parser in a process of its own, other text as it is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.text.visible import visible_line
 
 PARSE_SECONDS = 15.0
 MOST_TEXT_BYTES = 8_000_000
-"""Of what the parser prints."""
+"""Maximum number of bytes of the parser's output."""
 NO_PARSER = "the tags stand in it: the extra `web` (pip install 'permission-harness[web]') makes text of HTML"
 _START = "import runpy, sys; sys.exit(runpy.run_path(sys.argv[1])['main']())"
 """Starts the child by its file: nothing of the harness is imported there."""
@@ -31,7 +31,7 @@ class WebPage(Record):
 
     text: str
     note: str = ""
-    """What the model should know of how it was made."""
+    """Note for the model about the making of the text."""
 
 
 def is_text(media_type: str) -> bool:
@@ -48,7 +48,7 @@ def is_text(media_type: str) -> bool:
 def page_of(
     answer: WebAnswer, *, environment: Mapping[str, str], seconds: float, stops: Callable[[], int] | None = None
 ) -> WebPage:
-    """Return the text of an answer. Raises ToolError for one that is no text."""
+    """Return the text of an answer. Raises ToolError for one that is not text."""
     if not is_text(answer.media_type):
         said = visible_line(answer.media_type, 100)
         raise ToolError(f"{answer.address.text} is no text ({said}); it was not read.")

@@ -1,7 +1,7 @@
 """One GET request to an address that was judged: names looked up once, addresses checked, bounded in size and time.
 
-INVARIANT: the connection goes to an address that was checked, whatever the name leads to a moment later. No cookies, no
-credentials, no proxy of the environment.
+INVARIANT: the connection goes to an address that was checked, even if the name leads elsewhere a moment later. No
+cookies, no credentials, no proxy of the environment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 MOST_BYTES = 2_000_000
-"""Of a body, on the wire and decompressed; more of it is not read."""
+"""Maximum size of a body, on the wire and decompressed; the rest is not read."""
 MOST_REDIRECTS = 5
 _BLOCK = 65_536
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -34,13 +34,13 @@ _HEADERS = {
 
 
 class WebAnswer(Record):
-    """What came back."""
+    """The answer to a request."""
 
     address: WebAddress
     """The last one: redirects within the host are followed."""
     status: int
     media_type: str
-    """In small letters, without parameters; empty where none was named."""
+    """Media type in lower case, without parameters; empty if the answer named none."""
     charset: str
     body: bytes
     is_cut: bool
@@ -69,12 +69,12 @@ class Deadline:
 
     @property
     def words(self) -> str:
-        """What is said of a request that took longer."""
+        """Error text for a request that took longer."""
         return f"The request took longer than {self.seconds:g} s, and was ended."
 
     @contextmanager
     def ends(self, connection: socket.socket) -> Iterator[None]:
-        """Shut a connection down when the time is over, whoever reads from it."""
+        """Shut a connection down at the deadline, during any read from it."""
         twin = connection.dup()  # TLS takes the socket for itself; the connection is the same
 
         def end() -> None:
@@ -102,10 +102,10 @@ def fetched(
     wants: Callable[[str], bool],
     trusted: ssl.SSLContext | None = None,
 ) -> WebAnswer:
-    """Return what an address answers. `named` are the hosts that rules name. The body of a media type that is not wanted is
-    not read. `trusted` holds the certificates that count; None: the system's.
+    """Return the answer of an address. `named` are the hosts that rules name. The body is read only if `wants`
+    accepts its media type. `trusted` holds the certificates that count; `None` for the system's.
 
-    Raises ToolError for what cannot be fetched, or must not be.
+    Raises ToolError if the address cannot, or must not, be fetched.
     """
     for _ in range(MOST_REDIRECTS + 1):
         try:
