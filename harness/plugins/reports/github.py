@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from harness.app.run.run_output import RunOutput
 
 MAX_SUMMARY_BYTES = 1024 * 1024
-"""Of a step's summary; the runner takes none that is longer."""
+"""Maximum size of a step's summary; the runner takes no longer one."""
 LEAST_ROOM = 4096
 """Bytes that must be left in a file of the runner's for anything to be added."""
 MAX_ANNOTATIONS = 10
-"""Of each level the runner shows ten of a step; this is the sum of ours."""
+"""Maximum number of our annotations, in all levels together; the runner shows ten of each level per step."""
 MAX_MESSAGE = 500
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -47,7 +47,7 @@ class Annotation(Record):
 
 
 class Appended(Record):
-    """A file of the runner's, opened before the run: nothing that runs later can put a link in its place."""
+    """A file of the runner's, opened before the run: no later process can replace it by a link."""
 
     variable: str
     descriptor: int
@@ -56,10 +56,10 @@ class Appended(Record):
 
 
 def actions_from(environment: Mapping[str, str]) -> Actions | None:
-    """Return what the job is told with, or None outside of GitHub Actions (and what is compatible with it).
+    """Return the job of this run, or `None` outside of GitHub Actions (and compatible services).
 
-    The files of the environment are opened here, to be called before anything of the model runs. One that cannot be
-    opened is told by `tell`.
+    The files of the environment are opened here, to be called before anything of the model runs. If one cannot be
+    opened, `tell` reports it.
     """
     if not is_job(environment):
         return None
@@ -129,7 +129,7 @@ class Actions:
 
 
 class Annotations:
-    """What is most worth knowing of some runs, gathered run by run; holds no more than it will say.
+    """The most important facts of some runs, gathered run by run; keeps no more of them than it will show.
 
     Blocks first, then refusals, limits and errors.
     """
@@ -193,7 +193,7 @@ def _of_refused(refused: ReportedCall, workspace: str) -> Annotation:
 
 
 def _within(path: str, workspace: str) -> str:
-    """Return `path` relative to the job's workspace, or nothing if it lies elsewhere."""
+    """Return `path` relative to the job's workspace, or an empty string if it is elsewhere."""
     if not workspace or not path or "\0" in path:
         return ""
     real = os.path.realpath(path)
@@ -221,7 +221,7 @@ def _line_of(one: Annotation) -> str:
 
 
 def _noted(what: str) -> str:
-    """Say on stderr what is no problem; return the empty text, for none."""
+    """Print a harmless problem on stderr. Return the empty text, for no problem."""
     complain(f"{what}; this run is left out of it")
     return ""
 

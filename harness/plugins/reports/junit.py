@@ -1,10 +1,12 @@
 """The report as JUnit XML: a suite a run, a case a tool call.
 
-A refused call and an invalid one are failures; a hard block, a crash and a call whose end is not known are errors; what
-was not run is skipped. A call that ran passes, however its command ended: that is the model's affair, and its exit code
-stands in `system-out`. The last case of each suite, `run`, is the run itself, an error where it did not come to its end.
+A refused call and an invalid one are failures; a hard block, a crash and a call with an unknown end are errors; a
+call that was not run is skipped. A call that ran passes, with any end of its command: that is the model's affair, and
+its exit code is in `system-out`. The last case of each suite, `run`, is the run itself, an error if it did not come
+to its end.
 
-There is no standard; the elements are those that Jenkins' xunit plugin describes (junit-10.xsd) and others read as well.
+No standard exists; the elements are those that Jenkins' xunit plugin describes (junit-10.xsd) and others read as
+well.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from harness.plugin import ReportForm
 from harness.text.visible import visible, visible_line
 
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 allows nowhere, not even as a reference (section 2.2, Char)."""
+"""Characters that XML 1.0 allows nowhere, not even as a reference (section 2.2, Char)."""
 
 
 def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
@@ -38,7 +40,7 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
 
 
 def _counts(run: ReportedRun) -> tuple[int, int, int, int]:
-    """Return how many cases there are, and failures, errors and skipped ones among them."""
+    """Return the number of cases, and of failures, errors and skipped ones among them."""
     kinds = [_kind(row.status) for row in run.facts.calls]
     errors = kinds.count("error") + (not run.is_done)
     return len(kinds) + 1, kinds.count("failure"), errors, kinds.count("skipped")

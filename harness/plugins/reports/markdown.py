@@ -1,8 +1,10 @@
-"""The report as Markdown, for a step summary or a comment. Text of a run is only ever read: none of it becomes markup.
+"""The report as Markdown, for a step summary or a comment. Text of a run is only ever read: none of it becomes
+markup.
 
-INVARIANT: what the model, a file or a policy wrote stands in `code()`, whose every character that means something in
-Markdown or HTML is a numeric character reference (CommonMark 6.2: these are literal text, never structure), inside a
-<code> element, in which GitHub links no mention, issue or commit; or in `fenced()`, behind a fence longer than any in it.
+INVARIANT: text by the model, a file or a policy is inside `code()` or `fenced()`. In `code()`, every character that
+has a meaning in Markdown or HTML is a numeric character reference (CommonMark 6.2: these are literal text, never
+structure), inside a <code> element, in which GitHub links no mention, issue or commit. In `fenced()`, it is behind a
+fence longer than any in it.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ from harness.plugin import ReportForm
 from harness.text.visible import visible, visible_line
 
 MOST_BYTES = 1_000_000
-"""Of a report: a step summary of GitHub may have 1 MiB (1,048,576 bytes), and is dropped whole where it has more."""
+"""Maximum size of a report: GitHub allows 1 MiB (1,048,576 bytes) for a step summary, and drops a larger one whole."""
 MOST_ROWS = 200
-"""Of each table of a run."""
+"""Maximum number of rows of each table of a run."""
 MOST_RUNS = 1_000
-"""Of the table of runs."""
+"""Maximum number of rows of the table of runs."""
 
 _UNSAFE = re.compile(r"[^\w .,/=+()%;'-]|_", re.ASCII)
 _WWW = re.compile(r"(?i)(?<=www)\.")
@@ -34,9 +36,9 @@ _TICKS = re.compile("`+")
 
 
 def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
-    """Yield the report in blocks; under MOST_BYTES in all, and it says so where something had to be left out.
+    """Yield the report in blocks; under MOST_BYTES in all, with a note if something had to be left out.
 
-    INVARIANT: the report can end behind any block, and what is added there stands in nothing that a block began.
+    INVARIANT: the report can end behind any block, and text added there is not inside anything that a block began.
     """
     room = MOST_BYTES - 1_000
     for block in _blocks(runs, with_answer=with_answer):
@@ -48,7 +50,7 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
 
 
 def code(text: str, width: int = 200) -> str:
-    """Return Markdown of any text on one line, in a <code> element; nothing for nothing."""
+    """Return Markdown of any text on one line, in a <code> element; an empty string for an empty text."""
     if not text:
         return ""
     shown = visible_line(text, width)

@@ -27,7 +27,7 @@ from harness.text.visible import visible, visible_line
 MOST_RESULTS = 5_000
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _SOURCE_ROOT = "%SRCROOT%"
-"""What stands for the folder that paths are relative to: by convention the root of the checkout."""
+"""Symbol for the folder that paths are relative to: by convention the root of the checkout."""
 _MARKUP = re.compile(r"[\[\]{}]")
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~/-]")
 
@@ -136,7 +136,7 @@ def _fingerprint(one: ReportedCall) -> str:
 
 
 def _locations(one: ReportedCall, run: ReportedRun) -> list[JsonValue]:
-    """Return where a refusal is shown: the file in the workspace that it is about, else the place in the policy."""
+    """Return the location of a refusal: the file in the workspace that it is about, else the place in the policy."""
     if one.touched:
         return [_location(_relative(one.touched), None, is_relative=True)]
     if not one.file:
