@@ -148,7 +148,7 @@ class ForeignFiles:
 
 
 class ForeignOther:
-    """A tool of which only the name is known, or that touches only the agent itself."""
+    """A tool whose effect is unknown, or that touches only the agent itself."""
 
     def __init__(self, call: ForeignCall, workspace: Workspace) -> None:
         """Take a call and the workspace."""

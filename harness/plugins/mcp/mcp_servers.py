@@ -1,7 +1,7 @@
 """The MCP servers of a configuration, from the start of a session to its end: their tools, once they are available.
 
-One thread has an event loop for all of them; nothing of the SDK is loaded before, or anywhere else. A server that
-fails is left out, with a note; it never ends the session.
+One thread has an event loop for all of them; the SDK is not loaded before, or anywhere else. A server that fails is
+left out, with a note; it never ends the session.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STEP_SECONDS = 0.1
 
 
 def check_installed() -> None:
-    """Raise UsageError if the SDK is missing. Loads nothing of it."""
+    """Raise UsageError if the SDK is missing. Loads no part of it."""
     from importlib.util import find_spec
 
     if find_spec("mcp") is None or find_spec("mcp_types") is None:  # the second came with version 2
@@ -55,7 +55,7 @@ def check_installed() -> None:
 
 
 def unrecorded(asked: Mapping[str, JsonValue]) -> None:
-    """Ignore the record of a server's question, if there is no log."""
+    """Ignore the record of a server's question, for want of a log."""
 
 
 class McpServers:

@@ -1,4 +1,4 @@
-"""What MCP adds: the commands `harness mcp`."""
+"""The plugin for MCP: the commands `harness mcp`."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
 These lines are refused (json_rpc.py has the reasons):
 
 - a line that is not a message, a batch, an invalid id: dropped. The waiting side gets an error: the sender of a request,
-  and the requester if it was an answer. If no id can be read there is no one to notify;
+  and the requester if it was an answer. If no id can be read, neither side can be notified;
 - an id again while it is open: dropped, since an error would be taken for the answer of the open one;
 - an answer without a request, or one that comes before its call was sent; a call without an id: dropped;
-- a call of a tool that cannot be named: an error. A call that is not let through: a result with the reason, with `isError`,
-  as the model reads it. After a hard block every later call is refused.
+- a call of a tool that cannot be named: an error. A call that is not let through: a result with the reason, with
+  `isError`, as the model reads it. After a hard block every later call is refused.
 
 All of it is in the log.
 """

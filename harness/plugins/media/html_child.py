@@ -1,7 +1,7 @@
 """A page of HTML on stdin to plain text on stdout: a program of its own, since a parser of texts by strangers may
 fail.
 
-It binds itself first: memory, processor time, no files, no processes. It imports nothing of the harness.
+It binds itself first: memory, processor time, no files, no processes. It imports no module of the harness.
 """
 
 from __future__ import annotations

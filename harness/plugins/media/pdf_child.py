@@ -5,7 +5,7 @@ main, with the arguments FIRST PAGES CHARACTERS, and the file as its input
 It prints one JSON object a line: {"pages": n}, then {"page": n, "text": "..."} for each page from FIRST on, then
 {"end": true} if it reached the end of the requested pages. An error is {"error": "..."}.
 
-INVARIANT: it imports nothing of the harness, and its output is data.
+INVARIANT: it imports no module of the harness, and its output is data.
 """
 
 from __future__ import annotations

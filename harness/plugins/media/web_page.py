@@ -17,7 +17,7 @@ MOST_TEXT_BYTES = 8_000_000
 """Maximum number of bytes of the parser's output."""
 NO_PARSER = "the tags stand in it: the extra `web` (pip install 'permission-harness[web]') makes text of HTML"
 _START = "import runpy, sys; sys.exit(runpy.run_path(sys.argv[1])['main']())"
-"""Starts the child by its file: nothing of the harness is imported there."""
+"""Starts the child by its file: no module of the harness is imported there."""
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXTS = frozenset(
     "application/json application/xml application/javascript application/x-javascript application/ecmascript "
