@@ -7,7 +7,7 @@ import re
 from harness.regex import regex
 
 TASK, ATTEMPTS, LOG = "task.json", "attempts", "log.jsonl"
-"""In the folder of a task: what was asked, and a folder for each attempt at it, with its log."""
+"""Names in the folder of a task: the task, and a folder for each attempt at it, with its log."""
 _SUMMARY = regex(r"summary(-[0-9]+-of-[0-9]+)?\.jsonl?", re.ASCII)
 
 

@@ -1,6 +1,6 @@
-"""What calls were allowed to do to the world, as their verdicts said: paths they read and write, the network.
+"""Permitted effects of calls, by their verdicts: paths that they read and write, the network.
 
-What a command really did is not recorded: these are the known targets of its verdict, and what it might have done besides.
+The real effects of a command are not recorded: these are the known targets of its verdict, and further possible ones.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from harness.tool_kinds import tool_kind
 
 
 class CallEffects(Record):
-    """What one call was let do. Paths are absolute, links followed, but for `may_write`."""
+    """Permitted effects of one call. Paths are absolute, links followed, except in `may_write`."""
 
     call: LoggedCall
     reads: tuple[str, ...]
-    """As far as it is known."""
+    """Known paths that it read."""
     reads_known: bool
     """Whether it reads nothing else."""
     writes: tuple[str, ...]
-    """As far as it is known."""
+    """Known paths that it wrote."""
     writes_known: bool
     """Whether it writes nothing else, but for `may_write`."""
     may_write: tuple[str, ...]
-    """What it might write besides, with everything below, as a policy names it: `.` is the workspace."""
+    """Further places that it might write, with everything below, in a policy's form: `.` is the workspace."""
     network: bool
     hosts: tuple[str, ...]
-    """Where it could not reach all of it: the hosts that it could reach, as a policy names them."""
+    """Hosts that it could reach without the whole network, in a policy's form."""
     left_out: int
     """Paths that the log does not name: it keeps the first 20."""
     is_unheld: bool
-    """Whether nothing held it to all that: it might have done whatever its user may do."""
+    """Whether it ran unconfined: it might have done anything that its user may do."""
 
     @property
     def is_writer(self) -> bool:
@@ -46,7 +46,7 @@ class CallEffects(Record):
 
     @property
     def outside(self) -> CallEffects | None:
-        """Return what of it lies outside the workspace, or reaches the network; None where nothing does."""
+        """Return its effects outside the workspace, or on the network; `None` without any."""
         workspace = text(self.call.started, "workspace")
         reads, writes = (
             tuple(path for path in paths if not workspace or not is_within(path, workspace))
@@ -59,7 +59,7 @@ class CallEffects(Record):
 
     @property
     def targets(self) -> dict[str, JsonValue]:
-        """What is written of it as JSON, beside the call."""
+        """Its fields for JSON, beside the call."""
         return {
             "reads": list[JsonValue](self.reads),
             "reads_known": self.reads_known,
@@ -73,18 +73,18 @@ class CallEffects(Record):
         }
 
     def fields(self, row: str) -> dict[str, JsonValue]:
-        """Return what is written of it as JSON."""
+        """Return its fields for JSON."""
         return {"row": row, **self.about, **self.targets}
 
     @property
     def about(self) -> dict[str, JsonValue]:
-        """Which call it is, what decided it, and what it came to."""
+        """The call, its deciding part, and its result."""
         status = text(self.call.outcome, "status") or None
         return {**about_call(self.call), **about_decision(self.call), "status": status}
 
 
 MOST_PATHS = 5
-"""Of more paths of one kind the number of the others is told; the JSON form has them."""
+"""Maximum number of named paths of one kind; the others are counted, and the JSON form has them."""
 
 
 def effects_words(reach: CallEffects, *, outside: bool = False) -> str:
@@ -117,28 +117,28 @@ class FileRead(Record):
 
     @property
     def is_outside(self) -> bool:
-        """Whether it lies outside the workspace of a session that read it."""
+        """Whether it is outside the workspace of a session that read it."""
         return any(
             outside is not None and self.path in outside.reads for outside in (one.outside for one in self.reads)
         )
 
     def rows(self) -> Iterator[dict[str, JsonValue]]:
-        """Yield what is written of it as JSON: each call that read it."""
+        """Yield its fields for JSON: each call that read it."""
         for one in self.reads:
             yield {"row": "read", "path": self.path, "outside": self.is_outside, **one.about}
 
 
 class Reads(Record):
-    """What some calls read."""
+    """Files that some calls read."""
 
     files: tuple[FileRead, ...]
-    """By path, in the order of their names."""
+    """Files in the order of their paths."""
     unknown: tuple[CallEffects, ...]
     """The calls of which that is not known, or not all."""
 
 
 def effects_of(call: LoggedCall) -> CallEffects | None:
-    """Return what a call that was begun was let do; None for one that did not run."""
+    """Return the permitted effects of a call that was begun; `None` for one that did not run."""
     if call.fate not in (Fate.RAN, Fate.UNKNOWN) or not call.intent:
         return None
     effects = call.intent.get("effects")
@@ -173,12 +173,12 @@ def _light(call: LoggedCall) -> LoggedCall:
 
 
 def effects_of_calls(calls: Iterable[LoggedCall]) -> Iterator[CallEffects]:
-    """Yield what each of these calls that was begun was let do."""
+    """Yield the permitted effects of each of these calls that was begun."""
     return (reach for call in calls if (reach := effects_of(call)) is not None)
 
 
 def reads_of(calls: Iterable[LoggedCall]) -> Reads:
-    """Return what these calls read, file by file; keeps an entry a call and path."""
+    """Return the files that these calls read; keeps an entry a call and path."""
     files: dict[str, list[CallEffects]] = {}
     unknown = []
     for reach in effects_of_calls(calls):
@@ -202,7 +202,7 @@ def _left_out(effects: Mapping[str, JsonValue], name: str) -> int:
 
 
 def _is_outside(place: str, workspace: str) -> bool:
-    """Say whether a place that a policy names lies outside: relative ones are of the workspace."""
+    """Return whether a policy's place is outside: relative ones are of the workspace."""
     if place.startswith("~"):
         return True
     return place.startswith("/") and not (workspace and is_within(posixpath.normpath(place), workspace))

@@ -1,6 +1,6 @@
 """A call as the log records it: one pass over the records joins those about a call into one `LoggedCall`.
 
-No value of a record can be trusted: somebody may have tampered with the log.
+No value of a record can be trusted, since the log may have been tampered with.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _FIELDS = {
 ABOUT_CALLS = frozenset(_FIELDS)
 """The kinds of record that are about a call."""
 CALL_KINDS = ABOUT_CALLS | {"session_started", "session_ended"}
-"""The kinds that `logged_calls` needs, as does whoever looks for calls without an end."""
+"""The kinds that `logged_calls` needs, also for finding calls without an end."""
 
 _NOTHING: LogRecord = {}
 
 
 class Fate(Enum):
-    """What became of a call, as far as the log knows."""
+    """The fate of a call, as far as the log knows."""
 
     RAN = "ran"
     """It ran. Its outcome says how it ended; it may have failed."""
     REFUSED = "refused"
-    """A policy, or whoever was asked, said no."""
+    """The policy, or an approver, said no."""
     INVALID = "invalid"
     """It could not be prepared."""
     NOT_RUN = "not run"
-    """Its turn never came."""
+    """The run ended before its turn."""
     UNKNOWN = "unknown"
     """It was begun and has no end: it may have run, wholly or in part."""
     OPEN = "open"
@@ -60,25 +60,25 @@ _FATES = {"denied": Fate.REFUSED, "blocked": Fate.REFUSED, "invalid": Fate.INVAL
 
 
 class Who(Enum):
-    """Who answered a question. Only `who_answered` tells who counts as a person."""
+    """The source of an answer. Only `who_answered` decides who counts as a person."""
 
     PERSON = "person"
-    """A person, or any name that is none of the others: whoever has a name can be quick or slow."""
+    """A person, or any unknown name: every named source can be quick or slow."""
     SCRIPT = "script"
     """Prepared answers. They take no time to read."""
     OUTSIDE = "outside"
     """A client or an approver outside: what sits behind it, and whether that reads, is not known."""
     NOBODY = "nobody"
     UNSAID = "unsaid"
-    """There is no answer, or the log does not say whose it is."""
+    """There is no answer, or the log does not name its source."""
 
 
 QUICK_SECONDS = 1.0
-"""Whoever answers sooner has hardly read the question."""
+"""Seconds below which the question was hardly read."""
 
 
 def who_answered(answer: str, by: str) -> Who:
-    """Return who gave an answer, by the answer itself and the name that the log has beside it."""
+    """Return the source of an answer, from the answer itself and the log's name beside it."""
     if by == "script":
         return Who.SCRIPT
     if "nobody" in (answer, by):
@@ -89,7 +89,7 @@ def who_answered(answer: str, by: str) -> Who:
 
 
 def answerer(answered: LogRecord) -> str:
-    """Return who answered in the log's words, a client or an approver with the name that it gave; safe to show."""
+    """Return the source of an answer in the log's words, a client or an approver with its own name; safe to show."""
     by, name = visible_line(word(answered.get("by")), 60), visible_line(word(answered.get("who")), 100)
     return f"{by} ({name})" if name else by
 
@@ -106,7 +106,7 @@ class LoggedCall(Record):
     """Path of the log."""
     session: str
     number: str
-    """As the log writes it; a whole number in every log that verifies."""
+    """The number in the log; a whole number in every log that verifies."""
     started: LogRecord
     """The record that began its session."""
     proposed: LogRecord = _NOTHING
@@ -118,7 +118,7 @@ class LoggedCall(Record):
 
     @property
     def fate(self) -> Fate:
-        """What became of the call."""
+        """The fate of the call."""
         if not self.outcome:
             return Fate.UNKNOWN if self.intent else Fate.OPEN
         return _FATES.get(text(self.outcome, "status"), Fate.RAN)
@@ -140,12 +140,12 @@ class LoggedCall(Record):
 
     @property
     def by(self) -> str:
-        """What decided: a rule with its place, a default, a built-in."""
+        """The deciding part: a rule with its place, a default, a built-in."""
         return text(self.decision, "by")
 
     @property
     def time(self) -> str:
-        """When the model asked for it (RFC 3339, UTC)."""
+        """Time of the model's request (RFC 3339, UTC)."""
         return text(self.proposed or self.decision or self.intent or self.outcome, "time")
 
     @property
@@ -160,17 +160,17 @@ class LoggedCall(Record):
 
     @property
     def answered_by(self) -> Who:
-        """Who answered."""
+        """The source of the answer."""
         return who_answered(self.answer, word(self.answered.get("by")))
 
     @property
     def waited(self) -> float | None:
-        """How many seconds the answer took; None where the log does not say."""
+        """Seconds until the answer. `None` if the log lacks them."""
         return number(self.answered, "seconds")
 
     @property
     def is_quick(self) -> bool:
-        """Whether a person answered in under QUICK_SECONDS, whatever they said. A call that they typed does not count."""
+        """Whether a person answered in under QUICK_SECONDS, in any way. A call that they typed does not count."""
         by_person = self.answered_by is Who.PERSON and not is_typed(self.proposed)
         return by_person and self.waited is not None and self.waited < QUICK_SECONDS
 
@@ -284,7 +284,7 @@ def count_of(record: LogRecord, name: str) -> int:
 
 
 def usage_in(record: LogRecord) -> Usage:
-    """Return what a request used, as its record tells it."""
+    """Return the usage of a request, by its record."""
     return Usage(**{name: count_of(record, name) for name in field_names(Usage)})
 
 
@@ -294,7 +294,7 @@ def objects_in(value: JsonValue) -> list[dict[str, JsonValue]]:
 
 
 def hosts_of(outcome: LogRecord, *, allowed: bool) -> list[str]:
-    """Return where a command with network by host connected to, or what it was refused: `HOST:PORT`, each once, not safe to
+    """Return the reached or refused hosts of a command with network by host: `HOST:PORT`, each once, not safe to
     show.
     """
     alike = (one for one in objects_in(outcome.get("connections")) if (one.get("allowed") is True) is allowed)
@@ -323,7 +323,7 @@ _DECISION = ("decision", "source", "rule", "file", "layer", "reason")
 
 
 def about_call(call: LoggedCall) -> dict[str, JsonValue]:
-    """Return what identifies a call: its log and number, its time, its tool and summary, and the account it ran under."""
+    """Return the identity of a call: its log and number, its time, its tool and summary, and its account."""
     return {
         "log": call.log,
         "session": call.session,
@@ -338,7 +338,7 @@ def about_call(call: LoggedCall) -> dict[str, JsonValue]:
 
 
 def about_decision(call: LoggedCall) -> dict[str, JsonValue]:
-    """Return what decided a call. A field that the log does not have is null."""
+    """Return the deciding part of a call. A field that the log lacks is null."""
     fields: dict[str, JsonValue] = {name: text(call.decision, name) or None for name in _DECISION}
     line = call.decision.get("line")
     return {
@@ -356,12 +356,12 @@ def call_number(call: LoggedCall) -> JsonValue:
 
 
 def edited_from(call: LoggedCall) -> JsonValue:
-    """Return the number of the call that a person edited into this one; None where nobody did."""
+    """Return the number of the call that a person edited into this one; `None` without an edit."""
     return _scalar(call.proposed.get("edited_from"))
 
 
 def edited_to(call: LoggedCall) -> JsonValue:
-    """Return the number of the call that a person edited this one into; None where nobody did."""
+    """Return the number of the call that a person edited this one into; `None` without an edit."""
     return _scalar(call.answered.get("edited_to"))
 
 
@@ -374,7 +374,7 @@ FAILED_STATUSES = frozenset(RAN) - {"ok"}
 
 
 class CallStanding(Enum):
-    """Who let a call run, or what became of it instead. In the order in which a page lists them."""
+    """The source of a call's permission, or its fate without one. In the order of a page's list."""
 
     UNASKED = "unasked"
     APPROVED = "approved"
@@ -397,7 +397,7 @@ STANDING_NAMES = {
 
 
 def standing_of(call: LoggedCall) -> CallStanding:
-    """Return who let a call run, or what became of it instead."""
+    """Return the source of a call's permission, or its fate without one."""
     fate = call.fate
     match fate:
         case Fate.RAN if text(call.answered, "answer") == "yes":
@@ -420,7 +420,7 @@ def did_fail(call: LoggedCall) -> bool:
 
 
 def rule_of(call: LoggedCall) -> str:
-    """Return what decided a call, with file and line where the log has them: hostile text."""
+    """Return the deciding part of a call, with file and line if the log has them: hostile text."""
     by = call.by
     file, line = text(call.decision, "file"), call.decision.get("line")
     if not file or file in by:

@@ -1,6 +1,6 @@
-"""Helpers as the log's records tell of them: of which session each is, what it was asked, and what it took. Never raises.
+"""Helpers in the log's records: the session, the task and the usage of each. Never raises.
 
-Texts are hostile data: whoever shows them makes them safe.
+Texts are hostile data: make them safe before showing them.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from harness.messages import Usage
 from harness.text.visible import visible_line
 
 MOST_HELPERS = 10_000
-"""That are kept; of more nothing is told."""
+"""Maximum number of helpers that are kept; further ones are ignored."""
 _TITLE = 60
 
 
 class Helper:
-    """What is known of one helper."""
+    """Facts about one helper."""
 
     def __init__(self, session: str, parent: str, call: str, number: int) -> None:
         """Begin to count."""
         self.session = session
         self.parent = parent
-        """The session of whoever asked."""
+        """The caller's session."""
         self.call = call
-        """By which call of theirs."""
+        """The caller's call."""
         self.number = number
-        """In that session, from 1."""
+        """Its number in that session, from 1."""
         self.task = ""
         """Text of a model."""
         self.stop = ""
-        """How it ended; empty while it goes on."""
+        """Its end. Empty while it goes on."""
         self.requests = 0
         self.usage = Usage()
         self.last_usage = Usage()
-        """Of its last reply: how long its conversation is."""
+        """Usage of its last reply: the length of its conversation."""
         self.cost: float | None = 0.0
-        """In dollars; None where that is not known of all of it."""
+        """Cost in dollars. `None` unless all of it is known."""
         self.patch_file = ""
-        """Where its changes are kept: a path, not safe to show."""
+        """Path of its changes, not safe to show."""
 
     @property
     def name(self) -> str:

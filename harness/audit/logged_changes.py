@@ -21,17 +21,20 @@ _PIECE_BYTES = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class FileOnDisk(Record):
-    """What was found under a path."""
+    """State of a path."""
 
     sha256: str | None = None
-    """None: there is no file, or it was not looked at."""
+    """Digest. `None` if the file does not exist, or was not read."""
     problem: str = ""
-    """Why it was not looked at; empty where it was."""
+    """Reason why it was not read. Empty if it was."""
 
 
 def file_on_disk(path: str) -> FileOnDisk:
-    """Return what lies under an absolute path. Links are not followed in its last part, and nothing but a regular file is
-    opened: to open a device can have effects (open(2)). Raises nothing: whatever is in the way is a `problem`."""
+    """Return the state of an absolute path.
+
+    Links are not followed in its last part, and only a regular file is opened: to open a device can have effects
+    (open(2)). Raises nothing: an obstacle is a `problem`.
+    """
     if not path.startswith("/"):
         return FileOnDisk(problem="it is no absolute path")
     try:
@@ -67,12 +70,12 @@ def _digest(descriptor: int) -> FileOnDisk:
 
 
 class OnDisk(Enum):
-    """How a file stands to the last change of it that the logs know."""
+    """State of a file relative to its last logged change."""
 
     AS_LEFT = "as left"
     """It is what the last call left."""
     AS_BEFORE = "as before"
-    """It is what it was before one of these calls: an undo, or somebody, put it back."""
+    """It has its content from before one of these calls: an undo, or a person, restored it."""
     CHANGED = "changed since"
     GONE = "gone"
     NOT_LOOKED_AT = "not looked at"
@@ -88,7 +91,7 @@ class Image(Enum):
 
 
 class LoggedChange(Record):
-    """What one call changed, or may have changed, of one file."""
+    """A certain or possible change of one file by one call."""
 
     path: str
     time: str
@@ -100,7 +103,7 @@ class LoggedChange(Record):
     """False: the call has no end that says so; only the file itself can tell."""
     image: Image
     why_not: str
-    """Why it cannot be undone; empty where it can."""
+    """Reason why it cannot be undone. Empty if it can."""
     undone: bool
     """Whether an undoing says that it put back what this call did."""
     permitted_by: str
@@ -108,7 +111,7 @@ class LoggedChange(Record):
     by_person: bool
     """Whether a person said yes."""
     fields: Mapping[str, JsonValue]
-    """What is written of the call as JSON."""
+    """The call's fields for JSON."""
 
     @property
     def created(self) -> bool | None:
@@ -121,11 +124,11 @@ class WritingCommand(Record):
 
     what: str
     reach: CallEffects
-    """What it was let do."""
+    """Its permitted effects."""
 
     @property
     def fields(self) -> dict[str, JsonValue]:
-        """What is written of it as JSON."""
+        """Its fields for JSON."""
         return self.reach.fields("command")
 
 
@@ -136,7 +139,7 @@ class ChangedFile(Record):
     changes: tuple[LoggedChange, ...]
     on_disk: OnDisk
     problem: str
-    """Why it was not looked at."""
+    """Reason why it was not read."""
 
     @property
     def hosts(self) -> list[str]:
@@ -144,7 +147,7 @@ class ChangedFile(Record):
         return sorted({host for change in self.changes if isinstance(host := change.fields.get("host"), str)})
 
     def rows(self, host: str) -> Iterator[dict[str, JsonValue]]:
-        """Yield what is written of it as JSON: the file, then each change; `host` is where it was looked at."""
+        """Yield its fields for JSON: the file, then each change; `host` is the machine whose disk was read."""
         yield {
             "row": "file",
             "path": self.path,
@@ -173,7 +176,7 @@ class ChangedFile(Record):
 
 
 class FoundChanges(Record):
-    """What is known of the changes of some logs."""
+    """The changes of some logs."""
 
     changes: tuple[LoggedChange, ...]
     commands: tuple[WritingCommand, ...]
@@ -182,10 +185,10 @@ class FoundChanges(Record):
 def found_changes(
     calls: Iterable[LoggedCall], *, is_kept: Callable[[str], bool], undone: Iterable[tuple[str, str]]
 ) -> FoundChanges:
-    """Return what these calls changed, in the order in which they come.
+    """Return the changes of these calls, in their order.
 
-    `is_kept` says whether the content with a digest is kept; `undone` are session and call of what was put back. Keeps one
-    entry a change, and none of the records.
+    `is_kept` returns whether the content with a digest is kept; `undone` are session and call of restored changes.
+    Keeps one entry a change, and none of the records.
     """
     put_back = frozenset(undone)
     changes: list[LoggedChange] = []
@@ -204,7 +207,7 @@ def found_changes(
 def changed_files(changes: Iterable[LoggedChange], file_on_disk: Callable[[str], FileOnDisk]) -> Iterator[ChangedFile]:
     """Yield the changes path by path, paths in the order of their names, changes in that of their times.
 
-    Within a session the order of the log holds, whatever its clock did.
+    Within a session the order of the log counts, whatever its clock.
     """
     by_path: dict[str, list[tuple[str, LoggedChange]]] = {}
     latest: dict[str, str] = {}
@@ -286,7 +289,7 @@ def _on_disk(changes: tuple[LoggedChange, ...], found: FileOnDisk) -> OnDisk:
 
 
 def _plain_records(call: LoggedCall) -> list[LogRecord]:
-    """Return what `changes_to_undo` reads of a call, in words: one of another make could have any depth."""
+    """Return the fields that `changes_to_undo` reads of a call, as texts: others could have any depth."""
     number = call_number(call)
     plain: list[LogRecord] = []
     for kind, record in (("decision", call.decision), ("intent", call.intent), ("outcome", call.outcome)):

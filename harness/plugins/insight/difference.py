@@ -1,6 +1,6 @@
-"""What two sessions differ in: prompts, policy, calls and their outcome, files.
+"""Differences between two sessions: prompts, policy, calls and their outcome, files.
 
-Not compared: times, token counts, the model's words, and what results said.
+Not compared: times, token counts, the model's words, and the text of results.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from harness.record import Record
 from harness.text.strict_json import once
 
 ACCOUNT_KINDS = CALL_KINDS | {"user_message", "session_ended"}
-"""What `account_of` needs to be given."""
+"""Kinds of records that `account_of` needs."""
 MOST_CHARACTERS = 300
-"""Of a summary or a prompt that is kept, to be shown."""
+"""Maximum length kept of a summary or a prompt for display."""
 _FIELDS = ("harness", "model", "api", "mode", "confinement", "policy", "policy_sha256", "instructions", "git_head")
-"""What is compared of how two sessions began."""
+"""Compared fields of the start of two sessions."""
 
 
 class DifferenceKind(Enum):
-    """How something differs."""
+    """The kind of a difference."""
 
     ONLY_LEFT = "only_a"
     ONLY_RIGHT = "only_b"
@@ -35,24 +35,24 @@ class DifferenceKind(Enum):
 
 
 class CallAccount(Record):
-    """What is compared of one call."""
+    """The compared facts of one call."""
 
     number: str
     called: JsonValue
-    """Its number as JSON has it: a text only where the log has no number in its place."""
+    """Its number for JSON: a text only if the log has no number in its place."""
     tool: str
     summary: str
     key: bytes
     """Digest of tool and arguments: calls with the same one are the same call."""
     results: tuple[tuple[str, str], ...]
-    """What became of it: name and value, empty where there is none."""
+    """Its results: name and value, empty without one."""
     path: str
-    """The file that it changed, or nothing."""
+    """The file that it changed. Empty without one."""
     after: str
 
 
 class Account(Record):
-    """What is compared of one session."""
+    """The compared facts of one session."""
 
     log: str
     session: str
@@ -63,7 +63,7 @@ class Account(Record):
     """Digest, and how the text begins."""
     calls: tuple[CallAccount, ...]
     files: tuple[tuple[str, str], ...]
-    """Each file that calls changed, relative to the workspace where it lies in it, and the digest of what was left there."""
+    """Each changed file, relative to the workspace if it is inside, and its last digest."""
     end: str
     """The stop reason; empty where the session never said that it ended."""
 
@@ -75,16 +75,16 @@ class Difference(Record):
     """`began`, `prompt`, `call`, `file` or `end`."""
     change: DifferenceKind
     name: str
-    """Of a field or a file."""
+    """Name of a field or a file."""
     left: str = ""
     right: str = ""
     calls: tuple[CallAccount | None, CallAccount | None] = (None, None)
     fields: tuple[tuple[str, str, str], ...] = ()
-    """Of a call that both have: name, value there and value here of what differs."""
+    """Differences of a common call: name, left value and right value."""
 
 
 def account_of(log: str, session: str, records: Iterable[LogRecord]) -> Account:
-    """Return what is compared of the session, out of the records (ACCOUNT_KINDS) of its log."""
+    """Return the compared facts of the session, from the records (ACCOUNT_KINDS) of its log."""
     started: LogRecord = {}
     prompts: list[tuple[bytes, str]] = []
     end = ""
@@ -126,7 +126,7 @@ def account_of(log: str, session: str, records: Iterable[LogRecord]) -> Account:
 
 
 def differences(left: Account, right: Account) -> Iterator[Difference]:
-    """Yield what differs, and every call that both have, in the order of the sessions."""
+    """Yield the differences, and every common call, in the order of the sessions."""
     there = dict(right.began)
     for name, value in left.began:
         if value != there.get(name, ""):

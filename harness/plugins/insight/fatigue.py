@@ -1,4 +1,4 @@
-"""How many questions a session asked, and how many it would ask if the grants on offer were taken at first sight. Pure."""
+"""Number of questions of a session, and the number left if the grants on offer were taken at once. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.record import Record, replace
 
 
 class Take(Enum):
-    """Which of the choices on offer is taken at a question."""
+    """The grant to assume at a question's first offer."""
 
     EXACT = "exact"
     """The narrowest: these words, this file."""
@@ -50,20 +50,20 @@ class StillAsked(Record):
 
     call: SeenCall
     by: str
-    """What asks."""
+    """The deciding part behind the question."""
     taken: tuple[str, ...]
-    """What is granted at it, in words; nothing where nothing is offered, or it was refused."""
+    """The assumed grants, in words. Empty without an offer, or after a refusal."""
 
 
 class SessionFatigue(Record):
     """The questions of one session."""
 
     asked: int
-    """How many questions there were then."""
+    """Number of questions at the time."""
     questions: int
-    """How many there are under the policy alone, with nothing granted."""
+    """Number of questions under the policy alone, without grants."""
     still: tuple[StillAsked, ...]
-    """Those that are left, where each question is answered with a grant, if one is offered."""
+    """Questions left if each is answered with a grant, if one is on offer."""
     spared: tuple[GrantPattern, ...]
     """For each question that is spared, what spares it: of several grants the last."""
     unjudged: int
@@ -116,7 +116,7 @@ class AskingReason(Record):
 
 
 def asking_most(sessions: Iterable[SessionFatigue]) -> Iterator[AskingReason]:
-    """Yield what asks about calls for which nothing is taken, the commonest first; what was refused apart."""
+    """Yield the reasons of questions without a grant, the commonest first; refused ones separately."""
     left: dict[tuple[str, bool], list[str]] = {}
     for still in (still for session in sessions for still in session.still if not still.taken):
         left.setdefault((still.by, still.call.refused), []).append(still.call.summary)
@@ -125,6 +125,8 @@ def asking_most(sessions: Iterable[SessionFatigue]) -> Iterator[AskingReason]:
 
 
 def sparing_most(sessions: Iterable[SessionFatigue]) -> list[tuple[str, int]]:
-    """Return what was granted, in words, and how many questions that spared, the most first; all workspaces as one."""
+    """Return the grants, in words, and the number of questions that each spared, the most first; all workspaces as
+    one.
+    """
     spared = (pattern for session in sessions for pattern in session.spared)
     return Counter(replace(one, folder="").text for one in spared).most_common()

@@ -1,4 +1,4 @@
-"""What insight adds: questions about logs, statistics, reports, exports, and suggestions for a policy."""
+"""The plugin insight: questions about logs, statistics, reports, exports, and suggestions for a policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is asked of calls: which a person was asked about (`questions`), which were refused (`refusals`), which have no end."""
+"""Questions about calls: those that a person was asked about (`questions`), refused ones (`refusals`), those without
+an end.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from harness.log.order import LogRecord
 from harness.record import Record
 
 BURST_SECONDS, BURST = 10.0, 3
-"""So many times yes within so many seconds are a burst."""
+"""A burst is so many approvals within so many seconds."""
 _DETOURS = (
     " Do not retry this call as it is, and do not get at what was refused another way.",
     " Do not retry this call, and do not seek the same effect another way.",  # of logs from before
@@ -41,7 +43,7 @@ class LoggedQuestion(Record):
     """Whether the person said yes at least BURST times within BURST_SECONDS, this among them."""
 
     def fields(self) -> dict[str, JsonValue]:
-        """Return what is written of it as JSON."""
+        """Return its fields for JSON."""
         answered = self.call.answered
         return {
             "row": "question",
@@ -66,7 +68,7 @@ class LoggedQuestion(Record):
 def questions(calls: Iterable[LoggedCall]) -> Iterator[LoggedQuestion]:
     """Yield the questions among these calls, in their order; keeps those of the last BURST_SECONDS.
 
-    Whether a yes is in a burst is told within one log: the answers of one person at one terminal.
+    Bursts are found within one log: the answers of one person at one terminal.
     """
     waiting: deque[_Waiting] = deque()
     yeses: deque[_Waiting] = deque(maxlen=BURST)
@@ -116,7 +118,7 @@ def _released(waiting: deque[_Waiting]) -> Iterator[LoggedQuestion]:
 
 
 class Refuser(Enum):
-    """Who refused."""
+    """The source of a refusal."""
 
     POLICY = "policy"
     """A rule, a default, or what is built in: `decided_by` says which."""
@@ -126,11 +128,11 @@ class Refuser(Enum):
     OUTSIDE = "outside"
     """A client or an approver outside."""
     NOBODY = "nobody"
-    """A person's yes was needed, and nobody was there."""
+    """A person's yes was needed, and no person was there."""
     EDIT = "edit"
-    """A person changed the call, and the changed one was judged in its place."""
+    """A person edited the call, and the edited one was judged in its place."""
     TOOL = "tool"
-    """Nobody: the call was invalid."""
+    """The call was invalid."""
     UNSAID = "unsaid"
     """The log does not say."""
 
@@ -151,7 +153,7 @@ class LoggedRefusal(Record):
 
     @property
     def refuser(self) -> Refuser:
-        """Who refused."""
+        """The source of the refusal."""
         call = self.call
         if call.fate is Fate.INVALID:
             return Refuser.TOOL
@@ -167,26 +169,26 @@ class LoggedRefusal(Record):
 
     @property
     def words(self) -> str:
-        """What the person said to it."""
+        """The person's words."""
         return text(self.call.answered, "words")
 
     @property
     def reason(self) -> str:
-        """Why: the policy's reason, or what is wrong with an invalid call."""
+        """The policy's reason, or the problem of an invalid call."""
         if self.call.fate is Fate.INVALID:
             return text(self.call.outcome, "content")
         return text(self.call.decision, "reason")
 
     @property
     def hint(self) -> str:
-        """What the policy advised. Read out of what the model was told, of which all but this is known."""
+        """The policy's advice, parsed from the model's text, whose other parts are all known."""
         if self.refuser not in (Refuser.POLICY, Refuser.NOBODY):
             return ""
         rest = _after_part(text(self.call.outcome, "content"), self.call)
         return rest.removeprefix(" Hint: ") if rest.startswith(" Hint: ") else ""
 
     def fields(self) -> dict[str, JsonValue]:
-        """Return what is written of it as JSON."""
+        """Return its fields for JSON."""
         answered = self.call.answered
         return {
             "row": "refusal",
@@ -214,7 +216,7 @@ class RefusalCounts:
         """Their turn never came: something else ended the run."""
 
     def fields(self) -> dict[str, JsonValue]:
-        """Return what is written of them as JSON: the refused by who refused, and the others."""
+        """Return their fields for JSON: refusals by source, and the others."""
         by: dict[str, JsonValue] = {one.value: self.refused.get(one, 0) for one in Refuser if one is not Refuser.TOOL}
         return {"refused": sum(self.refused.values()), "by": by, "invalid": self.invalid, "not_run": self.never_came}
 
@@ -238,9 +240,9 @@ def refusals(calls: Iterable[LoggedCall], counts: RefusalCounts, *, invalid: boo
 
 
 def _after_part(told: str, call: LoggedCall) -> str:
-    """Return what follows `Part: ...` in the text of a refusal (see ruling.refusal_text), without its last sentence.
+    """Return the text after `Part: ...` in a refusal (see ruling.refusal_text), without its last sentence.
 
-    The parts are those that the decision names. So a command that spells `Hint:` itself is not taken for the policy.
+    The parts are those that the decision names. So a command with `Hint:` in it is not taken for the policy.
     """
     for end in _DETOURS:
         told = told.removesuffix(end)
@@ -264,10 +266,10 @@ class OpenSession(Record):
     log: str
     started: LogRecord
     not_begun: tuple[LoggedCall, ...]
-    """Its calls that have no end and were not begun: they did not run."""
+    """Its calls without an end that were not begun: they did not run."""
 
     def fields(self, *, in_use: bool, torn: bool) -> dict[str, JsonValue]:
-        """Return what is written of it as JSON."""
+        """Return its fields for JSON."""
         return {
             "row": "open_session",
             "log": self.log,
@@ -297,12 +299,12 @@ class UnknownCall(Record):
 
     @property
     def before_sha256(self) -> str | None:
-        """What the file was; None where there was none, or where it is not known."""
+        """Digest of the file before. `None` if it did not exist, or if unknown."""
         return text(self._change, "before_sha256") or None
 
     @property
     def after_sha256(self) -> str | None:
-        """What the file was to become; None where it is not known."""
+        """Intended digest of the file. `None` if unknown."""
         return text(self._change, "after_sha256") or None
 
     @property
@@ -321,7 +323,7 @@ class UnknownCall(Record):
         return change if isinstance(change, dict) else {}
 
     def fields(self, *, in_use: bool, file_now: str) -> dict[str, JsonValue]:
-        """Return what is written of it as JSON."""
+        """Return its fields for JSON."""
         return {
             "row": "unknown_call",
             **about_call(self.call),

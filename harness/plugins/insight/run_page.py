@@ -1,6 +1,7 @@
-"""The report as a page of HTML: that of `harness audit report`, made of the logs of these runs.
+"""The report as a page of HTML: that of `harness audit report`, from the logs of these runs.
 
-What the model wrote beside its calls is left out of the page unless it is asked for; the page then says so in its place.
+The model's words beside its calls are left out of the page unless they are requested; the page then says so in their
+place.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _MOST_SECONDS = 1e9
 
 
 class Waits:
-    """How long answers took, to three digits: the space does not grow with how many there are."""
+    """Durations of answers, to three digits, in constant space."""
 
     __slots__ = ("counts", "total")
 
@@ -49,7 +49,7 @@ class Waits:
 
 
 OTHER_ANSWER, NO_ANSWER = "other", ""
-"""How answers are counted that the harness does not know, and questions without one."""
+"""Keys for unknown answers, and for questions without one."""
 
 
 class QuestionCount:
@@ -62,10 +62,10 @@ class QuestionCount:
         self.quick = 0
         """A person's answers in under a second."""
         self.quick_yes = 0
-        """Those of them that were a yes."""
+        """Number of approvals among them."""
         self.in_bursts = 0
         self.waits = Waits()
-        """Of persons' answers."""
+        """Durations of people's answers."""
 
     def take(self, call: LoggedCall, *, in_burst: bool = False) -> None:
         """Count the question before a call; who typed the call had read it, so that how long the answer took says nothing."""
@@ -78,17 +78,17 @@ class QuestionCount:
 
     @property
     def asked(self) -> int:
-        """How many questions were counted."""
+        """Number of counted questions."""
         return sum(self.answers.values())
 
     @property
     def median(self) -> float | None:
-        """The seconds that half of people's answers did not exceed (nearest rank); None where nobody answered."""
+        """Median duration of people's answers in seconds (nearest rank). `None` without answers."""
         return self.waits.quantile(0.5)
 
 
 class RuleCount:
-    """What one rule, default, built-in or model decided, and what people answered where it asked."""
+    """Decisions of one rule, default, built-in or model, and people's answers to its questions."""
 
     __slots__ = ("calls", "decisions", "facets", "origin", "questions")
 
@@ -98,11 +98,11 @@ class RuleCount:
         self.calls = 0
         """Calls whose decision was its."""
         self.decisions = dict.fromkeys(DECISIONS, 0)
-        """Of the calls."""
+        """Decisions on the calls."""
         self.questions = QuestionCount()
-        """Those that were answered."""
+        """Answered questions."""
         self.origin: dict[str, JsonValue] = dict.fromkeys(("source", "rule", "file", "line", "layer"))
-        """Where it stands, as the decisions say; null for what never decided a whole call."""
+        """Its place, by the decisions; null if it never decided a whole call."""
 
     def row(self, by: str) -> dict[str, JsonValue]:
         """Return its row; `by` is what the log calls it."""
@@ -127,7 +127,7 @@ class RuleCount:
 
 
 class ToolCount:
-    """What became of the calls of one tool."""
+    """Results of the calls of one tool."""
 
     __slots__ = ("calls", "duration_ms", "output_bytes", "statuses", "unknown")
 
@@ -156,9 +156,10 @@ TOTALS = (
     "logs", "records", "torn", "left_out", "sessions", "prompts", "turns", "requests", "retries", "errors", "input_tokens",
     "output_tokens", "calls", "undecided", "unknown", "masked", "cut_facets",
 )  # fmt: skip
-"""Sums over all logs. `torn`: last lines without an end. `left_out`: other lines that are no records. `turns`: replies of the
-model in conversations. `requests`: those for summaries too. `undecided`: calls that nothing judged. `masked`: places where a
-secret stood. `cut_facets`: calls of which the log lists not every part."""
+"""Sums over all logs. `torn`: last lines without an end. `left_out`: other invalid lines. `turns`: replies of the
+model in conversations. `requests`: those for summaries too. `undecided`: calls without a verdict. `masked`: masked
+secrets. `cut_facets`: calls of which the log lists only some parts.
+"""
 
 
 class Cost:
@@ -180,7 +181,7 @@ class Cost:
 
     @property
     def dollars(self) -> float | None:
-        """The sum of what is known; None where nothing is."""
+        """The sum of the known costs. `None` if none is known."""
         return round(self._dollars, 6) if self.known else None
 
     @property
@@ -214,7 +215,7 @@ class Statistics:
     def enter_log(self, path: str, session: str = "") -> None:
         """Count the records of a log, or of one session in it. Raises LogError if it cannot be read.
 
-        A line that is no record is counted as one that was left out; what comes after it is counted all the same.
+        An invalid line is counted as left out; the lines after it are counted all the same.
         """
         self.totals["logs"] += 1
         found = WholeRecords(path)

@@ -1,4 +1,4 @@
-"""`harness audit diff A B`: what two sessions differ in, a line each."""
+"""`harness audit diff A B`: the differences between two sessions, a line each."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ STDOUT = "-"
 def write_view(
     pieces: Iterable[str], output: str, *, logs: Sequence[str], state: State, cwd: str | None = None
 ) -> None:
-    """Write text to the file `output` (mode 0600, UTF-8), or to stdout; `logs` are those that it is about.
+    """Write text to the file `output` (mode 0600, UTF-8), or to stdout; `logs` are the exported ones.
 
-    No link in the workspace (`cwd`, else the current folder) is followed. The file appears under its name when all of it is
-    on the disk; what stood there before stays until then. Lone surrogates become escapes.
+    No link in the workspace (`cwd`, else the current folder) is followed. The file appears under its name when all of
+    it is on the disk; an earlier one stays until then. Lone surrogates become escapes.
 
     Raises UsageError if it must not or cannot be written, OSError if stdout cannot.
     """

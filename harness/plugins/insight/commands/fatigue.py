@@ -1,4 +1,4 @@
-"""`harness policy fatigue`: how many questions old sessions asked, and how many grants would have left. Nothing is run."""
+"""`harness policy fatigue`: the number of questions of old sessions, and of those left with grants. Nothing is run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class WearySession(Record):
     log: str
     session: str
     calls: int
-    """Those that were decided, but for what the person typed."""
+    """Number of decided calls without the person's own."""
     typed: int
     fatigue: SessionFatigue
 
@@ -70,7 +70,7 @@ def fatigue_command(arguments: Namespace, environment: Mapping[str, str]) -> int
 
 
 def _typed(replay: Replay, one: SeenCall) -> bool:
-    """Say whether the person typed the call: nobody was asked about it but themselves."""
+    """Return whether the person typed the call, which is its answer."""
     return is_typed(replay.settings[one.log, one.session].proposed.get(one.call, {}))
 
 

@@ -39,7 +39,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _shown(pieces: Iterable[str], look: Look) -> Generator[str, None, None]:
-    """Yield the pieces of the page, and show meanwhile how much of it is written."""
+    """Yield the pieces of the page, with a display of the progress."""
     size = 0
     with LongWork(sys.stderr, look, 0, lambda: f"{size // 1_000:,} kB of the page written"):
         for piece in pieces:

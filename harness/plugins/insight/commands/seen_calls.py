@@ -20,15 +20,15 @@ class RecordedPolicies:
     """The policies that sessions ran under, out of the texts that their logs hold."""
 
     def __init__(self, state: State, unknown: str) -> None:
-        """Take what it means, in words, that the policy of a session is not known."""
+        """`unknown` is the consequence of an unknown policy, in words."""
         self.notes: list[str] = []
-        """Why that of a session is not known."""
+        """Reasons why policies of sessions are unknown."""
         self._state = state
         self._unknown = unknown
         self._known: dict[tuple[str, str, str], Policy | str] = {}
 
     def of(self, log: str, session: LoggedSetting) -> Policy | str:
-        """Return what held in a session, or why that is not known."""
+        """Return the policy of a session, or the reason why it is unknown."""
         key = (log, session.name, str(session.started.get("policy_sha256")))  # which may change within a session
         if key not in self._known:
             found = recorded_policy(session.started, self._state)

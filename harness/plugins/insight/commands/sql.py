@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BATCH = 1_000
 """Rows of an answer that are one table."""
 MOST_CHARACTERS = 500
-"""Of a cell of a table; objects have all of it."""
+"""Maximum length of a cell of a table; objects have all of it."""
 _MISSING = "--sql needs DuckDB: pip install 'permission-harness[sql]'"
 
 _TEXTS = (
@@ -38,11 +38,11 @@ _NUMBERS = (
 
 
 def answer_query(paths: Sequence[str], session: str, query: str, console: Console | None) -> int:
-    """Write the rows that a SELECT over the view `records` yields: as tables to `console`, or else an object a line.
+    """Write the rows of a SELECT over the view `records`: as tables to `console`, or else an object a line.
 
-    Returns how many lines of the logs are no records: the view leaves them out.
+    Returns the number of invalid lines of the logs, which the view leaves out.
 
-    Raises UsageError for anything but one SELECT, for one that fails, and where DuckDB is not installed; LogError.
+    Raises UsageError for anything but one SELECT, for one that fails, and without DuckDB; LogError.
     """
     try:
         import duckdb
@@ -87,7 +87,7 @@ def _copy_records(paths: Sequence[str], session: str, target: str) -> int:
 
 
 def _settings(folder: str) -> dict[str, str | bool | int | float | list[str]]:
-    """Return what DuckDB begins with: no network, no extensions, and nothing that it keeps but in `folder`."""
+    """Return DuckDB's settings: no network, no extensions, and no files outside of `folder`."""
     return {
         "temp_directory": os.path.join(folder, "spilt"),
         "extension_directory": os.path.join(folder, "extensions"),

@@ -88,9 +88,9 @@ def _tell(found: Statistics, rows: Sequence[Mapping[str, JsonValue]], console: C
 
 
 def _names(rules: Sequence[str]) -> dict[str, str]:
-    """Return what to call each rule: without the folder of its file, and numbered where that makes two of them one.
+    """Return a name for each rule: without the folder of its file, and numbered if two would be equal.
 
-    Which number is which rule's is said below the tables.
+    The numbers are explained below the tables.
     """
     shown: dict[str, str] = {}
     count: Counter[str] = Counter(_cell(by) for by in rules)

@@ -21,7 +21,7 @@ from harness.text.visible import visible_line
 CUT_OFF = "no head was noted when it was closed; a refusal at its end could have been cut off"
 UNKNOWN_POLICY = "what was approved in it counts for nothing, what was refused does"
 MOST_CALLS = 5
-"""Calls that are named in one line; of more, the number is said."""
+"""Maximum number of calls named in one line; the others are counted."""
 
 
 def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int:

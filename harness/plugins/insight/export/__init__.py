@@ -1,7 +1,7 @@
 """Calls of logs in other forms, for other programs: `audit export --to FORM`.
 
-Read `row` first: one call as flat fields, and what is noted of what could not be taken as it was meant. Each form is one
-module: `csv`, `jsonl`, `ocsf`, `otlp`. A new form is such a module, with `exported(export)`, and one row here.
+Read `row` first: one call as flat fields, with notes on values of unexpected types. Each form is one module: `csv`,
+`jsonl`, `ocsf`, `otlp`. A new form is such a module, with `exported(export)`, and one row here.
 
 An export is a view: nothing here verifies a log, sends anything or writes a file.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Exporter(Protocol):
-    """What writes a form."""
+    """A writer of a form."""
 
     def __call__(self, export: Export) -> Iterator[str]:
         """Yield the text of an export, piece by piece. Raises LogError."""
@@ -30,9 +30,9 @@ EXPORTS: Mapping[str, str] = {
     "ocsf": "harness.plugins.insight.export.ocsf",
     "otlp": "harness.plugins.insight.export.otlp",
 }
-"""What `--to` takes, and the module of each form, which is imported when it is asked for."""
+"""Values of `--to`, and the module of each form, which is imported on demand."""
 
 
 def exporter(form: str) -> Exporter:
-    """Return what writes a form of EXPORTS."""
+    """Return the writer of a form of EXPORTS."""
     return cast("Exporter", import_module(EXPORTS[form]).exported)

@@ -1,9 +1,9 @@
 """OCSF events: one JSON object a call and line, of the Open Cybersecurity Schema Framework, in ASCII.
 
 A command is Process Activity (1007, Launch), a file tool File System Activity (1001), any other tool API Activity
-(6003). The profile `security_control` says what was decided and by which rule; approvals are `authorizations`; what the
-framework has no place for stands in `unmapped`, under the names of row.py. The attributes, their values and which
-are required: github.com/ocsf/ocsf-schema, events/ and profiles/security_control.json.
+(6003). The profile `security_control` has the decision and its rule; approvals are `authorizations`; columns without
+a place in the framework are in `unmapped`, under the names of row.py. The attributes, their values and the required
+ones: github.com/ocsf/ocsf-schema, events/ and profiles/security_control.json.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.plugins.insight.export.row import Cell, Export, encoded, plain, row
 from harness.tool_kinds import Does, tool_kind
 
 SCHEMA_VERSION = "1.6.0"
-"""Of OCSF: what is used here stands in it and in later ones."""
+"""Version of OCSF: the used parts are in it and in later ones."""
 _SHA_256 = 3
 _FILE_ACTIVITIES = {"Create": 1, "Read": 2, "Update": 3}
 
@@ -43,11 +43,11 @@ _MAPPED = frozenset(
     "log session time ended tool summary decision reason policy policy_sha256 status exit_code changed_path before_sha256 "
     "after_sha256 user host harness duration_ms".split()
 )
-"""Columns that have a place in the framework; what the others hold is told in `unmapped`."""
+"""Columns that have a place in the framework; the others are in `unmapped`."""
 
 
 class _Outcome(NamedTuple):
-    """What the standing of a call is in the framework: ids and their captions."""
+    """The standing of a call in the framework: ids and their captions."""
 
     action: tuple[int, str]
     disposition: tuple[int, str]
@@ -122,7 +122,7 @@ def _times(call: LoggedCall, fields: Mapping[str, Cell], export: Export) -> Even
 
 
 def _decided(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
-    """Return what was decided and what it came to: the profile `security_control` and the status."""
+    """Return the decision and the result: the profile `security_control` and the status."""
     standing = standing_of(call)
     action, disposition, severity, status = _OUTCOMES[standing]
     if did_fail(call):
@@ -175,7 +175,7 @@ _ANSWERS = {"yes": "allowed", "no": "denied", "stop": "denied", "halt": "denied"
 
 
 def _authorization(fields: Mapping[str, Cell], policy: Event) -> Event:
-    """Return what a question came to; who answered and how long it took stands in `unmapped`."""
+    """Return the result of a question; its source and its duration are in `unmapped`."""
     decision = _ANSWERS.get(str(fields["answer"]), "unknown")
     return {"decision": decision, "policy": policy} if policy else {"decision": decision}
 
@@ -275,7 +275,7 @@ def _api(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
 
 
 def _arguments(call: LoggedCall) -> Event | None:
-    """Return the arguments, or None where they are no object: a call may have been refused for just that."""
+    """Return the arguments, or `None` unless they are an object: a call may have been refused for just that."""
     try:
         found = json.loads(text(call.proposed, "arguments"))
     except (ValueError, RecursionError):

@@ -36,7 +36,7 @@ _OF_CALLS = (
 ).split()
 """Columns of row.py that are told as `harness.<name>`."""
 _CONTENT = frozenset(("summary", "reason", "answer_words", "changed_path"))
-"""Those that may tell what the arguments were."""
+"""Columns that may reveal the arguments."""
 
 Span: TypeAlias = dict[str, JsonValue]
 Attribute: TypeAlias = Cell | list[str]
@@ -95,7 +95,7 @@ class _Batches:
         yield from self.add(log, session, found.started, root_span(found.started, found.last, export))
 
     def end(self, export: Export) -> Iterator[str]:
-        """Yield what is left of the sessions that never said that they ended."""
+        """Yield the spans of sessions without a recorded end."""
         for log, session in list(self._open):
             yield from self._close(log, session, export)
 
@@ -154,7 +154,7 @@ def root_span(started: LogRecord, last: LogRecord, export: Export) -> Span:
 
 
 def chat_span(started: LogRecord, request: LogRecord, reply: LogRecord, export: Export) -> Span:
-    """Return the span of one request to the model; `reply` is a model_response, the error that ended it, or nothing."""
+    """Return the span of one request to the model; `reply` is a model_response, the error that ended it, or empty."""
     first = request or reply
     attributes: dict[str, Attribute] = {
         **_common("chat", started, export),
@@ -209,7 +209,7 @@ def call_span(call: LoggedCall, export: Export) -> Span:
 
 
 def _error_type(call: LoggedCall) -> str | None:
-    """Return what went wrong, in one of a few words: the status of a call that did not end well."""
+    """Return the error in one of a few words: the status of a call that did not end well."""
     if standing_of(call) in (CallStanding.UNKNOWN, CallStanding.UNACCOUNTED):
         return standing_of(call).value
     if not call.outcome:
@@ -219,7 +219,9 @@ def _error_type(call: LoggedCall) -> str | None:
 
 
 def _common(operation: str, started: LogRecord, export: Export) -> dict[str, Attribute]:
-    """Return what all spans have. The wire is OpenAI's, whoever serves it: that is what the provider's name means there."""
+    """Return the common attributes of spans. The wire is OpenAI's, whoever serves it: that is the provider's name
+    there.
+    """
     return {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": "openai",

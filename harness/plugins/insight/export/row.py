@@ -1,7 +1,7 @@
-"""The row of a call in an export: flat fields under names that stay, and a count of what could not be taken as it was meant.
+"""The row of a call in an export: flat fields with stable names, and a count of values of unexpected types.
 
-What a log holds is of unknown make. A value of another type than its field has is told as JSON text where the column is
-a text, and left out where it is a number; either way it is counted, and whoever exports says how often.
+A log may hold values of any type. An unexpected one becomes JSON text in a text column, and is left out of a number
+column; both are counted, and the exporting command reports the count.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from harness.log.reader import finite, whole
 
 Cell: TypeAlias = str | int | float | bool | None
 MOST_TROUBLES = 50
-"""So many kinds of trouble are told apart; a forged log may have any number."""
+"""Maximum number of kinds of trouble that are distinguished; a forged log may have any number."""
 OTHER_TROUBLE = "other trouble"
 
 
 class Export:
-    """What is exported, and what could not be taken as it was meant."""
+    """An export, and its unexpected values."""
 
     def __init__(self, logs: AuditedLogs, *, key: bytes = b"", content: bool = False) -> None:
         """Without `key`, that of the installation, digests of arguments stay out. `content`: arguments and results too."""
@@ -35,7 +35,7 @@ class Export:
         self.troubles: Counter[str] = Counter()
 
     def note(self, trouble: str) -> None:
-        """Count something that could not be exported as it was meant."""
+        """Count a value that could not be exported as intended."""
         known = trouble in self.troubles or len(self.troubles) < MOST_TROUBLES
         self.troubles[trouble if known else OTHER_TROUBLE] += 1
 
@@ -153,7 +153,7 @@ def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
 
 
 def _number_of(call: LoggedCall, export: Export) -> int | str:
-    """Return the number of a call; of a log that is not in order, whatever stands there instead."""
+    """Return the number of a call; in an irregular log, whatever is in its place."""
     number = call_number(call)
     if isinstance(number, int):
         return number

@@ -14,9 +14,9 @@ from harness.record import Record
 from harness.text.amounts import duration
 
 CHARTED_SESSIONS = 24
-"""Sessions with a bar each; of more, the number is told."""
+"""Maximum number of sessions with a bar each; further ones are counted."""
 CHARTED_NAMES = 40
-"""Tools and rules with a bar each; of more, the number is told."""
+"""Maximum number of tools and rules with a bar each; further ones are counted."""
 SHORT_NAMES = {
     CallStanding.UNASKED: "without a human",
     CallStanding.APPROVED: "after a yes",
@@ -60,7 +60,7 @@ class Chart(Record):
     columns: Sequence[str]
     rows: Sequence[BarRow]
     left_out: str = ""
-    """How many rows and calls are not in it, in words."""
+    """Number of rows and calls that are not in it, in words."""
 
 
 def bar(counts: Mapping[CallStanding, int], largest: int) -> Bar:

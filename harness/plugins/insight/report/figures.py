@@ -29,7 +29,7 @@ from harness.tool_kinds import tool_kind
 WAITS = (QUICK_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)
 """Upper bounds of the bins of waiting times, in seconds; what is longer is the last bin."""
 MOST_NAMES = 1_000
-"""So many tools and rules are counted each by itself; a forged log may name any number of them."""
+"""Maximum number of tools and rules that are counted separately; a forged log may name any number of them."""
 MOST_PATHS = 100_000
 OTHERS = "(all others)"
 
@@ -44,7 +44,7 @@ MAX_TALK = 2_000
 
 
 class SessionFigures:
-    """What is counted of one session."""
+    """Counts of one session."""
 
     def __init__(self, log: str, session: str, started: LogRecord, place: int) -> None:
         self.log = log
@@ -59,29 +59,29 @@ class SessionFigures:
         self.policy_sha256 = shown(started.get("policy_sha256"))[:_WIDTH]
         self.confinement = shown(started.get("confinement"))[:_WIDTH]
         self.helper_of = shown(started.get("parent"))[:_WIDTH]
-        """Of a helper: the session of whoever asked it."""
+        """The caller's session, for a helper."""
         self.helper = count_of(started, "helper")
         """And its number there."""
         self.input_tokens = self.output_tokens = 0
         self.seconds = 0.0
         self.standings: Counter[CallStanding] = Counter()
-        """Its calls, by what came of them."""
+        """Its calls, by standing."""
         self.cost = Cost()
         self.stop = ""
         self.prompts = 0
         self.prompt = ""
         """The first one, its beginning."""
         self.answer = ""
-        """What the model said last, its beginning."""
+        """The beginning of the model's last text."""
 
     @property
     def calls(self) -> int:
-        """How many calls it made."""
+        """Number of its calls."""
         return sum(self.standings.values())
 
     @property
     def refused(self) -> int:
-        """How many of them were refused or blocked."""
+        """Number of refused and blocked ones."""
         return self.standings[CallStanding.REFUSED] + self.standings[CallStanding.BLOCKED]
 
     def reach(self, record: LogRecord) -> None:
@@ -109,7 +109,7 @@ class Figures:
         self.by_rule: dict[str, Counter[CallStanding]] = {}
         self.waits = [0] * (len(WAITS) + 1)
         self.answers: Counter[tuple[str, str]] = Counter()
-        """How often who answered what."""
+        """Numbers of answers, by source and answer."""
         self.human_yes = 0
         self.unreadable_waits = 0
         self.questions = QuestionCount()
@@ -130,19 +130,19 @@ class Figures:
         self.connections = 0
         """Hosts that commands connected to, or wanted to, each counted once a call."""
         self.pictures = 0
-        """What the model was shown, by prompts and by results."""
+        """Number of pictures for the model, in prompts and in results."""
         self.input_tokens = 0
         self.output_tokens = 0
         self.cached_tokens = 0
 
     @property
     def calls(self) -> int:
-        """How many calls there are."""
+        """Number of calls."""
         return sum(self.standings.values())
 
     @property
     def seconds(self) -> float:
-        """How long all sessions lasted together."""
+        """Total duration of all sessions."""
         return sum(one.seconds for one in self.sessions.values())
 
     def take_call(self, call: LoggedCall) -> None:
@@ -267,6 +267,6 @@ def _counter(counters: dict[str, Counter[CallStanding]], name: str) -> Counter[C
 
 
 def _who(started: LogRecord) -> str:
-    """Return the account and machine, as far as they are told."""
+    """Return the account and machine, as far as they are known."""
     user, host = shown(started.get("user"))[:100], shown(started.get("host"))[:100]
     return f"{user}@{host}" if user and host else user or host

@@ -19,7 +19,7 @@ RowT = TypeVar("RowT")
 
 
 class ReportDetail:
-    """How much of a text is shown, and whether the time line holds every call, so that a list can point into it."""
+    """The shown length of a text, and whether the time line holds every call, so that a list can point into it."""
 
     def __init__(self, figures: Figures, *, characters: int | None, is_whole: bool) -> None:
         """`characters`: of one text, None for all of it."""
@@ -136,7 +136,7 @@ def _calls_that(*standings: CallStanding) -> Callable[[AuditedLogs, Figures], It
 
 
 class _Connection(Record):
-    """What came of the connections of a call to one host."""
+    """Result of a call's connections to one host."""
 
     call: LoggedCall
     told: Mapping[str, JsonValue]
@@ -148,7 +148,7 @@ class _Shown(Record):
     told: Mapping[str, JsonValue]
     time: JsonValue
     by: str
-    """By which call or prompt."""
+    """The call or prompt behind it."""
 
 
 def _connections(logs: AuditedLogs, _: Figures) -> Iterator[_Connection]:
@@ -299,4 +299,4 @@ LISTS: Mapping[str, ReportList[Any]] = {
         ),
     ),
 }
-"""By the slot of the page that they fill."""
+"""Lists by the slot of the page that they fill."""

@@ -1,4 +1,4 @@
-"""The page of a report: `page.html` shows every part in its place, and `report` says what fills it."""
+"""The page of a report: `page.html` shows every part in its place, and `report` fills it."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _CONTENTS = (
 )
 TITLE = "What the harness did"
 TIMELINE_CALLS = 2_000
-"""So many calls are shown whole, unless all are asked for."""
+"""Default number of calls that are shown whole."""
 CHARACTERS = 4_000
-"""So much of one text is shown, unless all of it is asked for."""
+"""Default number of shown characters of one text."""
 MOST_TALKS = 5
-"""Of so many sessions prompt and answer stand above all lists."""
+"""Maximum number of sessions whose prompt and answer are above all lists."""
 
 
 def report(
@@ -61,12 +61,11 @@ def report(
     most_calls: int = TIMELINE_CALLS,
     grown: Callable[[], Sequence[str]] = lambda: (),
 ) -> Iterator[str]:
-    """Return the page about `logs`, whose verification came to `findings`, in pieces; memory does not grow with the logs.
+    """Return the page about `logs`, verified with `findings`, in pieces; memory does not grow with the logs.
 
-    `gone` is as in `looked_at`. `title` is hostile like all else: empty for the usual one. `only` is the
-    session that `logs` keeps to, where it does: the page says so. The time line shows `most_calls`
-    calls; with `full` nothing is cut. `grown` is asked at the end for
-    the logs that were written to in the meantime.
+    `gone` is as in `looked_at`. `title` is hostile like everything else; empty for the usual one. `only` is the
+    single session to report, which the page mentions. The time line shows `most_calls` calls; with `full` nothing is
+    cut. `grown` returns the logs that were written to in the meantime, at the end.
 
     Raises LogError if a log cannot be read.
     """
@@ -120,7 +119,7 @@ def _without_head(logs: Sequence[Findings]) -> int:
 
 
 def _about_calls(figures: Figures) -> Iterator[Sequence[PageSpan]]:
-    """Yield what stands out among calls, answers and sessions, the worst first."""
+    """Yield the conspicuous facts about calls, answers and sessions, the worst first."""
     stands = figures.standings
     questions = sum(count for (answer, _), count in figures.answers.items() if answer != "yes")
     quick = f"by a person came in under a second: hardly read; {number(figures.questions.quick_yes)} of them yes"
@@ -153,7 +152,7 @@ def _see(anchor: str) -> PageSpan:
 
 
 def _about_logs(logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[Sequence[PageSpan]]:
-    """Yield which of the logs cannot be relied on."""
+    """Yield the unreliable logs."""
     broken = sum(1 for log in logs if log.soundness is Soundness.BROKEN)
     added = sum(log.added for log in logs if log.soundness is not Soundness.BROKEN)
     if broken:
@@ -175,7 +174,7 @@ def _about_logs(logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[Seque
 
 
 class Talk(Record):
-    """What a session was asked and what it answered last."""
+    """Prompt and last answer of a session."""
 
     place: int
     more: str
@@ -282,7 +281,7 @@ def _median(figures: Figures) -> str:
 
 
 def _refused_note(figures: Figures) -> str:
-    """Say whether the run went on: not where somebody answered that it should stop."""
+    """Return a note on whether the run went on: not after a person's stop."""
     stops = sum(count for (answer, _), count in figures.answers.items() if answer == "stop")
     return (
         f"{number(stops)} of them by a stop, which ended the run" if stops else "by a policy, a person, or nobody there"
@@ -303,11 +302,11 @@ class PolicyFileInReport(Record):
 
     about: Sequence[PageSpan]
     note: str
-    """What is said of its text."""
+    """Note on its text."""
     text: Block | None = None
-    """None where it is not shown: the log does not hold it, or it stands above."""
+    """Its text. `None` if it is not shown: the log lacks it, or it is above."""
     look: str = "cut"
-    """How `note` looks, where there is no text."""
+    """The look of `note` without a text."""
 
 
 def policies(logs: AuditedLogs, show: ReportDetail) -> Iterator[PolicyInReport]:
@@ -354,12 +353,12 @@ def _policy_file(file: JsonValue, texts: set[str], show: ReportDetail) -> Policy
 
 _CLASSES = {Soundness.WHOLE: "whole", Soundness.NO_HEAD: "note"}
 MOST_BOXES = 3
-"""So many logs have a box each; more are a table."""
+"""Maximum number of logs with a box each; more become a table."""
 _VERDICTS = {Soundness.NO_HEAD: "NO HEAD TO COMPARE WITH"}
 
 
 def _unread(logs: Iterable[Findings]) -> dict[str, int]:
-    """Return by path, of the logs of which the end cannot be read, the first line that is no record. Raises LogError."""
+    """Return the first invalid line, by path, of the logs whose end cannot be read. Raises LogError."""
     first: dict[str, int] = {}
     for log in logs:
         if log.found.broken_line is not None:
@@ -376,7 +375,7 @@ class LogBox(Record):
 
 
 class LookedAt(Record):
-    """Which logs were looked at, what judging each showed, and what it does not prove."""
+    """The examined logs, the findings on each, and the limits of their proof."""
 
     gone: Sequence[str]
     """Logs that were noted where these were looked for, and are not there."""
@@ -385,13 +384,13 @@ class LookedAt(Record):
     table: PageTable | None = None
     """Every log, if there are many."""
     proofs: Sequence[Sequence[Sequence[PageSpan]]] = ()
-    """What judging the logs of the table proves, each text once."""
+    """Proofs of the logs in the table, each text once."""
 
 
 def looked_at(logs: Sequence[Findings], unread: Mapping[str, int], gone: Sequence[str]) -> LookedAt:
-    """Return what is told of the logs themselves.
+    """Return the part of the page about the logs themselves.
 
-    `unread` gives, by path, the first line of a log that is no record at all: it and what follows is on no page.
+    `unread` has, by path, the first invalid line of a log: it and the rest are on no page.
     """
     missing = [line(path, 2000) for path in gone]
     if len(logs) <= MOST_BOXES:

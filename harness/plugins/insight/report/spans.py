@@ -74,7 +74,7 @@ def block(value: object, limit: int | None) -> Block:
 
 
 def waited(call: LoggedCall) -> tuple[PageSpan, ...]:
-    """Return how long the answer took, with a mark if it came too soon to have been read."""
+    """Return the duration of the answer, with a mark if it was too quick to have been read."""
     seconds = call.waited
     if seconds is None:
         return (PageSpan("not told", "quiet"),)

@@ -1,7 +1,8 @@
-"""How a report looks: one style sheet without references, for light and dark, paper and telephones.
+"""Look of a report: one style sheet without references, for light and dark, paper and telephones.
 
-Every colour of text is at 4.5:1 or more against its ground, every other at 3:1 (WCAG 2.2, 1.4.3 and 1.4.11); a test
-reckons it. Nothing is told by colour alone: each standing has a name, and a pattern of its own in the bars.
+Every colour of text has a contrast of 4.5:1 or more against its background, every other 3:1 (WCAG 2.2, 1.4.3 and
+1.4.11); a test computes it. Colour is never the only sign: each standing has a name, and a pattern of its own in the
+bars.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ Event: TypeAlias = Mapping[str, object]
 
 
 class _Level(IntEnum):
-    """What is folded into what."""
+    """The nesting of folded parts."""
 
     SESSION = 1
     PROMPT = 2
@@ -52,7 +52,7 @@ class _Timeline:
         self._log = ""
 
     def record(self, log: str, record: LogRecord) -> Iterator[Event]:
-        """Yield what is told of a record; of those about a call, when it ends."""
+        """Yield the events of a record; those of a call at its end."""
         if log != self._log:
             yield from self.unended()
             self._log, self._joiner = log, Joiner(log)
@@ -123,7 +123,7 @@ class _Timeline:
             yield {"kind": "close"}
 
     def _record(self, kind: str, record: LogRecord) -> Iterator[Event]:
-        """Yield what is told of a record that is about no call."""
+        """Yield the events of a record that is not about a call."""
         characters = self._show.characters
         match kind:
             case "model_request":
@@ -285,7 +285,7 @@ def _told(facts: Sequence[tuple[str, PageSpan]]) -> list[Fact]:
 
 
 def _facets(facets: JsonValue) -> list[tuple[str, str, str, str]]:
-    """Return what was judged, part by part: part, kind, decision, and what decided."""
+    """Return the judged parts: part, kind, decision, and deciding part."""
     if not facets:
         return []
     rows = []

@@ -1,7 +1,7 @@
-"""What a rule could be about, out of repeated approvals: commands word for word, files by name.
+"""Possible subjects of rules, from repeated approvals: commands word for word, files by name.
 
-INVARIANT: never about anything that was not approved itself, but for one command that only looks, of which the same words
-were approved with three different files in one place: those files are said one by one, and no other is meant.
+INVARIANT: a rule is never about anything that was not approved itself, except for one reading command whose words
+were approved with three different files in one place: those files are listed one by one, and no other is meant.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class SeenCall(Record):
     action: Action | None
     """None where the log does not hold all of it."""
     policy: Policy | None
-    """What held then; None where the log does not hold its text."""
+    """The policy at the time. `None` if the log lacks its text."""
     verdict: Verdict | None
-    """Of that policy, on the disk as it is now."""
+    """The verdict of that policy, on the present disk."""
     unseen: tuple[str, ...]
     answer: str = ""
     by: str = ""
-    """Who answered."""
+    """The source of the answer."""
     granted: tuple[str, ...] = ()
-    """Where it was allowed to write besides what it names, when it ran."""
+    """Further places that it was allowed to write when it ran."""
     network: bool = False
     """Whether it was allowed to reach the network, when it ran."""
     policy_sha256: str = ""
@@ -56,7 +56,7 @@ class SeenCall(Record):
 
     @property
     def refused(self) -> bool:
-        """Whether whoever was asked said no, or wanted another call in its place."""
+        """Whether the approver said no, or requested another call in its place."""
         return self.answer in REFUSALS
 
 
@@ -66,7 +66,7 @@ def is_evidence(one: SeenCall) -> bool:
 
 
 def why_no_evidence(one: SeenCall) -> str:
-    """Return why a person's yes to this call speaks for no rule; nothing where it does, and of other calls."""
+    """Return the reason why a person's yes to this call supports no rule; empty if it does, and for other calls."""
     if not one.approved:
         return ""
     if one.action is None:
@@ -90,7 +90,7 @@ def touched_files(one: SeenCall) -> Iterator[PathAccess]:
 
 
 LEAST_DIFFERENT = 3
-"""So many different files are what makes one rule of them."""
+"""Number of different files that become one rule."""
 
 _Words: TypeAlias = "tuple[str, ...]"
 _Commands: TypeAlias = "dict[_Words, list[tuple[Command, SeenCall]]]"
@@ -99,13 +99,13 @@ _Files: TypeAlias = "dict[str, list[_Asked]]"
 
 
 class RuleCandidate(Record):
-    """What was approved at least so often as was asked for."""
+    """A subject with at least the requested number of approvals."""
 
     what: str
     """Hostile text."""
     evidence: tuple[SeenCall, ...]
     problem: str = ""
-    """Why no rule can be about it."""
+    """Reason why no rule can be about it."""
     is_choice: bool = False
     """Whether it is about several commands, each of which may have been approved once."""
     commands: tuple[Command, ...] = ()
@@ -115,11 +115,11 @@ class RuleCandidate(Record):
     files: tuple[str, ...] = ()
     """The file, or those that the commands use, by their names in the workspace."""
     access: tuple[Access, ...] = ()
-    """Of a file: what was done to it."""
+    """The kinds of access to a file."""
 
 
 def candidates_of(evidence: Sequence[SeenCall], least: int) -> Iterator[RuleCandidate]:
-    """Yield what was approved at least `least` times in different calls; those of several commands come first."""
+    """Yield the subjects with at least `least` approvals in different calls; those of several commands come first."""
     commands = _asked_commands(evidence)
     yield from _choices(commands)
     for argv, found in commands.items():
@@ -156,9 +156,9 @@ def folders_of(evidence: Sequence[SeenCall]) -> Iterator[tuple[str, int, tuple[S
 
 
 def refusal_like(candidate: RuleCandidate, one: SeenCall) -> bool:
-    """Say whether a call was refused that is like what the candidate is about: the same program, or one of its files.
+    """Return whether a call was refused that resembles the candidate: the same program, or one of its files.
 
-    A word that is the program's name is taken for the program wherever it stands: `sudo frob`, `python3 -m frob`.
+    A word that is the program's name counts as the program anywhere: `sudo frob`, `python3 -m frob`.
     """
     if not one.refused:
         return False
@@ -219,7 +219,7 @@ def _choices(commands: _Commands) -> Iterator[RuleCandidate]:
 
 
 def _file_places(command: Command) -> Iterator[int]:
-    """Yield where a command that only looks names one file of the workspace that it reads."""
+    """Yield the indexes at which a reading command names one file of the workspace that it reads."""
     if command.act is not Act.LOOKS:
         return
     for place, word in enumerate(command.argv):

@@ -1,8 +1,8 @@
-"""Rules that would have spared a person's repeated approvals, each held against every call of the logs.
+"""Rules that would have spared a person's repeated approvals, each checked against every call of the logs.
 
-What a person approved is the evidence: a rule covers what was seen and no more, and one that would have let through anything
-else is dropped, with the reason. Only questions that came from a default count: what a rule, a built-in or a suspended rule
-asked about, and what was not understood, is asked again.
+The evidence is a person's approvals: a rule covers the approved calls and no more. One that would have let another
+call through is dropped, with the reason. Only questions of a default count: those of a rule, a built-in or a
+suspended rule, and those about text that was not understood, are asked again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from harness.tool_kinds import Does, tool_kind
 
 MOST_EXAMPLES = 4
 _MAY_FAIL = ('say what, as in write = ["."]', "say network = true if it should")
-"""How the warnings end that tell of a rule that grants less than its commands may want: here, that is what is wanted."""
+"""Ends of warnings about a rule that grants less than its commands may need: here, that is intended."""
 
 
 class WrittenRule(Record):
@@ -116,24 +116,24 @@ class RuleProposal(Record):
 
 
 class DroppedCandidate(Record):
-    """What was approved repeatedly, and is not suggested all the same."""
+    """A repeated approval that is not suggested."""
 
     what: str
     """Hostile text: of the log."""
     why: str
     calls: tuple[SeenCall, ...] = ()
-    """Those that speak against it, or that it is about."""
+    """The calls that speak against it, or that it is about."""
 
 
 class Suggestions(Record):
-    """What came of it."""
+    """The result."""
 
     proposals: tuple[RuleProposal, ...]
     dropped: tuple[DroppedCandidate, ...]
     questions: int
     """Questions that a person said yes to."""
     spared: int
-    """Those of them that all proposals together would have spared."""
+    """Number of them that all proposals together would have spared."""
     unjudged: tuple[SeenCall, ...]
     """Calls of which it is not known what the proposals would do to them."""
 
@@ -199,7 +199,7 @@ def _tried(
 
 
 def _not_lifted(seen: Sequence[SeenCall], least: int) -> Iterator[DroppedCandidate]:
-    """Yield what was approved repeatedly, and is asked about by something that no rule lifts."""
+    """Yield the repeated approvals whose question no rule lifts."""
     found: dict[tuple[str, str], list[SeenCall]] = {}
     for one in seen:
         why = why_no_evidence(one)
@@ -232,7 +232,9 @@ def _covers(rule: Rule, one: SeenCall) -> bool:
 
 
 def _becomes_auto(one: SeenCall, rules: Sequence[Rule]) -> bool:
-    """Say whether a call would run unasked with these rules besides; of one whose policy is not known, whether it could."""
+    """Return whether a call would run unasked with these additional rules; if its policy is unknown, whether it
+    could.
+    """
     covering = tuple(rule for rule in rules if _covers(rule, one))
     if not covering or one.action is None:
         return False
