@@ -33,8 +33,8 @@ class Ticker:
     def start(self) -> None:
         """Begin, unless begun."""
         if self._ended is None:
-            ended = self._ended = threading.Event()
-            threading.Thread(target=self._run, args=(ended,), name="ticker", daemon=True).start()
+            end_event = self._ended = threading.Event()
+            threading.Thread(target=self._run, args=(end_event,), name="ticker", daemon=True).start()
 
     def stop(self) -> None:
         """End; the thread ends soon after, and is not waited for."""
@@ -42,9 +42,9 @@ class Ticker:
             self._ended.set()
             self._ended = None
 
-    def _run(self, ended: threading.Event) -> None:
-        while not ended.wait(self._seconds):
-            self._tick(ended)
+    def _run(self, end_event: threading.Event) -> None:
+        while not end_event.wait(self._seconds):
+            self._tick(end_event)
 
 
 TURNS_A_SECOND = 5
@@ -86,9 +86,9 @@ def composed(width: int, state: str, tail: str, typed: str) -> str:
     if room < 4:
         return typed
     state = fitted(state, room)
-    left = room - cells(state) - 2
-    if tail and left >= 12:
-        state = f"{state}  {ending(tail, left)}" if state else ending(tail, left)
+    tail_room = room - cells(state) - 2
+    if tail and tail_room >= 12:
+        state = f"{state}  {ending(tail, tail_room)}" if state else ending(tail, tail_room)
     return f"{state}  {typed}" if state and typed else state or typed
 
 
@@ -137,8 +137,8 @@ class CommandOutput:
         if not printed:
             return []
         self.bytes += len(printed) if printed.isascii() else len(printed.encode("utf-8", "surrogatepass"))
-        ended = printed.count("\n")
-        self.lines += ended + (0 if printed.endswith("\n") else 1) - (1 if self._ends_open else 0)
+        newlines = printed.count("\n")
+        self.lines += newlines + (0 if printed.endswith("\n") else 1) - (1 if self._ends_open else 0)
         self._ends_open = not printed.endswith("\n")
         # Of what a stream holds back, the rest of a secret may be to come: it is told with the next words.
         return self._take(self._stream.feed(printed) if self._stream else printed)
@@ -151,19 +151,19 @@ class CommandOutput:
         last = tuple(self._tail)[0 if self._given <= WHOLE else -LAST_LINES :]
         return RestOfOutput(first=tuple(first), left_out=self._given - self.shown - len(last), last=last)
 
-    def _take(self, given: str) -> list[str]:
+    def _take(self, text: str) -> list[str]:
         """Take in text without secrets, and return those of the first lines that ended in it."""
-        *ended, rest = given.split("\n")
-        self.last = next((line.strip() for line in (rest, *reversed(ended)) if line.strip()), self.last)
-        if ended:
-            ended[0] = self._open + ended[0]
+        *lines, rest = text.split("\n")
+        self.last = next((line.strip() for line in (rest, *reversed(lines)) if line.strip()), self.last)
+        if lines:
+            lines[0] = self._open + lines[0]
             self._open = ""
         # A line that does not end is kept as far as it can be shown.
         self._open = (self._open + rest)[: 2 * MOST_IN_A_LINE]
         room = FIRST_LINES - self.shown
-        self._given += len(ended)
-        self._tail.extend(ended[room:])
-        return ended[:room]
+        self._given += len(lines)
+        self._tail.extend(lines[room:])
+        return lines[:room]
 
 
 def shown_line(line: str, width: int) -> str:
@@ -240,9 +240,9 @@ class Activity:
                 self._begin(word(record.get("tool")), self._decided.pop(key, ""), now)
             case "outcome":
                 self._decided.pop(key, None)
-                left = _left(self.output, record, self._way) if self.output is not None else UnshownOutput()
+                unshown = _left(self.output, record, self._way) if self.output is not None else UnshownOutput()
                 self._next()
-                return left
+                return unshown
             case str() as kind if kind in _ENDS_THINKING:
                 self.stop()
             case _:
@@ -280,10 +280,10 @@ class Activity:
         """
         seconds = self.seconds(now)
         if self.output is not None:
-            shown = self.output.shown >= FIRST_LINES
+            has_output = self.output.shown >= FIRST_LINES
             tool = f"{self._tool} (and {len(self._beside)} more)" if self._beside else self._tool
             words = running(tool, seconds, self.output.lines, self.output.bytes, self._stops)
-            return words, self.output.last if shown else self._call
+            return words, self.output.last if has_output else self._call
         return (thinking(seconds, characters, self._stops), "") if self._thinks else ("", "")
 
 
@@ -293,10 +293,10 @@ def _left(output: CommandOutput, outcome: LogRecord, way: str) -> UnshownOutput:
         return UnshownOutput(first=rest.first, last=rest.last)
     total = outcome.get("output_bytes")
     count = total if isinstance(total, int) and not isinstance(total, bool) and total >= 0 else output.bytes
-    about = "" if count <= output.bytes else "at least "
+    at_least = "" if count <= output.bytes else "at least "
     path = _saved(word(outcome.get("content"))) if outcome.get("truncated") is True else ""
-    where = f"; all of it: {path}" if path else f"; {way}" if way else ""
-    more = f"... {about}{counted(rest.left_out, 'more line')}, {size_of_bytes(count)} in all{where}"
+    location = f"; all of it: {path}" if path else f"; {way}" if way else ""
+    more = f"... {at_least}{counted(rest.left_out, 'more line')}, {size_of_bytes(count)} in all{location}"
     return UnshownOutput(first=rest.first, more=visible_line(more, 1_000), last=rest.last)
 
 
@@ -307,6 +307,6 @@ def _saved(content: str) -> str:
     """
     for before, after in (("lines omitted; full output: ", f"; read it with {READ_FILE.name}"), ("; saved to ", "]")):
         if content.count(before) == 1:
-            path, found, _ = content.partition(before)[2].partition(after)
-            return path if found else ""
+            path, separator, _ = content.partition(before)[2].partition(after)
+            return path if separator else ""
     return ""

@@ -147,6 +147,6 @@ class _Line:
 
     def _show(self) -> None:
         """Show the end of what was typed behind the prompt, as much as the terminal's width holds."""
-        shown = visible_line(self._text, MOST_CHARACTERS * _LONGEST_ESCAPE)
+        text = visible_line(self._text, MOST_CHARACTERS * _LONGEST_ESCAPE)
         room = max(self._screen.width - 2 - cells(self._prompt), 8)
-        self._screen.transient(self._prompt + ending(shown, room))
+        self._screen.transient(self._prompt + ending(text, room))

@@ -155,15 +155,15 @@ class TerminalApprover:
             return answer
 
     def _ask(self, action: Action, verdict: Verdict, began: float) -> Approval:
-        given = child_environment(self._environment)
-        own = tuple(sorted(name for name in given if given[name] == self._environment.get(name)))
+        variables = child_environment(self._environment)
+        user_variables = tuple(sorted(name for name in variables if variables[name] == self._environment.get(name)))
         question = Question(
             action=action,
             verdict=verdict,
             confinement=action.held or self._confinement(action.tool, verdict.effects),
             usual=self._usual(),
-            variables=own if self._asker is None else None,
-            set_variables=len(given) - len(own),
+            variables=user_variables if self._asker is None else None,
+            set_variables=len(variables) - len(user_variables),
             destroys=destroys(action),
             asker=self._asker,
         )

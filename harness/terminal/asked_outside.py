@@ -22,7 +22,7 @@ from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
 
 
-def _tell_nobody(said: str) -> None:
+def _tell_nobody(message: str) -> None:
     """Show nothing: the open question is visible elsewhere."""
 
 
@@ -95,8 +95,8 @@ class AskedBesides:
             self._screen.take_back()
             self._screen.settle()
             tone = Tone.QUIET if approval.answer is Answer.YES else Tone.WARNING
-            where = f"by {approval.who} outside" if approval.who else "at another terminal"
-            self._screen.line(visible_line(f"answered {where}: {approval.answer.value}", 200), tone)
+            location = f"by {approval.who} outside" if approval.who else "at another terminal"
+            self._screen.line(visible_line(f"answered {location}: {approval.answer.value}", 200), tone)
         finally:
             self._standing = None
             if not isinstance(question, str):
@@ -114,12 +114,12 @@ class AskedBesides:
             return readable(descriptors, seconds)
         end = None if seconds is None else self._monotonic() + seconds
         while True:
-            left = None if end is None else max(0.0, end - self._monotonic())
+            remaining = None if end is None else max(0.0, end - self._monotonic())
             self._look()
             if self._standing is None:
-                return readable(descriptors, left)
-            ready = wait_for(self._standing, descriptors, left)
-            if ready or left == 0:
+                return readable(descriptors, remaining)
+            ready = wait_for(self._standing, descriptors, remaining)
+            if ready or remaining == 0:
                 return ready
 
     def _look(self) -> None:

@@ -28,12 +28,12 @@ class Part(Record):
     @property
     def asks(self) -> bool:
         """Whether it needs the person."""
-        return any(one.decision is Decision.CONFIRM for one in self.judged)
+        return any(verdict.decision is Decision.CONFIRM for verdict in self.judged)
 
     @property
     def reaches_network(self) -> bool:
         """Whether it is known to reach the network."""
-        facets = (one.facet for one in self.judged)
+        facets = (verdict.facet for verdict in self.judged)
         return any(isinstance(facet, Command) and facet.network and facet.act in _REACHES for facet in facets)
 
     @property
@@ -45,23 +45,27 @@ class Part(Record):
     @property
     def reasons(self) -> tuple[str, ...]:
         """Reasons for the question beyond a missing rule; not yet safe to show."""
-        return tuple(dict.fromkeys(said for one in self.judged if (said := _reason(one))))
+        return tuple(dict.fromkeys(reason for verdict in self.judged if (reason := _reason(verdict))))
 
 
-def _reason(judged: FacetVerdict) -> str:
-    facet = judged.facet
-    usual = judged.source in (Source.DEFAULT, Source.COVERED) or isinstance(facet, Unconfined)
-    if judged.decision is not Decision.CONFIRM or usual:
+def _reason(verdict: FacetVerdict) -> str:
+    facet = verdict.facet
+    usual = verdict.source in (Source.DEFAULT, Source.COVERED) or isinstance(facet, Unconfined)
+    if verdict.decision is not Decision.CONFIRM or usual:
         return ""
     if isinstance(facet, PathAccess):
-        named = judged.reason.startswith(f"{facet.written} ")  # as what is built in says it: `/etc lies outside ...`
-        does = f"{DOES[facet.access]} {facet.written}" + (", which " if named else ": ")
-        return f"{does}{judged.reason.removeprefix(f'{facet.written} ') if named else judged.reason}{_rule(judged)}"
-    return f"{judged.reason}{_rule(judged)}"
+        is_named = verdict.reason.startswith(
+            f"{facet.written} "
+        )  # as what is built in says it: `/etc lies outside ...`
+        does = f"{DOES[facet.access]} {facet.written}" + (", which " if is_named else ": ")
+        return (
+            f"{does}{verdict.reason.removeprefix(f'{facet.written} ') if is_named else verdict.reason}{_rule(verdict)}"
+        )
+    return f"{verdict.reason}{_rule(verdict)}"
 
 
-def _rule(judged: FacetVerdict) -> str:
-    return f"  [rule {judged.rule}]" if judged.rule else ""
+def _rule(verdict: FacetVerdict) -> str:
+    return f"  [rule {verdict.rule}]" if verdict.rule else ""
 
 
 def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
@@ -70,42 +74,42 @@ def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
     INVARIANT: everything that leads to the question is in one of them, except an unconfined run and a hook's
     question: a file without a command is a part of its own.
     """
-    own = set(map(id, action.facets))
+    action_facets = set(map(id, action.facets))
     parts: list[tuple[str, list[FacetVerdict]]] = []
     files: list[FacetVerdict] = []
-    for judged in verdict.facets:
-        facet = judged.facet
+    for facet_verdict in verdict.facets:
+        facet = facet_verdict.facet
         match facet:
             case Unconfined():
                 continue
-            case _ if judged.source is Source.HOOK:
+            case _ if facet_verdict.source is Source.HOOK:
                 continue
-            case PathAccess() if id(facet) in own:
-                files.append(judged)
+            case PathAccess() if id(facet) in action_facets:
+                files.append(facet_verdict)
             case PathAccess() if parts:
-                parts[-1][1].append(judged)
+                parts[-1][1].append(facet_verdict)
             case Command() | Opaque() if parts and _is_within(facet, parts[-1][0]):
-                parts[-1][1].extend((*files, judged))
+                parts[-1][1].extend((*files, facet_verdict))
                 files = []
             case _:
                 text = facet.text
-                parts += _of_files([one for one in files if not _names(text, one)])
-                parts.append((text, [*(one for one in files if _names(text, one)), judged]))
+                parts += _of_files([file for file in files if not _names(text, file)])
+                parts.append((text, [*(file for file in files if _names(text, file)), facet_verdict]))
                 files = []
-    return tuple(Part(text=text, judged=tuple(judged)) for text, judged in (*parts, *_of_files(files)))
+    return tuple(Part(text=text, judged=tuple(verdicts)) for text, verdicts in (*parts, *_of_files(files)))
 
 
-def _names(text: str, judged: FacetVerdict) -> bool:
-    return isinstance(judged.facet, PathAccess) and judged.facet.written in text
+def _names(text: str, verdict: FacetVerdict) -> bool:
+    return isinstance(verdict.facet, PathAccess) and verdict.facet.written in text
 
 
 def _of_files(files: Sequence[FacetVerdict]) -> list[tuple[str, list[FacetVerdict]]]:
     """Return a part for each file, which may be read and written."""
     by_name: dict[str, tuple[str, list[FacetVerdict]]] = {}
-    for one in files:
-        if isinstance(one.facet, PathAccess):
-            does = f"{DOES[one.facet.access]} {one.facet.text}"
-            by_name.setdefault(one.facet.text, (does, []))[1].append(one)
+    for file in files:
+        if isinstance(file.facet, PathAccess):
+            does = f"{DOES[file.facet.access]} {file.facet.text}"
+            by_name.setdefault(file.facet.text, (does, []))[1].append(file)
     return [*by_name.values()]
 
 
@@ -124,11 +128,11 @@ def split(text: str, parts: Sequence[Part]) -> tuple[str, ...]:
     starts: list[int] = []
     at = 0
     for part in parts:
-        found = text.find(part.text, at) if part.text else -1
-        if found < 0 or not _BETWEEN.fullmatch(text, at, found):
+        begin = text.find(part.text, at) if part.text else -1
+        if begin < 0 or not _BETWEEN.fullmatch(text, at, begin):
             return ()
-        starts.append(found)
-        at = found + len(part.text)
+        starts.append(begin)
+        at = begin + len(part.text)
     if not starts or not _BETWEEN.fullmatch(text, at):
         return ()
     return tuple(text[start:end] for start, end in zip((0, *starts[1:]), (*starts[1:], len(text)), strict=True))

@@ -49,12 +49,16 @@ SAID_ELSEWHERE = "Esc, Ctrl-D and Ctrl-C refuse. Enter answers nothing."
 """For the question of another agent, whose turn goes on."""
 
 
-def key_line(choices: Sequence[Choice], room: int, *, left: int = 0, waits: Choice = YES) -> str:
+def key_line(choices: Sequence[Choice], room: int, *, lines_left: int = 0, waits: Choice = YES) -> str:
     """Return the line of keys that fits into `room` cells, with what is left to be seen; until then `waits` is off.
 
     Where it is too long the last keys are left out, but for the very last, which shows them all.
     """
-    heads = (f"-- {left} more lines, {waits.key} is off until all was seen: ", f"{left} more: ") if left else ("",)
+    heads = (
+        (f"-- {lines_left} more lines, {waits.key} is off until all was seen: ", f"{lines_left} more: ")
+        if lines_left
+        else ("",)
+    )
     *first, last = (f"[{choice.key}] {choice.word}" for choice in choices)
     for count in range(len(first), 1, -1):
         for head in heads:
@@ -68,9 +72,9 @@ def key_line(choices: Sequence[Choice], room: int, *, left: int = 0, waits: Choi
     return " ".join(choice.key for choice in choices[:4])
 
 
-def said_keys(choices: Sequence[Choice], *, left: int = 0, waits: Choice = YES) -> str:
+def said_keys(choices: Sequence[Choice], *, lines_left: int = 0, waits: Choice = YES) -> str:
     """Return the same for those who hear it: all keys, at any width."""
-    more = f"{left} more lines follow; {waits.word} is off until all of it was seen. " if left else ""
+    more = f"{lines_left} more lines follow; {waits.word} is off until all of it was seen. " if lines_left else ""
     return f"{more}{', '.join(f'{choice.key}: {choice.word}' for choice in choices)}"
 
 
@@ -83,14 +87,14 @@ def key_rows(choices: Sequence[Choice], width: int, also: str) -> Iterator[Row]:
 
 def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
     """Return the one line that remains of a question that is not a model's: the decision, by whom, after how long."""
-    shown = visible_line(summary, 100)
+    line = visible_line(summary, 100)
     after = f"after {seconds:.1f} s"
     match approval.answer:
         case Answer.YES:
-            return f"+ yes  {shown}  by you, {after}"
+            return f"+ yes  {line}  by you, {after}"
         case Answer.NOBODY:
-            return f"x no  {shown}  nobody answered"
+            return f"x no  {line}  nobody answered"
         case Answer.EDIT:
-            return f"~ edited  {shown}  by you, {after}"
+            return f"~ edited  {line}  by you, {after}"
         case Answer.NO | Answer.STOP | Answer.HALT:
-            return f"x no  {shown}  by you, {after}"  # words become what the person says next
+            return f"x no  {line}  by you, {after}"  # words become what the person says next

@@ -84,8 +84,8 @@ class LineCompleter(Completer):
             yield from self._of_offers(*follows)
         elif text.startswith("!"):
             yield from self._of_shell(text)
-        elif found := re.search(_FILE, text):
-            yield from self._of_files(found)
+        elif match := re.search(_FILE, text):
+            yield from self._of_files(match)
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
@@ -103,17 +103,17 @@ class LineCompleter(Completer):
             return
         answer = loop.create_future()
 
-        def settle(found: Sequence[Completion]) -> None:
+        def settle(completions: Sequence[Completion]) -> None:
             if not answer.done():
-                answer.set_result(found)
+                answer.set_result(completions)
 
         def look() -> None:
-            found: Sequence[Completion] = ()
+            completions: Sequence[Completion] = ()
             try:
-                found = tuple(self.get_completions(document, complete_event))
+                completions = tuple(self.get_completions(document, complete_event))
             finally:
                 try:
-                    loop.call_soon_threadsafe(settle, found)
+                    loop.call_soon_threadsafe(settle, completions)
                 except RuntimeError:
                     pass  # the line was sent meanwhile
 
@@ -135,55 +135,58 @@ class LineCompleter(Completer):
     def _of_commands(self, text: str) -> Iterator[Completion]:
         typed = text[1:].lower()
         commands = self._commands()
-        begun = [one for one in commands if one[0].startswith(f"/{typed}")]
+        matches = [command for command in commands if command[0].startswith(f"/{typed}")]
         if len(typed) >= LEAST_SEARCHED:  # else by what they do: `/session` finds /resume
-            begun = begun or [one for one in commands if typed in f"{one[0]} {one[1]}".lower()]
-        for name, summary in begun:
+            matches = matches or [command for command in commands if typed in f"{command[0]} {command[1]}".lower()]
+        for name, summary in matches:
             yield Completion(name, -len(text), display=visible_line(name), display_meta=visible_line(summary))
 
     def _offering(self, text: str) -> tuple[str, str] | None:
         """Return the command whose menu belongs to the text, and what was typed behind its name."""
-        found = re.fullmatch(_ARGUMENT, text)
-        return (found[1].lower(), found[2]) if found and found[1].lower() in self._offers() else None
+        match = re.fullmatch(_ARGUMENT, text)
+        return (match[1].lower(), match[2]) if match and match[1].lower() in self._offers() else None
 
     def _of_offers(self, command: str, typed: str) -> Iterator[Completion]:
-        asked = self._asked
-        offered = asked.setdefault(command, None)
+        cache = self._asked
+        offered = cache.setdefault(command, None)
         if offered is None:
             try:
-                offered = asked[command] = tuple(self._offers()[command]())
+                offered = cache[command] = tuple(self._offers()[command]())
             finally:
-                if asked.get(command) is None:
-                    asked.pop(command, None)
+                if cache.get(command) is None:
+                    cache.pop(command, None)
         words = typed.lower().split()
-        fitting = [one for one in offered if _fits(one, words)]
-        for one in sorted(fitting, key=lambda one: not one.text.lower().startswith(typed.lower())):
-            about = visible_line(one.about, LONGEST_SHOWN)
+        fitting = [argument for argument in offered if _fits(argument, words)]
+        for argument in sorted(fitting, key=lambda argument: not argument.text.lower().startswith(typed.lower())):
+            description = visible_line(argument.about, LONGEST_SHOWN)
             yield Completion(
-                one.text, -len(typed), display=visible_line(one.shown, LONGEST_OFFERED), display_meta=about
+                argument.text,
+                -len(typed),
+                display=visible_line(argument.shown, LONGEST_OFFERED),
+                display_meta=description,
             )
 
-    def _of_files(self, found: re.Match[str]) -> Iterator[Completion]:
-        quoted, bare = found.groups()
+    def _of_files(self, match: re.Match[str]) -> Iterator[Completion]:
+        quoted, bare = match.groups()
         typed = bare if quoted is None else quoted
         length = len(typed) + (1 if quoted is None else 2)
         for name in self._files(typed):
             yield Completion(f"@{mention(name)}", -length, display=_shown(name))
 
     def _of_shell(self, text: str) -> Iterator[Completion]:
-        found = re.search(_WORD, text[1:])
-        typed = next((group for group in found.groups() if group is not None), "") if found else ""
-        if found is None or not typed:
+        match = re.search(_WORD, text[1:])
+        typed = next((group for group in match.groups() if group is not None), "") if match else ""
+        if match is None or not typed:
             return
         names = self._files(typed)
         beginning = [name for name in names if name.startswith(typed)]  # as a shell does, as long as there are such
         for name in beginning or names:
-            yield Completion(shell_word(name), -len(found[0]), display=_shown(name))
+            yield Completion(shell_word(name), -len(match[0]), display=_shown(name))
 
 
-def _fits(one: Offered, words: Sequence[str]) -> bool:
+def _fits(argument: Offered, words: Sequence[str]) -> bool:
     """Return whether every word occurs in the text of an entry, or in its insertion."""
-    searched = f"{one.text}\n{one.shown}\n{one.about}".lower()
+    searched = f"{argument.text}\n{argument.shown}\n{argument.about}".lower()
     return all(word in searched for word in words)
 
 

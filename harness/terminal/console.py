@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 def complain(text: str) -> None:
     """Write a line on stderr, at most 5,000 characters of it, shown safely. Does nothing without stderr."""
     try:
-        told, width = f"harness: {visible_line(text, 5_000)}", columns_of(sys.stderr)
-        rows = toned_rows(told, Tone.PLAIN, width) if width else [told]
+        message, width = f"harness: {visible_line(text, 5_000)}", columns_of(sys.stderr)
+        rows = toned_rows(message, Tone.PLAIN, width) if width else [message]
         sys.stderr.write("".join(f"{row}\n" for row in rows))
         sys.stderr.flush()
     except (OSError, ValueError):
@@ -165,10 +165,10 @@ def passing_seconds(
     `one_by_one`: each sleep ends where that number changes; else one lasts to the end.
     """
     end = monotonic() + seconds
-    while (left := end - monotonic()) > 0:
-        whole = math.ceil(left)
-        yield whole
-        sleep(left - (whole - 1) if one_by_one else left)
+    while (remaining := end - monotonic()) > 0:
+        whole_seconds = math.ceil(remaining)
+        yield whole_seconds
+        sleep(remaining - (whole_seconds - 1) if one_by_one else remaining)
 
 
 class Console:
@@ -241,8 +241,8 @@ class Console:
         before, self._printed = self._printed, (self._printed + printed)[-LIVE_CONTEXT:]
         if now < self._live_at or not printed.strip():
             return
-        shown = self._redactor.redact(before + printed) if self._redactor else printed
-        last = next((line for line in reversed(shown.splitlines()) if line.strip()), "")
+        text = self._redactor.redact(before + printed) if self._redactor else printed
+        last = next((line for line in reversed(text.splitlines()) if line.strip()), "")
         self._live_at = now + LIVE_SECONDS
         self.line(f"  | {visible_line(last, 100)}", Tone.QUIET)
 
@@ -261,9 +261,9 @@ class Console:
         if shows:
             self.end_text()
         try:
-            for whole in passing_seconds(seconds, monotonic, sleep, one_by_one=shows):
+            for remaining in passing_seconds(seconds, monotonic, sleep, one_by_one=shows):
                 if shows:
-                    self._write(f"\r{COUNTDOWN.format(whole):<{COUNTDOWN_WIDTH}}")
+                    self._write(f"\r{COUNTDOWN.format(remaining):<{COUNTDOWN_WIDTH}}")
         finally:
             if shows:
                 self._write(f"\r{'':{COUNTDOWN_WIDTH}}\r")

@@ -197,11 +197,15 @@ class Dialog(ABC, Generic[AnswerT]):
         return True
 
     def _show_keys(self) -> None:
-        left = self._pages.left if not self._pages.seen else 0
+        lines_left = self._pages.left if not self._pages.seen else 0
         if self._screen.look.repaints:
-            self._screen.transient(key_line(self._choices, self._screen.width - 2, left=left, waits=self._waits))
+            self._screen.transient(
+                key_line(self._choices, self._screen.width - 2, lines_left=lines_left, waits=self._waits)
+            )
         else:
-            self._write(tuple(prose(said_keys(self._choices, left=left, waits=self._waits), self._screen.width - 1)))
+            self._write(
+                tuple(prose(said_keys(self._choices, lines_left=lines_left, waits=self._waits), self._screen.width - 1))
+            )
 
     def _tell(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """Show a note below the question, in place of the previous one."""
@@ -223,8 +227,8 @@ class Dialog(ABC, Generic[AnswerT]):
 
     # Keys
 
-    def _dropped(self, why: str) -> AnswerT | None:
-        self._tell_once(why)
+    def _dropped(self, reason: str) -> AnswerT | None:
+        self._tell_once(reason)
         return self._rest_of_burst()
 
     def _next(self, seconds: float | None) -> Key | Pasted | Event:
@@ -237,8 +241,8 @@ class Dialog(ABC, Generic[AnswerT]):
         """
         return self._rest(SURE_SECONDS)
 
-    def _rest(self, least: float = 0.0) -> AnswerT | None:
-        """Let the keys rest, for `least` seconds at least; the answer where they do not, or the terminal ends."""
+    def _rest(self, min_seconds: float = 0.0) -> AnswerT | None:
+        """Let the keys rest, for `min_seconds` seconds at least; the answer where they do not, or the terminal ends."""
         with self._interrupt:
-            came = self._keyboard.rest(max(self._dead_seconds, least))
+            came = self._keyboard.rest(max(self._dead_seconds, min_seconds))
         return None if came is None else self._ended(came)

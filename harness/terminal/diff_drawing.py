@@ -85,26 +85,26 @@ def _lines(diff: str, language: str) -> Iterator[_Line]:
         if not sides or sign not in _FILLS:
             yield _Line("", safe_line(line), 0)
             continue
-        found = _Line(sign, safe_line(line[1:]), old if sign == "-" else new)
+        row = _Line(sign, safe_line(line[1:]), old if sign == "-" else new)
         before, after = sides
         old, new = old + (sign != "+"), new + (sign != "-")
         if sign != "+":
-            found.tints = before.line(found.text)
+            row.tints = before.line(row.text)
         if sign != "-":
-            found.tints = after.line(found.text)
-        yield found
+            row.tints = after.line(row.text)
+        yield row
 
 
 def _mark_words(lines: Sequence[_Line]) -> None:
     """Mark the changed words of adjacent old and new lines: the first with the first."""
-    left = MOST_PAIRS
+    remaining = MOST_PAIRS
     of_file = (line for line in lines if line.sign or not line.text.startswith("\\"))  # notes are between them
     for changed, run in groupby(of_file, key=lambda line: line.sign in ("-", "+")):
         if not changed:
             continue
         stretch = tuple(run)
-        gone, come = ([line for line in stretch if line.sign == sign] for sign in "-+")
-        for before, after in zip(gone, come, strict=False):
+        removed, added = ([line for line in stretch if line.sign == sign] for sign in "-+")
+        for before, after in zip(removed, added, strict=False):
             if max(len(before.text), len(after.text)) > LONGEST_COMPARED:
                 continue
             words = _WORD.findall(before.text), _WORD.findall(after.text)
@@ -112,8 +112,8 @@ def _mark_words(lines: Sequence[_Line]) -> None:
             sizes = [len(line) - start - tail for line in words]
             if max(sizes) > MOST_WORDS:
                 continue
-            left -= sizes[0] * sizes[1]
-            if left < 0:
+            remaining -= sizes[0] * sizes[1]
+            if remaining < 0:
                 return
             _mark_pair(before, after, *words, start=start, tail=tail)
 

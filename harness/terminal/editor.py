@@ -74,11 +74,11 @@ def _editor(environment: Mapping[str, str]) -> Sequence[str]:
 
     path = environment.get("PATH", os.defpath)
     for variable in ("VISUAL", "EDITOR"):
-        named = environment.get(variable, "").strip()
-        if not named:
+        command = environment.get(variable, "").strip()
+        if not command:
             continue
         try:
-            words = shlex.split(named)
+            words = shlex.split(command)
         except ValueError as error:
             raise NotEdited(f"{variable} cannot be read: {error}") from None
         if shutil.which(words[0], path=path) is None:
@@ -187,8 +187,8 @@ def _new_texts(edits: JsonValue, edited: str) -> list[str] | None:
     if not isinstance(edits, list):
         return None
     texts = [edit.get(edited) if isinstance(edit, dict) else None for edit in edits]
-    found = [text for text in texts if isinstance(text, str)]
-    return found if found and len(found) == len(texts) else None
+    strings = [text for text in texts if isinstance(text, str)]
+    return strings if strings and len(strings) == len(texts) else None
 
 
 def _marks(texts: list[str]) -> list[str]:
@@ -221,7 +221,7 @@ def _split(body: str, before: list[str]) -> list[str] | None:
 
 def _arguments(action: Action, body: str) -> str:
     """Return the call's arguments with the edited text in them, as JSON text. Raises NotEdited."""
-    wanted: dict[str, JsonValue] = dict(action.arguments)
+    arguments: dict[str, JsonValue] = dict(action.arguments)
     kind = action.kind
     edits = action.arguments.get(kind.edited_each)
     if isinstance(edits, list):
@@ -229,7 +229,7 @@ def _arguments(action: Action, body: str) -> str:
         if texts is None:
             raise NotEdited("the lines that part the new texts were changed")
         old = [edit for edit in edits if isinstance(edit, dict)]
-        wanted[kind.edited_each] = [{**edit, kind.edited: new} for edit, new in zip(old, texts, strict=True)]
+        arguments[kind.edited_each] = [{**edit, kind.edited: new} for edit, new in zip(old, texts, strict=True)]
     else:
-        wanted[kind.edited] = body
-    return json.dumps(wanted)
+        arguments[kind.edited] = body
+    return json.dumps(arguments)

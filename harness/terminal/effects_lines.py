@@ -14,10 +14,10 @@ MAX_PATHS = 8
 WORKSPACE = "the workspace"
 
 
-def effects_lines(verdict: Verdict, *, most: int = MAX_PATHS) -> list[str]:
+def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
     """Return what a run may do to the world, and what the kernel holds it to; empty for a call that does not run.
 
-    At most `most` paths of each kind are listed; the rest are counted.
+    At most `max_paths` paths of each kind are listed; the rest are counted.
     """
     if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
         return []
@@ -34,23 +34,23 @@ def effects_lines(verdict: Verdict, *, most: int = MAX_PATHS) -> list[str]:
         network = f"may {reach_words(effects.hosts)}"
     if effects.needed_socket:
         network = f"{network}, may connect to Unix sockets of other programs"
-    granted = _listed([WORKSPACE if path == "." else path for path in effects.granted], most)
+    granted = _listed([WORKSPACE if path == "." else path for path in effects.granted], max_paths)
     names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
     if effects.read is None or effects.write is None:
-        named = [names.get(path, path) for path in effects.named]
-        writes = f"writes {_listed(named, most)}, " if named else ""
+        written = [names.get(path, path) for path in effects.named]
+        writes = f"writes {_listed(written, max_paths)}, " if written else ""
         return [f"effects: {writes}may write {granted}; {network}"]
     reads, writes = (
-        _listed([names.get(path, path) for path in paths], most) for paths in (effects.read, effects.write)
+        _listed([names.get(path, path) for path in paths], max_paths) for paths in (effects.read, effects.write)
     )
-    besides = f", may write {granted}" if effects.granted else ""
+    grants = f", may write {granted}" if effects.granted else ""
     if effects.left_out:
         from harness.tools.command_walls import left_out_in_words
 
         network = f"{network}; {left_out_in_words(effects)}"
-    return [f"effects: reads {reads}; writes {writes}{besides}; {network}"]
+    return [f"effects: reads {reads}; writes {writes}{grants}; {network}"]
 
 
-def _listed(paths: Sequence[str], most: int) -> str:
-    shown = ", ".join(visible_line(path, 100) for path in paths[:most])
-    return f"{shown} and {len(paths) - most} more" if len(paths) > most else shown or "nothing"
+def _listed(paths: Sequence[str], max_paths: int) -> str:
+    names = ", ".join(visible_line(path, 100) for path in paths[:max_paths])
+    return f"{names} and {len(paths) - max_paths} more" if len(paths) > max_paths else names or "nothing"

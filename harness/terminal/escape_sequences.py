@@ -78,11 +78,11 @@ class EscapeSequences:
 
     def pause(self) -> str:
         """Return the key that has begun, where more would have come at once; empty where a sequence waits for its end."""
-        begun = self._begun
-        if begun != ESC and begun not in _MAYBE_ALT:
+        sequence = self._begun
+        if sequence != ESC and sequence not in _MAYBE_ALT:
             return ""
         self._begun = ""
-        return begun
+        return sequence
 
     def end(self) -> str:
         """Forget what has begun; return the text of a paste that has not ended."""
@@ -91,11 +91,11 @@ class EscapeSequences:
 
     def _take(self, char: str, units: list[str]) -> None:
         before, self._begun = self._begun, ""
-        begun = before + char
-        if begun[0] != ESC or _WHOLE.fullmatch(begun):
-            units.append(begun)
-        elif _BEGUN.fullmatch(begun):
-            self._begun = begun
+        sequence = before + char
+        if sequence[0] != ESC or _WHOLE.fullmatch(sequence):
+            units.append(sequence)
+        elif _BEGUN.fullmatch(sequence):
+            self._begun = sequence
         elif before == ESC:  # Esc twice
             units.append(ESC)
             self._begun = ESC
@@ -107,9 +107,9 @@ class EscapeSequences:
 
     def _take_pasted(self, text: str, units: list[str]) -> str:
         """Take text of a paste; return what follows its end."""
-        known = self._paste or ""
-        pasted = known + text
-        end = pasted.find(PASTE_ENDS, max(len(known) - len(PASTE_ENDS), 0))
+        earlier = self._paste or ""
+        pasted = earlier + text
+        end = pasted.find(PASTE_ENDS, max(len(earlier) - len(PASTE_ENDS), 0))
         self._paste = pasted if end < 0 else None
         if end < 0:
             return ""

@@ -135,11 +135,11 @@ class FileIndex:
         self._gather_if_old()
         self._some.wait(self.first_seconds)
         self._all.wait(REST_SECONDS)
-        found = self._names.matches(question)
-        if not found and not self._all.is_set():
+        names = self._names.matches(question)
+        if not names and not self._all.is_set():
             self._all.wait(self.first_seconds)
-            found = self._names.matches(question)
-        return found
+            names = self._names.matches(question)
+        return names
 
     def _gather_if_old(self) -> None:
         with self._lock:
@@ -191,20 +191,20 @@ class NameIndex:
         that contain it, then those that have its characters in this order; in each group the shorter first, then by
         name.
         """
-        wanted = question[:LONGEST_QUESTION].lower()
-        is_path = "/" in wanted
-        inside = [(name, path) for name, path in zip(self._names, self._paths, strict=True) if wanted in path]
+        query = question[:LONGEST_QUESTION].lower()
+        is_path = "/" in query
+        inside = [(name, path) for name, path in zip(self._names, self._paths, strict=True) if query in path]
         # Each step goes to the next place of a character and never back (`*+`): the time is linear in the name.
-        in_order = re.compile("".join(f"[^{re.escape(char)}]*+{re.escape(char)}" for char in wanted)).match
+        in_order = re.compile("".join(f"[^{re.escape(char)}]*+{re.escape(char)}" for char in query)).match
         kinds = (
-            (name for name, path in inside if path.startswith(wanted, 0 if is_path else path.rfind("/") + 1)),
-            (name for name, path in inside if is_path and f"/{wanted}" in path),
+            (name for name, path in inside if path.startswith(query, 0 if is_path else path.rfind("/") + 1)),
+            (name for name, path in inside if is_path and f"/{query}" in path),
             (name for name, _ in inside),
             (name for name, path in zip(self._names, self._paths, strict=True) if in_order(path)),
         )
-        found: dict[str, None] = {}
+        matches: dict[str, None] = {}
         for name in chain.from_iterable(kinds):
-            found[name] = None
-            if len(found) == MOST_MATCHES:
+            matches[name] = None
+            if len(matches) == MOST_MATCHES:
                 break
-        return tuple(found)
+        return tuple(matches)

@@ -28,17 +28,17 @@ def times_rows(width: int) -> list[Row]:
 def offered_rows(offer: Offer, width: int, *, usual: Usual) -> list[Row]:
     """Return the rows that show what may be granted, whole: each choice with its number."""
     rows: list[Row] = []
-    listed = [tuple(_lines(choice, usual)) for choice in offer.choices]
-    names = [cells(safe_line(one_line(name))) for lines in listed for name, may, _ in lines if name and may]
+    choice_lines = [tuple(_lines(choice, usual)) for choice in offer.choices]
+    names = [cells(safe_line(one_line(name))) for lines in choice_lines for name, may, _ in lines if name and may]
     column = max((wide for wide in names if wide <= width // 3), default=0)
-    for number, (choice, lines) in enumerate(zip(offer.choices, listed, strict=True), 1):
+    for number, (choice, lines) in enumerate(zip(offer.choices, choice_lines, strict=True), 1):
         gutter = f"  [{number}] "
         for name, may, tone in lines:
-            named = safe_line(one_line(name))
-            tints = (Tint(0, len(named), Ink.STRONG),)
-            blanks = " " * (column - cells(named)) if name and may else ""
+            label = safe_line(one_line(name))
+            tints = (Tint(0, len(label), Ink.STRONG),)
+            blanks = " " * (column - cells(label)) if name and may else ""
             rows += line_rows(
-                f"{named}{blanks}{safe_line(one_line(may))}", width, gutter=gutter, tints=tints, tone=tone
+                f"{label}{blanks}{safe_line(one_line(may))}", width, gutter=gutter, tints=tints, tone=tone
             )
             gutter = " " * len(gutter)
         for part in choice.asked_still:

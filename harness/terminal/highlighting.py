@@ -83,7 +83,7 @@ class Highlighter:
         self._work += work
         before = f"{self._open}\n" if self._open else ""
         begin = len(before)
-        found, opened = _lexed(self._language, before + line)
+        tints, opened = _lexed(self._language, before + line)
         if opened < begin:
             self._open = self._open if opened >= 0 else ""
         elif len(before) + len(line) <= LONGEST:
@@ -92,13 +92,19 @@ class Highlighter:
             self._open = line
         return tuple(
             Tint(max(tint.start - begin, 0), min(tint.end - begin, len(line)), tint.ink)
-            for tint in found
+            for tint in tints
             if tint.end > begin and tint.start < begin + len(line)
         )
 
 
 def code_rows(
-    lines: Iterable[str], highlighter: Highlighter, width: int, *, gutter: str, further: str = "", strong: bool = False
+    lines: Iterable[str],
+    highlighter: Highlighter,
+    width: int,
+    *,
+    gutter: str,
+    next_gutter: str = "",
+    strong: bool = False,
 ) -> Iterator[Row]:
     """Yield the rows of code (hostile) as `row_text.rows_of` does, on the ground of code and in its colours; `strong`: in
     letters that are seen first."""
@@ -106,7 +112,7 @@ def code_rows(
         safe = safe_line(line)
         tints = (*((Tint(0, len(safe), Ink.STRONG),) if strong else ()), *highlighter.line(safe))
         yield from line_rows(safe, width, gutter=gutter, tints=tints, fill=Fill.CODE)
-        gutter = further or gutter
+        gutter = next_gutter or gutter
 
 
 def _lexed(language: str, text: str) -> tuple[list[Tint], int]:
@@ -115,19 +121,19 @@ def _lexed(language: str, text: str) -> tuple[list[Tint], int]:
     A letter on an added line shows whether one is open. A lexer that fails has found nothing.
     """
     lexer = _lexer(language)
-    found: list[Tint] = []
+    tints: list[Tint] = []
     try:
         for start, kind, value in lexer.get_tokens_unprocessed(text + _PROBE) if lexer else ():
             ink = _ink(tuple(kind))
-            if ink is not None and found and found[-1].ink is ink and found[-1].end == start:
-                found[-1] = found[-1]._replace(end=start + len(value))
+            if ink is not None and tints and tints[-1].ink is ink and tints[-1].end == start:
+                tints[-1] = tints[-1]._replace(end=start + len(value))
             elif ink is not None:
-                found.append(Tint(start, start + len(value), ink))
+                tints.append(Tint(start, start + len(value), ink))
     except Exception:  # noqa: BLE001 - no text may end the program by how it is drawn
         return [], -1
     end = len(text) + 1
-    opened = (tint.start for tint in found if tint.start < end < tint.end and tint.ink in _GOES_ON)
-    return found, next(opened, -1)
+    opened = (tint.start for tint in tints if tint.start < end < tint.end and tint.ink in _GOES_ON)
+    return tints, next(opened, -1)
 
 
 @cache

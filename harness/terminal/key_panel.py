@@ -26,14 +26,16 @@ def panel_rows(keys: Sequence[KeyWords], width: int, height: int) -> Iterator[tu
     """Yield pieces of rows, each with what it is (`key` or `does`): the most important keys first, down the columns."""
     columns = max(min(width // LEAST_COLUMN, 3), 1)
     rows = min(-(-len(keys) // columns), max(height, 1))
-    shown = keys[: rows * columns]
-    first = max(cells(one.key) for one in shown) + 4
+    visible_keys = keys[: rows * columns]
+    first = max(cells(key.key) for key in visible_keys) + 4
     room = width // columns - first - 1
-    for number, row in enumerate(zip_longest(*(shown[at : at + rows] for at in range(0, len(shown), rows)))):
+    for number, row in enumerate(
+        zip_longest(*(visible_keys[at : at + rows] for at in range(0, len(visible_keys), rows)))
+    ):
         if number:
             yield "does", "\n"
-        for one in row:
-            if one is not None:
-                does = fitted(one.does, max(room, 1))
-                yield "key", f"  {one.key}{' ' * (first - 2 - cells(one.key))}"
+        for key in row:
+            if key is not None:
+                does = fitted(key.does, max(room, 1))
+                yield "key", f"  {key.key}{' ' * (first - 2 - cells(key.key))}"
                 yield "does", f"{does}{' ' * (room + 1 - cells(does))}"

@@ -38,9 +38,9 @@ class LineDisplay(Processor):
         places = [0]
         for at, fragment in enumerate(explode_text_fragments(fragments)):
             style, char = fragment[0], fragment[1]
-            shown, added = self._shown(char, text[max(at - MOST_BEFORE, 0) : at])
-            drawn.append((f"{style} {added}" if added else style, shown))
-            places.append(places[-1] + len(shown))
+            glyph, added = self._shown(char, text[max(at - MOST_BEFORE, 0) : at])
+            drawn.append((f"{style} {added}" if added else style, glyph))
+            places.append(places[-1] + len(glyph))
         places.append(places[-1] + 1)  # the cursor may stand behind the line
         return Transformation(
             drawn,
@@ -57,8 +57,8 @@ class LineDisplay(Processor):
         label = self._folding.label(char)
         if label:
             return label, FOLDED
-        shown = visible(char)
-        if shown != char and before:  # a combining mark may stand where it has a base
-            left, whole = visible(before), visible(before + char)
-            shown = whole[len(left) :] if whole.startswith(left) else shown
-        return shown, HIDDEN if shown != char else ""
+        drawn = visible(char)
+        if drawn != char and before:  # a combining mark may stand where it has a base
+            base, joined = visible(before), visible(before + char)
+            drawn = joined[len(base) :] if joined.startswith(base) else drawn
+        return drawn, HIDDEN if drawn != char else ""

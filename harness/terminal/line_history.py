@@ -109,10 +109,10 @@ class KeptHistory(History):
         return descriptor
 
 
-def _end_of(descriptor: int, most: int) -> bytes:
+def _end_of(descriptor: int, max_bytes: int) -> bytes:
     """Return the whole lines at the end of a file, at most so many bytes of them, however long it is."""
-    start = max(os.fstat(descriptor).st_size - most, 0)
-    data = os.pread(descriptor, most, start)
+    start = max(os.fstat(descriptor).st_size - max_bytes, 0)
+    data = os.pread(descriptor, max_bytes, start)
     return data.partition(b"\n")[2] if start else data
 
 

@@ -145,7 +145,7 @@ def _finished(buffer: Buffer) -> str | None:
     state, text = buffer.complete_state, buffer.text
     if state is None or state.current_completion is not None or not text.startswith("/") or text[-1] in "/ ":
         return None
-    texts = [text[: len(text) + one.start_position] + one.text for one in state.completions]
+    texts = [text[: len(text) + completion.start_position] + completion.text for completion in state.completions]
     if not texts or text in texts or not buffer.document.is_cursor_at_the_end:
         return None
     return texts[0] if " " in text or texts[0].startswith(text.lower()) else None  # no command by what it does

@@ -96,8 +96,8 @@ class LongWork:
         spinner = SpinnerColumn("line" if self._look.ascii else "dots")
         narrow = Progress(spinner, words, TimeElapsedColumn(), console=console)
         wide = Progress(spinner, BarColumn(WIDEST_BAR), words, TimeElapsedColumn(), console=console)
-        for one in (narrow, wide):
-            one.add_task("", total=self._total or None)
+        for bar in (narrow, wide):
+            bar.add_task("", total=self._total or None)
         try:
             while not self._ended.wait(EVERY):
                 width = columns_of(self._stream) - 1  # a full row would move the cursor to the next
@@ -122,10 +122,10 @@ def counted_off(
     It is shown until this ends or is closed: a frame that an error passed through may keep it.
     """
     count = 0
-    shown = look if total > 1 and not is_pipe(sys.stdout) else Look()
+    bar_look = look if total > 1 and not is_pipe(sys.stdout) else Look()
     items = list(items)
-    weights = [weigh(item) if weigh else 1.0 for item in items] if shown.repaints else [1.0] * len(items)
-    with LongWork(sys.stderr, shown, sum(weights), lambda: f"{count:,} of {total:,} {noun}") as work:
+    weights = [weigh(item) if weigh else 1.0 for item in items] if bar_look.repaints else [1.0] * len(items)
+    with LongWork(sys.stderr, bar_look, sum(weights), lambda: f"{count:,} of {total:,} {noun}") as work:
         for item, weight in zip(items, weights, strict=True):
             yield item
             count += 1

@@ -88,14 +88,12 @@ class Drawing:
         return [Text.from_ansi(drawn(row, self._palette, to_the_end=False)) for row in rows]
 
     def _drawn(self, block: RenderableType, room: int) -> list[str]:
-        shown = rich_rows(self._console, block, room)
-        while (
-            shown and not shown[0]
-        ):  # rich parts the elements of a block from each other, and from nothing before them
-            del shown[0]
-        while shown and not shown[-1]:
-            shown.pop()
-        return shown
+        rows = rich_rows(self._console, block, room)
+        while rows and not rows[0]:  # rich parts the elements of a block from each other, and from nothing before them
+            del rows[0]
+        while rows and not rows[-1]:
+            rows.pop()
+        return rows
 
 
 @cache
@@ -183,11 +181,11 @@ class _Prose(Text):
         tab_size: int = 8,  # noqa: ARG002
         no_wrap: bool | None = None,  # noqa: ARG002
     ) -> Lines:
-        found = Lines()
+        lines = Lines()
         for line in self.split(allow_blank=True):
             parts = breaks(line.plain, width, width)
-            found.extend(line[start:end] for start, end in parts)
-        return found
+            lines.extend(line[start:end] for start, end in parts)
+        return lines
 
 
 class _Paragraph(Paragraph):
@@ -201,9 +199,9 @@ class _Heading(Heading):
 
     @classmethod
     def create(cls, markdown: RichMarkdown, token: Token) -> _Heading:
-        made = cls(token.tag)
-        made.signs = "" if isinstance(markdown, _Block) and markdown.palette else f"{'#' * int(token.tag[1:])} "
-        return made
+        heading = cls(token.tag)
+        heading.signs = "" if isinstance(markdown, _Block) and markdown.palette else f"{'#' * int(token.tag[1:])} "
+        return heading
 
     signs = ""
 
@@ -218,10 +216,10 @@ class _Quote(BlockQuote):
 
     @classmethod
     def create(cls, markdown: RichMarkdown, token: Token) -> _Quote:  # noqa: ARG003 - as rich calls it
-        made = cls()
+        quote = cls()
         if isinstance(markdown, _Block) and markdown.palette:
-            made.sign = Segment(f"{markdown.signs.quote} ", Style.parse(markdown.palette.heading))
-        return made
+            quote.sign = Segment(f"{markdown.signs.quote} ", Style.parse(markdown.palette.heading))
+        return quote
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from _behind(self.sign, self.sign, self.elements, console, options)
@@ -234,10 +232,10 @@ class _ListItem(ListItem):
 
     @classmethod
     def create(cls, markdown: RichMarkdown, token: Token) -> _ListItem:
-        made = cls()
+        item = cls()
         bullet = markdown.signs.bullet if isinstance(markdown, _Block) else "-"
-        made.lead = f"{token.info}{token.markup} " if token.info else f"{bullet} "
-        return made
+        item.lead = f"{token.info}{token.markup} " if token.info else f"{bullet} "
+        return item
 
 
 class _List(ListElement):
@@ -277,10 +275,10 @@ class _CodeBlock(CodeBlock):
 
     @classmethod
     def create(cls, markdown: RichMarkdown, token: Token) -> _CodeBlock:
-        made = cls("text", "default")
+        block = cls("text", "default")
         code = CodeInFence(token.info or "")
-        made.draw = partial(markdown.draw_code, code) if isinstance(markdown, _Block) else lambda line, _: [Text(line)]
-        return made
+        block.draw = partial(markdown.draw_code, code) if isinstance(markdown, _Block) else lambda line, _: [Text(line)]
+        return block
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for line in self.text.plain.rstrip("\n").split("\n"):
@@ -296,24 +294,26 @@ class _Table(TableElement):
 
     @classmethod
     def create(cls, markdown: RichMarkdown, token: Token) -> _Table:  # noqa: ARG003 - as rich calls it
-        made = cls()
-        made.rule = markdown.signs.rule if isinstance(markdown, _Block) else "-"
-        return made
+        table = cls()
+        table.rule = markdown.signs.rule if isinstance(markdown, _Block) else "-"
+        return table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         header = [cell.content for cell in self.header.row.cells] if self.header and self.header.row else []
         rows = [[cell.content for cell in row.cells] for row in self.body.rows] if self.body else []
         cells_of = [max(cell.cell_len for cell in column) for column in zip(header, *rows, strict=False)]
         addresses = [max(map(_address_cells, column)) for column in zip(header, *rows, strict=False)]
-        least = [max(min(cells, NARROW_COLUMN), whole) for cells, whole in zip(cells_of, addresses, strict=True)]
+        min_widths = [
+            max(min(cells, NARROW_COLUMN), address) for cells, address in zip(cells_of, addresses, strict=True)
+        ]
         gaps = 2 * (len(header) - 1)
-        if sum(least) + gaps > options.max_width:
+        if sum(min_widths) + gaps > options.max_width:
             yield from self._named(header, rows, options.max_width)
             return
         is_narrow = sum(cells_of) + gaps > options.max_width
         table = rich_table(self.rule)
-        for heading, whole, width in zip(header, addresses, least, strict=True):
-            fixed = width if is_narrow and whole else None
+        for heading, address, width in zip(header, addresses, min_widths, strict=True):
+            fixed = width if is_narrow and address else None
             table.add_column(heading, overflow="fold", justify=heading.justify or "left", width=fixed)
         for row in rows:
             table.add_row(*row)
@@ -329,11 +329,11 @@ class _Table(TableElement):
                 yield Text()
             line = Text()
             for name, value in zip(header, row, strict=False):
-                named = Text.assemble(name, ": " if name else "", value)
-                if line and line.cell_len + 2 + named.cell_len > width:
+                labelled = Text.assemble(name, ": " if name else "", value)
+                if line and line.cell_len + 2 + labelled.cell_len > width:
                     yield line
                     line = Text()
-                line = Text("  ").join((line, named)) if line else named
+                line = Text("  ").join((line, labelled)) if line else labelled
             yield line
         if not rows:
             yield Text(" / ").join(header)
@@ -369,8 +369,8 @@ def _with_all_cells(lines: Sequence[str]) -> Sequence[str]:
     """Return the lines of a table: a cell that has no column of its own is part of the last one, not left out."""
     if len(lines) < 3 or not begins_table(lines[0], lines[1]):
         return lines
-    most = _columns(lines[0])
-    return [*lines[:2], *(_joined(line, most) if _columns(line) > most else line for line in lines[2:])]
+    columns = _columns(lines[0])
+    return [*lines[:2], *(_joined(line, columns) if _columns(line) > columns else line for line in lines[2:])]
 
 
 def _columns(row: str) -> int:
@@ -378,7 +378,7 @@ def _columns(row: str) -> int:
     return len(_PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row))
 
 
-def _joined(row: str, most: int) -> str:
+def _joined(row: str, columns: int) -> str:
     row = row.strip().removeprefix("|")
-    found = _PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row)
-    return "|" + "|".join([*found[: most - 1], "\\|".join(found[most - 1 :])]) + "|"
+    cells = _PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row)
+    return "|" + "|".join([*cells[: columns - 1], "\\|".join(cells[columns - 1 :])]) + "|"

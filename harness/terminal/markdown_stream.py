@@ -188,10 +188,10 @@ class Markdown:
 
     def _body(self, line: str, body: str, indent: int) -> None:
         trimmed = body.rstrip(" ")
-        if found := _FENCE.fullmatch(trimmed):
+        if match := _FENCE.fullmatch(trimmed):
             self._end_block()
             self._leave_item(indent)
-            self._code = CodeInFence(found["info"], found["fence"], indent)
+            self._code = CodeInFence(match["info"], match["fence"], indent)
         elif self._is_alone(trimmed, indent):
             self._end_block()
             self._leave_item(indent)
@@ -257,9 +257,9 @@ class Markdown:
 
     def _inner_fence(self, body: str) -> bool:
         """Note that a block of code begins within a quote or an item."""
-        found = _INNER_FENCE.fullmatch(body.rstrip(" ")) if "```" in body or "~~~" in body else None
-        self._inner = found["fence"] if found else ""
-        return bool(found)
+        match = _INNER_FENCE.fullmatch(body.rstrip(" ")) if "```" in body or "~~~" in body else None
+        self._inner = match["fence"] if match else ""
+        return bool(match)
 
     def _leave_item(self, indent: int) -> None:
         """Leave the list item if a block at this column is not part of it; two blanks suffice to stay in it."""
@@ -280,11 +280,11 @@ class Markdown:
     def _end_block(self) -> None:
         """Draw the block that waits, but for what of it is shown."""
         self._inner = ""
-        lines, given, room = self._block, self._given, self._given_room or self._room()
+        lines, printed, room = self._block, self._given, self._given_room or self._room()
         self._block, self._size, self._given, self._given_room, self._tried = [], 0, 0, 0, 0
         if not lines:
             return
-        self._put(self._drawn(lines, room)[given:], room)
+        self._put(self._drawn(lines, room)[printed:], room)
         first = lines[0].lstrip(" ")
         if not self._item and (item := _ITEM.fullmatch(first)) and not _RULE.fullmatch(first.rstrip(" ")):
             self._item = len(item[1]) + 1

@@ -54,11 +54,11 @@ class Folding:
         rest = text[len(beginning) :]
         return beginning + self._mark(rest, f"and {_size(rest.removeprefix(chr(10)))}")
 
-    def _mark(self, text: str, said: str) -> str:
+    def _mark(self, text: str, label: str) -> str:
         code = _FIRST + len(self._texts)
         if code > _LAST:
             return text
-        self._texts[chr(code)] = (text, f"[{said}{_hidden_too(text)}]")
+        self._texts[chr(code)] = (text, f"[{label}{_hidden_too(text)}]")
         return chr(code)
 
     def unfolded(self, line: str) -> str:
@@ -69,8 +69,8 @@ class Folding:
 
     def label(self, char: str) -> str:
         """Return the label of a character of the line; empty if it is not a mark."""
-        found = self._texts.get(char)
-        return found[1] if found else ""
+        mark = self._texts.get(char)
+        return mark[1] if mark else ""
 
 
 def plain(text: str) -> str:

@@ -21,12 +21,12 @@ def pasted_mention(text: str, is_file: Callable[[str], bool] = os.path.isfile) -
     whether a file exists; no file is read here.
     """
     paths = _paths(text, is_file) if len(text) <= _MOST_PASTE else []
-    shown = _shown_path()
-    if not any(map(shown.fullmatch, paths)):
+    pattern = _shown_path()
+    if not any(map(pattern.fullmatch, paths)):
         return text
     from harness.terminal.completion import mention, shell_word
 
-    return "".join(f"@{mention(path)} " if shown.fullmatch(path) else f"{shell_word(path)} " for path in paths)
+    return "".join(f"@{mention(path)} " if pattern.fullmatch(path) else f"{shell_word(path)} " for path in paths)
 
 
 @cache
@@ -36,15 +36,15 @@ def _shown_path() -> re.Pattern[str]:
 
 def _paths(text: str, is_file: Callable[[str], bool]) -> list[str]:
     """Return the files that a paste names; none where it holds anything else."""
-    found: list[str] = []
+    paths_found: list[str] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         # A name with blanks in it may come as it is: then it has the line for itself.
-        named = (words for words in (_words(line), [line]) if words and len(words) <= _MOST_FILES)
-        paths = next((words for words in named if all(word.startswith("/") and is_file(word) for word in words)), None)
-        if paths is None or len(found) + len(paths) > _MOST_FILES:
+        splits = (words for words in (_words(line), [line]) if words and len(words) <= _MOST_FILES)
+        paths = next((words for words in splits if all(word.startswith("/") and is_file(word) for word in words)), None)
+        if paths is None or len(paths_found) + len(paths) > _MOST_FILES:
             return []
-        found += paths
-    return found
+        paths_found += paths
+    return paths_found
 
 
 def _words(line: str) -> list[str]:

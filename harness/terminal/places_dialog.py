@@ -71,12 +71,12 @@ class PlacesDialog(Dialog[PlacesAnswer]):
 
 def places_rows(question: PlacesQuestion, width: int) -> Iterator[Row]:
     """Yield the rows of the question: each place with its change and its difference."""
-    found = question.found
+    places = question.found
     yield from prose("other programs run or obey them later", width, tone=Tone.QUIET)
-    for one in found.changes:
-        yield from _place_rows(one, width)
-    if found.gaps:
-        yield from prose(f"not looked at: {', '.join(found.gaps)}", width, tone=Tone.WARNING)
+    for change in places.changes:
+        yield from _place_rows(change, width)
+    if places.gaps:
+        yield from prose(f"not looked at: {', '.join(places.gaps)}", width, tone=Tone.WARNING)
     by = visible_line(question.about, 200) if question.about else "an earlier command"
     yield from prose(f"by: {by}", width)
     for grant in question.grants:
@@ -87,7 +87,7 @@ def places_rows(question: PlacesQuestion, width: int) -> Iterator[Row]:
 def _place_rows(change: PlaceChange, width: int) -> Iterator[Row]:
     sizes = "" if change.diff else f" ({change.sizes})"
     no_copy = "" if change.is_kept else "; there is no copy of what it was"
-    said = f"{one_line(change.path)}  {change.how}{sizes}{no_copy}"
-    yield from rows_of(said, width, gutter="! ", tone=Tone.BAD)
+    text = f"{one_line(change.path)}  {change.how}{sizes}{no_copy}"
+    yield from rows_of(text, width, gutter="! ", tone=Tone.BAD)
     if change.diff:
         yield from diff_rows("\n".join(change.diff), change.path, width, margin="    ")

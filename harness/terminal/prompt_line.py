@@ -176,11 +176,11 @@ class PromptLine:
         """Return the completions of a line that the terminal edits."""
         return [
             Candidate(
-                text=one.text,
-                replaces=-one.start_position,
-                shown="  ".join(filter(None, (one.display_text, one.display_meta_text))),
+                text=completion.text,
+                replaces=-completion.start_position,
+                shown="  ".join(filter(None, (completion.display_text, completion.display_meta_text))),
             )
-            for one in self._completer.get_completions(Document(text), CompleteEvent(completion_requested=True))
+            for completion in self._completer.get_completions(Document(text), CompleteEvent(completion_requested=True))
         ]
 
     def _edited(self, text: str) -> str:
@@ -282,8 +282,8 @@ class PromptLine:
         buffer = session.default_buffer
         state, before = buffer.complete_state, session.reserve_space_for_menu
         if state is not None:
-            most = min(MOST_MENU_LINES, _size().rows // 2)
-            session.reserve_space_for_menu = min(max(before, len(state.completions) + 1), most)
+            max_lines = min(MOST_MENU_LINES, _size().rows // 2)
+            session.reserve_space_for_menu = min(max(before, len(state.completions) + 1), max_lines)
         elif not self._menu_is_awaited(buffer):
             session.reserve_space_for_menu = 0
         closed = self._drawn_keys and not self._keys_shown
@@ -301,8 +301,8 @@ class PromptLine:
     def _drawn_toolbar(self) -> StyleAndTextTuples:
         if self._keys_shown:
             columns, rows = _size().columns, _size().rows
-            shown = panel_rows(self._keys, columns, rows - 1)
-            return [(f"class:keys.{name}", text) for name, text in shown]
+            panel = panel_rows(self._keys, columns, rows - 1)
+            return [(f"class:keys.{name}", text) for name, text in panel]
         styles = {**TOOLBAR, Tone.BAD: TOOLBAR_RED} if self._look.colour else TOOLBAR
         return [
             (f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar(self._hint())
@@ -348,9 +348,9 @@ class _Output(Vt100_Output):
 class _Unfolded(History):
     """The history as the line sees it: what is kept of a line with folded pastes is what was sent."""
 
-    def __init__(self, kept: History, folding: Folding) -> None:
+    def __init__(self, history: History, folding: Folding) -> None:
         super().__init__()
-        self._kept = kept
+        self._kept = history
         self._folding = folding
 
     async def load(self) -> AsyncGenerator[str, None]:

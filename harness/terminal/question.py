@@ -101,8 +101,8 @@ class Question(Record):
         """For the line above the question: what asks, and of a file what is done to it where that has room there."""
         action, asker = self.action, self.asker
         if asker is not None:
-            who = f"{asker.agent} in {posixpath.basename(asker.folder)}, session {asker.session[:_SESSION]}"
-            return visible_line(f"{action.tool} asks for {who}", 1_000)
+            user = f"{asker.agent} in {posixpath.basename(asker.folder)}, session {asker.session[:_SESSION]}"
+            return visible_line(f"{action.tool} asks for {user}", 1_000)
         if action.asked_by:
             return visible_line(f"{action.tool} asks for {action.asked_by}", 1_000)
         if action.text or (self.head and not self.has_room(width)):
@@ -142,7 +142,7 @@ def question_rows(question: Question, width: int) -> tuple[Row, ...]:
         _call(question, parts, width),
         _odd(action, width),
         *(_loud(f"this destroys: {reason}", width) for reason in question.destroys),
-        *(_loud(said, width) for said in _at_terminals(action)),
+        *(_loud(warning, width) for warning in _at_terminals(action)),
         *(_unconfined(part, width) for part in question.verdict.facets),
         *(_by_hook(part, width) for part in question.verdict.facets),
         *(_of_tool(part, width, is_command=bool(action.cwd)) for part in question.verdict.facets),
@@ -168,10 +168,10 @@ def _call(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
     else:
         lines = action.text.split("\n")
         strong = len(lines) == 1
-        yield from code_rows(lines, Highlighter(SHELL), width, gutter=_COMMAND, further=_FURTHER, strong=strong)
+        yield from code_rows(lines, Highlighter(SHELL), width, gutter=_COMMAND, next_gutter=_FURTHER, strong=strong)
         for part in parts if len(parts) > 1 else ():
             if part.text.strip() == action.text.strip():
-                yield from joined(_loud(said, width, Tone.WARNING) for said in _of_part(part))
+                yield from joined(_loud(note, width, Tone.WARNING) for note in _of_part(part))
             else:
                 yield from _part(part, (one_line(part.text),), Highlighter(""), width)
 
@@ -180,15 +180,15 @@ def _part(part: Part, lines: Sequence[str], highlighter: Highlighter, width: int
     """Yield the rows of one command of several: a word says whether it needs the person, and a line what is unusual."""
     tone = Tone.BAD if part.reaches_network else Tone.WARNING
     if part.asks:
-        first, *rest = code_rows(lines, highlighter, width, gutter=_ASKS, further=_PART_FURTHER, strong=True)
+        first, *rest = code_rows(lines, highlighter, width, gutter=_ASKS, next_gutter=_PART_FURTHER, strong=True)
         yield replace(first, tints=(Tint(_WORD.start, _WORD.stop, tone), *first.tints))
         yield from rest
     else:
         for line in lines:
             highlighter.line(safe_line(line))
-        yield from rows_of("\n".join(lines), width, gutter=_AUTO, further=_PART_FURTHER, tone=Tone.QUIET)
-    for said in _of_part(part):
-        yield from prose(said, width, gutter=_PART_NOTE, tone=tone)
+        yield from rows_of("\n".join(lines), width, gutter=_AUTO, next_gutter=_PART_FURTHER, tone=Tone.QUIET)
+    for note in _of_part(part):
+        yield from prose(note, width, gutter=_PART_NOTE, tone=tone)
 
 
 def _of_part(part: Part) -> Iterator[str]:
@@ -261,11 +261,11 @@ def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
             quiet.append(f"write {', '.join(map(one_line, places))}")
             tone = Tone.WARNING
     if len(parts) == 1:
-        said = "; ".join(_of_part(parts[0]))
-        if said and not question.by_model:  # of the program's own it says what a yes does
-            yield from prose(said, width, gutter=_TEXT)
-        elif said:
-            yield from _loud(said, width, Tone.BAD if parts[0].reaches_network else Tone.WARNING)
+        notes = "; ".join(_of_part(parts[0]))
+        if notes and not question.by_model:  # of the program's own it says what a yes does
+            yield from prose(notes, width, gutter=_TEXT)
+        elif notes:
+            yield from _loud(notes, width, Tone.BAD if parts[0].reaches_network else Tone.WARNING)
     if quiet:
         yield from prose(f"it may {' and '.join(quiet)}", width, gutter=_TEXT, tone=tone)
 
@@ -292,8 +292,8 @@ def facts_of(question: Question) -> Iterator[Fact]:
     yield from _of_command(question) if action.cwd else ()
     if action.change is not None:
         new = action.change.before_sha256 is None
-        kept = "the file is new: undo removes it" if new else "the old content is kept before anything is written"
-        yield Fact(name="undo", text=f"yes, {kept}", usual=True)
+        detail = "the file is new: undo removes it" if new else "the old content is kept before anything is written"
+        yield Fact(name="undo", text=f"yes, {detail}", usual=True)
     elif action.cwd and (effects.write != () or effects.granted):
         yield Fact(name="undo", text="no, what a command changes is not kept", usual=True)
     elif not action.cwd and effects.write != () and by_model(action) and not action.kind.tells_changes:
@@ -301,8 +301,8 @@ def facts_of(question: Question) -> Iterator[Fact]:
 
 
 def _of_asker(asker: Asker) -> Iterator[Fact]:
-    said = f"{asker.agent}, session {asker.session}, in {asker.folder}"
-    yield Fact(name="asked by", text=one_line(said), usual=False)
+    text = f"{asker.agent}, session {asker.session}, in {asker.folder}"
+    yield Fact(name="asked by", text=one_line(text), usual=False)
     yield Fact(name="waits", text=f"until {asker.until}, then it is refused", usual=False)
 
 
@@ -315,8 +315,8 @@ def _of_command(question: Question) -> Iterator[Fact]:
     if question.variables is not None:
         odd = [name for name in question.variables if name not in PASSED | SET | {"PATH"}]
         names = ", ".join(question.variables) or "none"
-        besides = f", and {question.set_variables} that keep programs from asking and paging"
-        yield Fact(name="variables of yours", text=f"{names}{besides}", usual=not odd)
+        others_set = f", and {question.set_variables} that keep programs from asking and paging"
+        yield Fact(name="variables of yours", text=f"{names}{others_set}", usual=not odd)
     off = question.verdict.effects.enforcement is Enforcement.OFF  # which is said louder
     yield Fact(name="confinement", text=question.confinement, usual=off or _is_usual_confinement(question))
 

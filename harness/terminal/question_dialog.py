@@ -171,10 +171,10 @@ class QuestionDialog(Dialog[Approval]):
             self._tell(f"nothing can be granted: {self._offer} (? shows what else helps)", Tone.QUIET)
             return self._rest()
         offer = self._offer
-        what = "for this session" if scope is GrantScope.SESSION else "in this project"
+        extent = "for this session" if scope is GrantScope.SESSION else "in this project"
         usual = self._question.usual
         number = self._number(
-            f"allow {what}: what?", lambda width: offered_rows(offer, width, usual=usual), len(offer.choices)
+            f"allow {extent}: what?", lambda width: offered_rows(offer, width, usual=usual), len(offer.choices)
         )
         if not isinstance(number, int):
             return self._left(number)
@@ -231,13 +231,13 @@ class QuestionDialog(Dialog[Approval]):
         rows = (*fact_rows(self._question, width), *facet_rows(self._question.verdict, width))
         if not self._question.by_model or isinstance(self._offer, Offer):
             return rows
-        said, _, rule = self._advise().partition("\n")
+        advice, _, rule = self._advise().partition("\n")
         offered = prose(f"s and p are not offered: {self._offer}", width)
-        return (*rows, *offered, *prose(said, width), *(rows_of(rule, width, gutter="    ") if rule else ()))
+        return (*rows, *offered, *prose(advice, width), *(rows_of(rule, width, gutter="    ") if rule else ()))
 
     def _limit(self) -> str:
-        whole = "" if self._may_be_allowed else "this cannot be shown whole, so it cannot be approved here"
-        return super()._limit() or whole
+        limit = "" if self._may_be_allowed else "this cannot be shown whole, so it cannot be approved here"
+        return super()._limit() or limit
 
     @property
     def _may_be_allowed(self) -> bool:

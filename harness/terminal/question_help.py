@@ -33,7 +33,7 @@ _WHOSE = {
 
 def fact_rows(question: Question, width: int) -> tuple[Row, ...]:
     """Return the rows that say what a call may do, all that it gets, and whether undo reaches it."""
-    effects = effects_lines(question.verdict, most=MOST_PATHS) if question.action.cwd else []
+    effects = effects_lines(question.verdict, max_paths=MOST_PATHS) if question.action.cwd else []
     return joined((
         *(prose(line, width, tone=Tone.QUIET) for line in effects),
         *(fact_row(fact, width) for fact in facts_of(question)),
@@ -49,21 +49,21 @@ def facet_rows(verdict: Verdict, width: int) -> tuple[Row, ...]:
     return joined(rows)
 
 
-def _facet_rows(number: int, judged: FacetVerdict, width: int) -> Iterator[Row]:
-    tone = Tone.QUIET if judged.decision is Decision.AUTO else Tone.WARNING
-    facet = judged.facet
+def _facet_rows(number: int, verdict: FacetVerdict, width: int) -> Iterator[Row]:
+    tone = Tone.QUIET if verdict.decision is Decision.AUTO else Tone.WARNING
+    facet = verdict.facet
     text = facet.text
     if isinstance(facet, PathAccess) and facet.written != facet.names[-1]:
         text += f" ({facet.real})"
     yield from rows_of(f"{_kind_of(facet)}: {one_line(text)}", width, gutter=f"  {number:3} ")
-    word = "ASKS" if judged.decision is Decision.CONFIRM else judged.decision.word
-    shipped = judged.layer is Layer.SHIPPED  # whose folder is the program's own: its name says all
-    by = short_place(judged.by) if shipped else judged.by
-    is_of_policy = judged.layer is not Layer.BUILT_IN and judged.source is not Source.HOOK
-    whose = f"  [{by}; {_WHOSE[judged.layer]}]" if by and is_of_policy else f"  [{by}]" if by else ""
-    yield from prose(f"{word}: {judged.reason}{whose}", width, gutter=" " * 6, tone=tone)
-    if judged.hint:
-        yield from prose(judged.hint, width, gutter=" " * 6, tone=Tone.QUIET)
+    word = "ASKS" if verdict.decision is Decision.CONFIRM else verdict.decision.word
+    shipped = verdict.layer is Layer.SHIPPED  # whose folder is the program's own: its name says all
+    by = short_place(verdict.by) if shipped else verdict.by
+    is_of_policy = verdict.layer is not Layer.BUILT_IN and verdict.source is not Source.HOOK
+    whose = f"  [{by}; {_WHOSE[verdict.layer]}]" if by and is_of_policy else f"  [{by}]" if by else ""
+    yield from prose(f"{word}: {verdict.reason}{whose}", width, gutter=" " * 6, tone=tone)
+    if verdict.hint:
+        yield from prose(verdict.hint, width, gutter=" " * 6, tone=Tone.QUIET)
 
 
 def _kind_of(facet: Facet) -> str:

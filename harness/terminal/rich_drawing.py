@@ -56,8 +56,8 @@ def _row(segments: Iterable[Segment], system: ColorSystem | None) -> str:
         parts.pop()
     if parts:
         parts[-1] = Segment(parts[-1].text.rstrip(), parts[-1].style)
-    shown = []
+    pieces = []
     for text, style, _ in parts:
         safe = text if text.isprintable() else visible(text.replace("\n", ""))
-        shown.append(style.render(safe, color_system=system) if style else safe)
-    return "".join(shown)
+        pieces.append(style.render(safe, color_system=system) if style else safe)
+    return "".join(pieces)

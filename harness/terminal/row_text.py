@@ -139,18 +139,18 @@ def breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
 
     INVARIANT: the end of a line depends only on the text before it, and on the first word or wide character after it.
     """
-    found, at = [], 0
+    spans, at = [], 0
     while (full := _filled(text, at, room)) < len(text):
         end = _place_to_break(text, at, full)
-        shown = text[at:end].rstrip(" ")
-        found.append((at, at + len(shown) if shown else end))
+        row = text[at:end].rstrip(" ")
+        spans.append((at, at + len(row) if row else end))
         at = end
-        while shown and at < len(text) and text[at] == " ":
+        while row and at < len(text) and text[at] == " ":
             at += 1
         room = later
-    if at < len(text) or not found:
-        found.append((at, len(text)))
-    return found
+    if at < len(text) or not spans:
+        spans.append((at, len(text)))
+    return spans
 
 
 def _place_to_break(text: str, first: int, full: int) -> int:
@@ -162,15 +162,15 @@ def _place_to_break(text: str, first: int, full: int) -> int:
     return next((place for place in places if not text[first:place].isspace()), full)
 
 
-def _may_break(before: str, behind: str) -> bool:
+def _may_break(before: str, after: str) -> bool:
     """Say whether a line may end between two characters: at a blank, and beside a wide one unless a sign belongs to it."""
-    if behind == " ":
+    if after == " ":
         return True
-    if before == " " or 2 not in (_widths[before], _widths[behind]) or behind in _BEGIN_NO_LINE:
+    if before == " " or 2 not in (_widths[before], _widths[after]) or after in _BEGIN_NO_LINE:
         return False
     import unicodedata
 
-    return unicodedata.category(behind) not in ("Pe", "Pf", "Po", "Mn", "Me", "Mc") and (
+    return unicodedata.category(after) not in ("Pe", "Pf", "Po", "Mn", "Me", "Mc") and (
         unicodedata.category(before) not in ("Ps", "Pi")
     )
 
@@ -200,14 +200,16 @@ class Row(Record):
     fill: Fill | None = None
 
 
-def rows_of(text: str, width: int, *, gutter: str = "  ", tone: Tone = Tone.PLAIN, further: str = "") -> Iterator[Row]:
+def rows_of(
+    text: str, width: int, *, gutter: str = "  ", tone: Tone = Tone.PLAIN, next_gutter: str = ""
+) -> Iterator[Row]:
     """Yield the rows of `text` (hostile, of any number of lines) at a terminal of `width` columns (at least 10).
 
-    The first line begins with `gutter`, each further one with `further` (else the same), what is wrapped with WRAPPED.
+    The first line begins with `gutter`, each further one with `next_gutter` (else the same), what is wrapped with WRAPPED.
     Nothing is cut. Only LF ends a line here, as in the shell and in files: other line ends are shown as escapes.
     """
     for number, line in enumerate(text.split("\n")):
-        yield from line_rows(safe_line(line), width, gutter=further or gutter if number else gutter, tone=tone)
+        yield from line_rows(safe_line(line), width, gutter=next_gutter or gutter if number else gutter, tone=tone)
 
 
 def safe_line(line: str) -> str:

@@ -210,22 +210,22 @@ class Screen(Console):
         if self.look.spoken:
             return Row(text=fitted(visible_line(title, 1_000), self.width))
         sign, width = self._signs.rule, min(self.width, WIDEST_RULE)
-        shown = fitted(f"{sign * 2} {visible_line(title, 200)}", width - 3)
-        text = f"{shown} {sign * max(0, width - 1 - cells(shown))}"
-        rules = Tint(0, 2, Tone.QUIET), Tint(len(shown), len(text), Tone.QUIET)
-        return Row(text=text, tints=(*rules, Tint(3, len(shown), Ink.STRONG)))
+        heading = fitted(f"{sign * 2} {visible_line(title, 200)}", width - 3)
+        text = f"{heading} {sign * max(0, width - 1 - cells(heading))}"
+        rules = Tint(0, 2, Tone.QUIET), Tint(len(heading), len(text), Tone.QUIET)
+        return Row(text=text, tints=(*rules, Tint(3, len(heading), Ink.STRONG)))
 
     def passing(self, rows: Sequence[Row], *, title: str | None = None) -> None:
         """Write rows that `take_back` erases again, below a line across the terminal if a title is given: a question."""
         with self._lock:
             self.end_text()
             size = (self.width, self.height)
-            above, gone = (self._passing, self._gone) if size == self._passing_size and self._passing else (0, 0)
+            above, scrolled = (self._passing, self._gone) if size == self._passing_size and self._passing else (0, 0)
             above_them = ["", *self._row(self._titled(title))] if title is not None else []
-            shown = [*above_them, *(line for row in rows for line in self._row(row))]
-            self._print(shown)
-            self._passing, self._passing_size = above + len(shown), size
-            self._gone = max(gone, self._passing - (size[1] - 1))
+            lines = [*above_them, *(line for row in rows for line in self._row(row))]
+            self._print(lines)
+            self._passing, self._passing_size = above + len(lines), size
+            self._gone = max(scrolled, self._passing - (size[1] - 1))
 
     def keep(self) -> None:
         """Make all rows permanent, since their place on the screen is no longer known."""
@@ -283,9 +283,9 @@ class Screen(Console):
         if seconds >= 1 and not self.look.repaints:
             self.line(COUNTDOWN.format(round(seconds)), Tone.QUIET)
         try:
-            for whole in passing_seconds(seconds, monotonic, sleep, one_by_one=self.look.repaints):
+            for remaining in passing_seconds(seconds, monotonic, sleep, one_by_one=self.look.repaints):
                 if seconds >= 1:
-                    self.transient(COUNTDOWN.format(whole))
+                    self.transient(COUNTDOWN.format(remaining))
         finally:
             self.transient("")
 
@@ -297,13 +297,13 @@ class Screen(Console):
                 self.end_text()
             if record["kind"] == "intent":
                 self._live_at = now + LIVE_SECONDS
-            left = self._activity.take_in(record, now)
+            unshown = self._activity.take_in(record, now)
             if record["kind"] == "intent" and self.look.spoken and (call := self._activity.command):
                 self.line(f"running: {call}", Tone.QUIET)
-            self._print(self._outputs(left.first))
-            if left.more:
-                self._print(self._rows(f"{BAR}{left.more}", Tone.QUIET))
-            self._print(self._outputs(left.last))
+            self._print(self._outputs(unshown.first))
+            if unshown.more:
+                self._print(self._rows(f"{BAR}{unshown.more}", Tone.QUIET))
+            self._print(self._outputs(unshown.last))
             # What the model said is on the screen already, as it streamed.
             line = self._tracer.line(record)
             if record["kind"] == "model_response" and not self._tracer.is_of_helper(record):
@@ -449,9 +449,9 @@ class Screen(Console):
     def _paint(self) -> None:
         """Write the one line over, if it is to look otherwise."""
         before = self._painted
-        shown = self._composed()
-        if shown != before or not shown:
-            self._put(_KEY.sub("\x1b[1m\\g<0>\x1b[22m", shown) if self._note and self.look.colour else shown)
+        line = self._composed()
+        if line != before or not line:
+            self._put(_KEY.sub("\x1b[1m\\g<0>\x1b[22m", line) if self._note and self.look.colour else line)
 
     def _composed(self) -> str:
         """Return the present overwritable line; empty while a question or a prompt has the terminal."""
@@ -487,10 +487,10 @@ class Screen(Console):
             self.give_up()
         self._open = bool(self._painted) or not (not text or text.endswith(("\n", "\x07")))
 
-    def _tick(self, ended: threading.Event) -> None:
+    def _tick(self, end_event: threading.Event) -> None:
         """Keep the line moving, from a thread that is there only while something goes on."""
         with self._lock:
-            if ended.is_set():
+            if end_event.is_set():
                 return
             if self._pieces:
                 self._take_in()

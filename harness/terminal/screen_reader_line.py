@@ -91,12 +91,12 @@ def _piece() -> bytes:
 
 
 @contextmanager
-def _tab_is_told(wanted: bool) -> Iterator[None]:
+def _tab_is_told(is_needed: bool) -> Iterator[None]:
     """Have the terminal hand the line over at a Tab too: VEOL, "additional end-of-line character" (termios(3))."""
     descriptor = sys.stdin.fileno()
     with kept(descriptor):
         try:
-            if wanted:
+            if is_needed:
                 mode = termios.tcgetattr(descriptor)
                 mode[6][termios.VEOL] = b"\t"
                 termios.tcsetattr(descriptor, termios.TCSANOW, mode)
@@ -124,18 +124,20 @@ def _more_comes() -> bool:
 
 def _completed(line: str, before: str, prompt: str, complete: Completing) -> str:
     """Write the completions of a line, and the line again with their common part; return it."""
-    found = complete(before + line)
-    common = _common_beginning([line[: len(line) - one.replaces] + one.text for one in found])
-    line = common if len(common) > len(line) or len(found) == 1 else line
-    rows = [visible_line(one.shown, _LONGEST_ROW) for one in found] if len(found) > 1 else []
-    rows = rows if found else ["(nothing completes this)"]
+    candidates = complete(before + line)
+    common = _common_beginning([line[: len(line) - candidate.replaces] + candidate.text for candidate in candidates])
+    line = common if len(common) > len(line) or len(candidates) == 1 else line
+    rows = [visible_line(candidate.shown, _LONGEST_ROW) for candidate in candidates] if len(candidates) > 1 else []
+    rows = rows if candidates else ["(nothing completes this)"]
     _write("".join(f"\n{row}" for row in rows) + f"\n{prompt}{visible_line(line, len(line))}")
     return line
 
 
 def _common_beginning(texts: Sequence[str]) -> str:
     first, last = min(texts, default=""), max(texts, default="")  # any other one stands between these two
-    at = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    at = next(
+        (at for at, (char, last_char) in enumerate(zip(first, last, strict=False)) if char != last_char), len(first)
+    )
     return first[:at]
 
 

@@ -23,16 +23,16 @@ def settled(text: str) -> int:
     """Return the length of a paragraph's text whose look is final, up to the end of a word."""
     opened: list[str] = []
     at = last = 0
-    while found := _SIGN.search(text, at):
-        sign, start = found[0], found.start()
+    while match := _SIGN.search(text, at):
+        sign, start = match[0], match.start()
         if not opened:
             last = _end_of_word(text, at, start) or last
-        at = found.end()
+        at = match.end()
         if sign[0] not in "*_~":
             at = _end_of(text, sign, start)
             if at < 0:
                 return last
-        elif at == len(text) or not _paired(opened, sign, before=text[start - 1 : start], behind=text[at]):
+        elif at == len(text) or not _paired(opened, sign, before=text[start - 1 : start], after=text[at]):
             return last
     return last if opened else _end_of_word(text, at, len(text)) or last
 
@@ -45,15 +45,15 @@ def _end_of_word(text: str, first: int, end: int) -> int:
     return 0
 
 
-def _paired(opened: list[str], sign: str, *, before: str, behind: str) -> bool:
+def _paired(opened: list[str], sign: str, *, before: str, after: str) -> bool:
     """Take in a sign of emphasis: it opens something, or closes what was opened last. Say whether it is plain what it does.
 
     Which it does, its neighbours tell (CommonMark 6.2, left- and right-flanking): blanks, signs of ASCII, letters.
     """
-    if not (_is_known(before) and _is_known(behind)):
+    if not (_is_known(before) and _is_known(after)):
         return False
-    after_word, before_word = before.isalnum(), behind.isalnum()
-    opens = not behind.isspace() and (before_word or not after_word)
+    after_word, before_word = before.isalnum(), after.isalnum()
+    opens = not after.isspace() and (before_word or not after_word)
     closes = bool(before.strip()) and (after_word or not before_word)
     if opens and closes:
         return sign[0] == "_" and after_word and before_word  # within a word it is a letter
@@ -74,10 +74,10 @@ def _end_of(text: str, sign: str, start: int) -> int:
     if sign[0] == "\\":
         return start + 2 if len(sign) == 2 else -1
     if sign[0] == "`":
-        ticks = (found.end() for found in _TICKS.finditer(text, start + len(sign)) if found[0] == sign)
+        ticks = (match.end() for match in _TICKS.finditer(text, start + len(sign)) if match[0] == sign)
         end = next(ticks, -1)
         return end if end < len(text) else -1  # more ticks may come
-    whole, none = (_ADDRESS, _NO_ADDRESS) if sign == "<" else (_LINK, _NO_LINK)
-    if found := whole.match(text, start):
-        return found.end()
+    pattern, none = (_ADDRESS, _NO_ADDRESS) if sign == "<" else (_LINK, _NO_LINK)
+    if match := pattern.match(text, start):
+        return match.end()
     return start + len(sign) if none.match(text, start) else -1

@@ -77,17 +77,17 @@ LABEL = 12
 def labelled(rows: Iterable[tuple[str, str, Tone]]) -> Table:
     """Return coloured labels, each with a text; an empty label continues the previous one."""
     columns = Column(name="", folds=True, toned=True), Column(name="", folds=True)
-    shown = (TableRow(cells=(f"{label:<{LABEL}}", text), tone=tone) for label, text, tone in rows)
-    return Table(columns=columns, rows=tuple(shown), headed=False)
+    rows_of_table = (TableRow(cells=(f"{label:<{LABEL}}", text), tone=tone) for label, text, tone in rows)
+    return Table(columns=columns, rows=tuple(rows_of_table), headed=False)
 
 
 def plain(table: Table) -> Iterator[str]:
     """Yield the lines of a table for a pipe: columns as wide as their longest cell, up to MOST_PADDED."""
     headings = tuple(column.name for column in table.columns)
-    shown = (headings, *table.as_written) if table.headed else table.as_written
-    widths = [min(max(map(len, column)), MOST_PADDED) for column in zip(*shown, strict=True)]
+    cell_rows = (headings, *table.as_written) if table.headed else table.as_written
+    widths = [min(max(map(len, column)), MOST_PADDED) for column in zip(*cell_rows, strict=True)]
     sides = [str.rjust if column.right else str.ljust for column in table.columns]
-    for row in shown:
+    for row in cell_rows:
         yield GAP.join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip()
 
 
@@ -96,30 +96,34 @@ def drawn(table: Table, look: Look, width: int) -> list[str]:
 
     On a narrow terminal, spare columns are left out, and named; if that does not suffice, each row becomes a record.
     """
-    columns, shown = table.columns, table.as_written
-    widest = [max(map(cells, of_it)) for of_it in zip((column.name for column in columns), *shown, strict=True)]
-    least = [min(width, LEAST_WIDTH) if column.folds else width for column, width in zip(columns, widest, strict=True)]
-    used = [n for n, column in enumerate(columns) if not (column.leaves and all(row[n] in _NOTHING for row in shown))]
-    kept, spare = list(used), sorted((n for n in used if columns[n].spare), key=lambda n: columns[n].spare)
-    while sum(least[n] for n in kept) + len(GAP) * (len(kept) - 1) > width:
+    columns, cell_rows = table.columns, table.as_written
+    widest = [max(map(cells, of_it)) for of_it in zip((column.name for column in columns), *cell_rows, strict=True)]
+    min_widths = [
+        min(width, LEAST_WIDTH) if column.folds else width for column, width in zip(columns, widest, strict=True)
+    ]
+    used = [
+        n for n, column in enumerate(columns) if not (column.leaves and all(row[n] in _NOTHING for row in cell_rows))
+    ]
+    columns_kept, spare = list(used), sorted((n for n in used if columns[n].spare), key=lambda n: columns[n].spare)
+    while sum(min_widths[n] for n in columns_kept) + len(GAP) * (len(columns_kept) - 1) > width:
         if not spare:
-            return list(_records(table, shown, used, look, width))
-        kept.remove(spare.pop())
-    rows = _laid_out(table, shown, {n: widest[n] for n in kept}, look, width)
-    left_out = [columns[n].name for n in used if n not in kept]
+            return list(_records(table, cell_rows, used, look, width))
+        columns_kept.remove(spare.pop())
+    rows = _laid_out(table, cell_rows, {n: widest[n] for n in columns_kept}, look, width)
+    left_out = [columns[n].name for n in used if n not in columns_kept]
     if left_out:
-        said = f"(no room for: {', '.join(left_out)})"
-        rows += toned_rows(said, Tone.QUIET, width, look.colours)
+        notice = f"(no room for: {', '.join(left_out)})"
+        rows += toned_rows(notice, Tone.QUIET, width, look.colours)
     return rows
 
 
 def _records(table: Table, rows: Iterable[Sequence[str]], used: Sequence[int], look: Look, width: int) -> Iterator[str]:
     """Yield each row as a record: its first cell, below it the others with their names, short ones side by side."""
-    first, *others = used
+    first, *other_columns = used
     for row, of_table in zip(rows, table.rows, strict=True):
         yield from toned_rows(row[first], Tone.PLAIN, width, look.colours)
         short: list[str] = []
-        for place in others:
+        for place in other_columns:
             column, cell = table.columns[place], row[place]
             if not cell or (column.leaves and cell in _NOTHING):
                 continue
@@ -154,11 +158,11 @@ def _laid_out(
             width=None if column.folds else cells_of_it,
         )
     for row, of_table in zip(rows, table.rows, strict=True):
-        shown = ((table.columns[number].toned, row[number]) for number in widest)
+        tinted_cells = ((table.columns[number].toned, row[number]) for number in widest)
         drawing.add_row(
             *(
                 Text.from_ansi(toned(cell, of_table.tone, look.colours)) if tinted else Text(cell)
-                for tinted, cell in shown
+                for tinted, cell in tinted_cells
             )
         )
     return rich_rows(rich_console(look.colours, width), drawing, width)

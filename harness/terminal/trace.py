@@ -74,14 +74,14 @@ class Tracer:
         elif kind == "approval_answered":
             self._answers[key] = record
         elif kind == "grant" and key in self._answers:
-            answered = self._answers[key]
-            self._answers[key] = {**answered, "granted": f"{word(answered.get('granted'))}, granted {_granted(record)}"}
+            approval = self._answers[key]
+            self._answers[key] = {**approval, "granted": f"{word(approval.get('granted'))}, granted {_granted(record)}"}
             return event_line(record)
         elif kind == "outcome":
             typed = key in self._typed
             self._typed.discard(key)
-            wanted, decision = self._wanted.pop(key, {}), self._decisions.pop(key, {})
-            return ended_line(record, decision, self._answers.pop(key, {}), wanted=wanted, typed=typed)
+            proposal, decision = self._wanted.pop(key, {}), self._decisions.pop(key, {})
+            return ended_line(record, decision, self._answers.pop(key, {}), proposal=proposal, typed=typed)
         elif kind == "model_response":
             return _said_line(record)
         else:
@@ -117,26 +117,26 @@ def _granted(grant: LogRecord) -> str:
         return word(grant.get("grant"))  # no gate writes such a one
 
 
-def _summary_of(wanted: LogRecord) -> str:
+def _summary_of(proposal: LogRecord) -> str:
     """Return an unprepared call in a few words: its subject, or else the first text of its arguments."""
-    arguments = word(wanted.get("arguments"))
+    arguments = word(proposal.get("arguments"))
     try:
-        given = json.loads(arguments)
+        parsed = json.loads(arguments)
     except ValueError:
         return arguments  # it holds no call
-    texts = {name: text for name, text in given.items() if isinstance(text, str)} if isinstance(given, dict) else {}
-    subject = tool_kind(word(wanted.get("tool"))).subject
+    texts = {name: text for name, text in parsed.items() if isinstance(text, str)} if isinstance(parsed, dict) else {}
+    subject = tool_kind(word(proposal.get("tool"))).subject
     return texts.get(subject, texts.get("path", next(iter(texts.values()), arguments)))
 
 
 def event_line(record: LogRecord) -> Line | None:
     """Return the line for a record that is about no call and says that something went otherwise, or None."""
-    said = _SAID.get(str(record["kind"]))
-    return None if said is None else said(record)
+    describe = _SAID.get(str(record["kind"]))
+    return None if describe is None else describe(record)
 
 
-def _warning(text: str, most: int = 1_000) -> Line | None:
-    return Line(tone=Tone.WARNING, text=visible_line(f"~ {text}", most)) if text else None
+def _warning(text: str, max_characters: int = 1_000) -> Line | None:
+    return Line(tone=Tone.WARNING, text=visible_line(f"~ {text}", max_characters)) if text else None
 
 
 def _error(record: LogRecord) -> Line | None:
@@ -154,27 +154,29 @@ def _hook_answered(record: LogRecord) -> Line | None:
 
 def _tools_changed(record: LogRecord) -> Line | None:
     notes = record.get("notes")
-    new = [word(one.get("name")) for one in objects_in(record.get("told"))]
-    said = [f"new tools: {', '.join(new)}"] if new else []
-    said += [word(one) for one in notes] if isinstance(notes, list) else []
+    new = [word(tool.get("name")) for tool in objects_in(record.get("told"))]
+    notices = [f"new tools: {', '.join(new)}"] if new else []
+    notices += [word(tool) for tool in notes] if isinstance(notes, list) else []
     tools = record.get("tools")
-    return _warning("; ".join(said) or f"tools went; on offer: {len(tools) if isinstance(tools, list) else 0}")
+    return _warning("; ".join(notices) or f"tools went; on offer: {len(tools) if isinstance(tools, list) else 0}")
 
 
 def _server_asked(record: LogRecord) -> Line | None:
     fields = record.get("fields")
-    told = [one for one in fields if isinstance(one, dict) and "value" in one] if isinstance(fields, list) else []
-    sent = "; ".join(f"{word(one.get('name'))}: {word(one['value'])}" for one in told)
-    asked = f"the server {word(record.get('server'))} asked: {word(record.get('message'))}"
-    return _warning(f"{asked}  [{word(record.get('answer'))} by {answerer(record)}]{f'  {sent}' if sent else ''}")
+    sent_fields = (
+        [field for field in fields if isinstance(field, dict) and "value" in field] if isinstance(fields, list) else []
+    )
+    sent = "; ".join(f"{word(field.get('name'))}: {word(field['value'])}" for field in sent_fields)
+    request = f"the server {word(record.get('server'))} asked: {word(record.get('message'))}"
+    return _warning(f"{request}  [{word(record.get('answer'))} by {answerer(record)}]{f'  {sent}' if sent else ''}")
 
 
 def _not_kept(record: LogRecord) -> Line | None:
     if not record.get("not_kept"):
         return None
-    ended = f"{word(record.get('grant'))} is revoked for this session only; it is kept on"
-    said = ended if record.get("change") == "revoked" else "granted for this session only; it could not be kept"
-    return _warning(f"{said}: {word(record['not_kept'])}")
+    revoked = f"{word(record.get('grant'))} is revoked for this session only; it is kept on"
+    change = revoked if record.get("change") == "revoked" else "granted for this session only; it could not be kept"
+    return _warning(f"{change}: {word(record['not_kept'])}")
 
 
 def _history_changed(record: LogRecord) -> Line | None:
@@ -211,102 +213,108 @@ MOST_PLACES_NAMED = 5
 def _places_changed(record: LogRecord) -> str:
     """Return a command's changes of protected places, the first by name, and the suspended grants."""
     places = record.get("places")
-    named = [one for one in places if isinstance(one, dict)][:MOST_PLACES_NAMED] if isinstance(places, list) else []
-    said = ", ".join(visible_line(f"{word(one.get('path'))} {word(one.get('how'))}", 200) for one in named)
+    first_places = (
+        [place for place in places if isinstance(place, dict)][:MOST_PLACES_NAMED] if isinstance(places, list) else []
+    )
+    changes = ", ".join(
+        visible_line(f"{word(place.get('path'))} {word(place.get('how'))}", 200) for place in first_places
+    )
     count = number(record, "place_count") or 0
-    more = f" and {int(count) - len(named):,} more" if count > len(named) else ""
+    more = f" and {int(count) - len(first_places):,} more" if count > len(first_places) else ""
     grants = record.get("grants")
     asleep = f"; until you answer, {_listed(grants)} sleeps" if grants else ""
     not_kept = f" ({visible_line(word(record['not_kept']), 200)})" if record.get("not_kept") else ""
     gaps = f"; not looked at: {_listed(record.get('not_looked_at'))}" if record.get("not_looked_at") else ""
-    return visible_line(f"! protected places changed: {said}{more}{asleep}{not_kept}{gaps}", 1_500)
+    return visible_line(f"! protected places changed: {changes}{more}{asleep}{not_kept}{gaps}", 1_500)
 
 
 def _places_answered(record: LogRecord) -> Line:
     """Return the decision about them."""
     grants = _listed(record.get("grants"))
-    kept = objects_in(record.get("not_put_back"))
-    problems = "; ".join(f"{word(one.get('path'))}: {word(one.get('why'))}" for one in kept[:MOST_PLACES_NAMED])
+    not_restored = objects_in(record.get("not_put_back"))
+    problems = "; ".join(
+        f"{word(place.get('path'))}: {word(place.get('why'))}" for place in not_restored[:MOST_PLACES_NAMED]
+    )
     back = f"put back: {_listed(record.get('put_back')) or 'nothing'}"
     but = f"; not put back: {problems}" if problems else ""
     match record.get("answer"):
         case "keep":
             return Line(tone=Tone.WARNING, text=visible_line(f"~ kept as they are; {grants} is awake again", 1_000))
         case "put_back":
-            said = f"~ {back}{but}; {grants} is awake again"
+            text = f"~ {back}{but}; {grants} is awake again"
         case "revoke":
-            said = f"~ {back}{but}; {grants} is revoked"
+            text = f"~ {back}{but}; {grants} is revoked"
         case _:
-            said = f"~ nobody answered: all stays as it is, and {grants} sleeps; /grants answer {grants}"
-            return Line(tone=Tone.WARNING, text=visible_line(said, 1_000))
-    return Line(tone=Tone.BAD if problems else Tone.GOOD, text=visible_line(said, 1_500))
+            text = f"~ nobody answered: all stays as it is, and {grants} sleeps; /grants answer {grants}"
+            return Line(tone=Tone.WARNING, text=visible_line(text, 1_000))
+    return Line(tone=Tone.BAD if problems else Tone.GOOD, text=visible_line(text, 1_500))
 
 
 def _listed(texts: JsonValue) -> str:
     """Return a list of texts in one line, the first of them by name."""
-    listed = [visible_line(word(one), 200) for one in texts] if isinstance(texts, list) else []
-    more = f" and {len(listed) - MOST_PLACES_NAMED:,} more" if len(listed) > MOST_PLACES_NAMED else ""
-    return f"{', '.join(listed[:MOST_PLACES_NAMED])}{more}"
+    lines = [visible_line(word(text), 200) for text in texts] if isinstance(texts, list) else []
+    more = f" and {len(lines) - MOST_PLACES_NAMED:,} more" if len(lines) > MOST_PLACES_NAMED else ""
+    return f"{', '.join(lines[:MOST_PLACES_NAMED])}{more}"
 
 
 def ended_line(
     outcome: LogRecord,
     decision: LogRecord,
-    answered: LogRecord,
+    approval: LogRecord,
     *,
-    wanted: LogRecord | None = None,
+    proposal: LogRecord | None = None,
     typed: bool = False,
 ) -> Line:
-    """Return the line for a call that has ended; `decision` and `answered` are empty if it has none.
+    """Return the line for a call that has ended; `decision` and `approval` are empty if it has none.
 
-    `wanted` is its proposal: it names an unprepared call. `typed`: it is a `!command` of the person, not a call of
+    `proposal` names an unprepared call. `typed`: it is a `!command` of the person, not a call of
     the model.
     """
     status = word(outcome.get("status"))
-    if status == "not_run" and wanted and not decision.get("summary"):
-        named = visible_line(_summary_of(wanted), 100)
-        why = _how_ended(status, outcome, "")
-        return Line(tone=Tone.QUIET, text=f"{sign_of(status)} {word(outcome.get('tool'))}  {named}  {why}")
+    if status == "not_run" and proposal and not decision.get("summary"):
+        call = visible_line(_summary_of(proposal), 100)
+        reason = _how_ended(status, outcome, "")
+        return Line(tone=Tone.QUIET, text=f"{sign_of(status)} {word(outcome.get('tool'))}  {call}  {reason}")
     summary = word(decision.get("summary")) or word(outcome.get("content"))
     parts = [f"{sign_of(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
-    parts += [f"({asked})" if (asked := _unseen_part(summary, decision)) else ""]
+    parts += [f"({unseen})" if (unseen := _unseen_part(summary, decision)) else ""]
     parts += ["[typed by the person]" if typed else ""]
-    parts += [how_decided(decision, answered), _how_ended(status, outcome, "" if answered else _reason(decision))]
+    parts += [how_decided(decision, approval), _how_ended(status, outcome, "" if approval else _reason(decision))]
     if said_by := word(outcome.get("seen_by")):
         parts.append(f"(seen by {said_by})" if said_by == SEEN_BY_US else f"(as {said_by} says)")
     tone = _STATUS_TONES.get(status, Tone.BAD)
-    if tone is Tone.GOOD and not answered:  # as nearly every call: what a person said yes to is to be seen among them
+    if tone is Tone.GOOD and not approval:  # as nearly every call: what a person said yes to is to be seen among them
         tone = Tone.QUIET
     return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 700))
 
 
 def _said_line(reply: LogRecord) -> Line | None:
     """Return the model's remark with its calls, on one line, or `None`: a reply without calls is an answer."""
-    said = " ".join(word(reply.get("text")).split())
-    if not (said and reply.get("calls")) or reply.get("purpose") == SUMMARY:
+    remark = " ".join(word(reply.get("text")).split())
+    if not (remark and reply.get("calls")) or reply.get("purpose") == SUMMARY:
         return None
-    return Line(tone=Tone.QUIET, text=visible_line(f"< {said}", 1_000))
+    return Line(tone=Tone.QUIET, text=visible_line(f"< {remark}", 1_000))
 
 
-def how_decided(decision: LogRecord, answered: LogRecord) -> str:
+def how_decided(decision: LogRecord, approval: LogRecord) -> str:
     """Return in brackets what decided a call: an answer with its time, or a rule; empty where nothing did."""
     if not decision or decision.get("decision") == "none":
         return ""
     by, as_read = short_place(word(decision.get("by"))), decision.get("default_of")
-    if answered:
-        words = f': "{word(answered.get("words"))}"' if answered.get("words") else ""
-        answer = word(answered.get("answer"))
+    if approval:
+        words = f': "{word(approval.get("words"))}"' if approval.get("words") else ""
+        answer = word(approval.get("answer"))
         if answer == Answer.NOBODY.value:
             return f"[nobody {'answered' if words else 'to ask'}: {by}{words}]"
-        waited = answered.get("seconds")
+        waited = approval.get("seconds")
         seconds = f"{waited:.1f}" if isinstance(waited, float) else word(waited)
-        scope = f" for the {word(answered.get('scope'))}" if answered.get("scope") else ""
-        return f"[asked: {answer}{scope} by {answerer(answered)}{word(answered.get('granted'))}, {seconds} s{words}]"
+        scope = f" for the {word(approval.get('scope'))}" if approval.get("scope") else ""
+        return f"[asked: {answer}{scope} by {answerer(approval)}{word(approval.get('granted'))}, {seconds} s{words}]"
     # What does not apply, or changes nothing, was judged as the reading that it is (Action.default_of).
     if decision.get("layer") == "session" and decision.get("decision") == "auto":
         return f"[{word(decision.get('reason'))}: {word(decision.get('rule'))}]"
-    said = " as it writes nothing" if as_read and by.startswith("default ") else ""
-    return f"[{word(decision.get('decision'))}{said}: {by}]"
+    note = " as it writes nothing" if as_read and by.startswith("default ") else ""
+    return f"[{word(decision.get('decision'))}{note}: {by}]"
 
 
 def _unseen_part(summary: str, decision: LogRecord) -> str:
@@ -314,8 +322,10 @@ def _unseen_part(summary: str, decision: LogRecord) -> str:
     parts = decision.get("facets")
     if not summary.rstrip(")").endswith(("...", "characters")) or not isinstance(parts, list):
         return ""
-    told = [word(one.get("facet")) for one in parts if isinstance(one, dict) and one.get("decision") != "auto"]
-    return visible_line(next((part for part in told if part and part not in summary), ""), 100)
+    asked_facets = [
+        word(facet.get("facet")) for facet in parts if isinstance(facet, dict) and facet.get("decision") != "auto"
+    ]
+    return visible_line(next((part for part in asked_facets if part and part not in summary), ""), 100)
 
 
 def _reason(decision: LogRecord) -> str:
@@ -327,8 +337,8 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
     """Return the end of a call and its reason, if that is not on the line already; for a failure its first line."""
     match status:
         case "ok" | "failed" if outcome.get("exit_code") is not None:
-            where = ", at the terminal" if outcome.get("terminal") is True else ""
-            return f"exit {word(outcome['exit_code'])}{_took(outcome)}{where}{_refused_hosts(outcome)}"
+            location = ", at the terminal" if outcome.get("terminal") is True else ""
+            return f"exit {word(outcome['exit_code'])}{_took(outcome)}{location}{_refused_hosts(outcome)}"
         case "ok":
             return f"ok{_changed(outcome)}{_took(outcome)}{_kept(outcome)}"
         case "failed" | "crashed":
@@ -357,8 +367,8 @@ def _refused_hosts(outcome: LogRecord) -> str:
 
 def _changed(outcome: LogRecord) -> str:
     """Return the number of added and removed lines of a file, if its tool reports them."""
-    said = word(outcome.get("content")).partition("\n")[0]
-    counts = _COUNTS.fullmatch(said) if word(outcome.get("tool")) in _WRITERS else None
+    first_line = word(outcome.get("content")).partition("\n")[0]
+    counts = _COUNTS.fullmatch(first_line) if word(outcome.get("tool")) in _WRITERS else None
     return f", {counts[1]}/{counts[2]}" if counts else ""
 
 

@@ -101,4 +101,4 @@ def user_question_rows(question: UserQuestion, width: int) -> Iterator[Row]:
     yield from prose("what you answer is sent to the model; never tell it a secret", width, tone=Tone.QUIET)
     yield from rows_of(question.question, width, gutter="    ")
     for number, choice in enumerate(question.choices, 1):
-        yield from rows_of(choice, width, gutter=f"  {number}  ", further="     ")
+        yield from rows_of(choice, width, gutter=f"  {number}  ", next_gutter="     ")

@@ -306,7 +306,7 @@ def test_changed_entry_points_are_shown(root: str) -> None:
 )
 def test_no_text_begins_a_row_or_is_lost_or_too_wide(text: str, width: int) -> None:
     """Whatever the text is: each row begins with the gutter, fits, and all rows together hold everything."""
-    rows = [row.text for row in rows_of(text, width, gutter="  $ ", further="  > ")]
+    rows = [row.text for row in rows_of(text, width, gutter="  $ ", next_gutter="  > ")]
     assert all(row[:4] in ("  $ ", "  > ", f"  {WRAPPED}") for row in rows)
     assert all(cells(row) <= width for row in rows)
     assert "".join(row[4:] for row in rows) == "".join(line.expandtabs(8) for line in visible(text).split("\n"))
@@ -346,7 +346,7 @@ ALL_KEYS = [YES, NO, SESSION, PROJECT, REASON, WORDS, EDIT, HALT, VIEW, HELP]
 
 @all_rows("room", [8, 20, 38, 78, 198])
 def test_the_line_of_keys_fits_and_has_the_same_words_at_every_width(room: int) -> None:
-    line = key_line([NEXT, NO, *ALL_KEYS[4:]], room, left=37)
+    line = key_line([NEXT, NO, *ALL_KEYS[4:]], room, lines_left=37)
     assert cells(line) <= max(room, 24)
     assert all(choice.key in line for choice in (NEXT, NO))
     words = {f"[{choice.key}] {choice.word}" for choice in (NEXT, *ALL_KEYS)}
@@ -371,7 +371,7 @@ def test_later_keys_are_left_out_where_there_is_no_room(room: int, line: str) ->
 
 def test_the_sentences_name_every_key() -> None:
     """For those who hear them."""
-    said = said_keys([YES, NO], left=3)
+    said = said_keys([YES, NO], lines_left=3)
     assert said == "3 more lines follow; yes is off until all of it was seen. y: yes, n: no"
     assert isinstance(YES, Choice)
 

@@ -206,7 +206,7 @@ def _first_line(call: LoggedCall) -> Line:
             return Line(tone=Tone.WARNING, text=visible_line(said, 400))
         case Fate.RAN | Fate.REFUSED | Fate.INVALID | Fate.NOT_RUN:
             return ended_line(
-                call.outcome, call.decision, call.answered, wanted=call.proposed, typed=is_typed(call.proposed)
+                call.outcome, call.decision, call.answered, proposal=call.proposed, typed=is_typed(call.proposed)
             )
 
 
