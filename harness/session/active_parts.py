@@ -27,12 +27,17 @@ class ActiveParts:
 
     def news(self) -> OutsideTools | None:
         """Return the tools of all parts, where those of any changed since the last call; else None."""
-        found = [part.news() for part in self._parts]
-        if all(one is None for one in found):
+        news = [part.news() for part in self._parts]
+        if all(part_news is None for part_news in news):
             return None
-        self._tools = [held if one is None else one.tools for held, one in zip(self._tools, found, strict=True)]
-        tools = [tool for held in self._tools for tool in held]
-        return OutsideTools(tools=tools, notes=[note for one in found if one is not None for note in one.notes])
+        self._tools = [
+            part_tools if part_news is None else part_news.tools
+            for part_tools, part_news in zip(self._tools, news, strict=True)
+        ]
+        tools = [tool for part_tools in self._tools for tool in part_tools]
+        return OutsideTools(
+            tools=tools, notes=[note for part_news in news if part_news is not None for note in part_news.notes]
+        )
 
     def close(self) -> None:
         """End everything that the parts started."""

@@ -57,10 +57,10 @@ def advice_on(policy: Policy, action: Action, verdict: Verdict, *, reason: str =
         )
     if len(refused) > MOST_RULES:
         return Advice(why=f"{len(refused)} parts of it have no rule")
-    made = _rules_for(policy, action, refused, reason)
-    if isinstance(made, str):
-        return Advice(why=made)
-    toml, rules = made
+    advised = _rules_for(policy, action, refused, reason)
+    if isinstance(advised, str):
+        return Advice(why=advised)
+    toml, rules = advised
     wider = replace(policy, rules=(*policy.rules, *rules))
     if evaluate(wider, action).decision is not Decision.AUTO:
         return Advice(why=f"{verdict.deciding.by} refuses it, and no further rule lifts that")
@@ -81,31 +81,31 @@ def _why_fixed(facet: FacetVerdict) -> str:
 
 def _rules_for(policy: Policy, action: Action, refused: Iterable[FacetVerdict], reason: str) -> _Written | str:
     """Return the text of one rule for each part, and the rules; or why one of them can have none."""
-    taken = {rule.id for rule in policy.rules}
+    rule_ids = {rule.id for rule in policy.rules}
     texts: list[str] = []
     names: list[str] = []
     for keys, words, caution in _parts(action, refused):
         if isinstance(keys, str):
             return keys
-        name = rule_id(words, taken)
-        taken.add(name)
+        name = rule_id(words, rule_ids)
+        rule_ids.add(name)
         toml = rule_text({"id": name, "decision": "auto", **keys, "reason": reason})
         # What is quoted in it is of the call: on one line, whatever ends a line.
         texts.append(f"# Think first: {visible_line(caution, 300)}.\n{toml}" if caution else toml)
         names.append(name)
-    whole = "\n".join(texts)
+    joined_texts = "\n".join(texts)
     try:
-        rules = parse_policy(b"version = 1\n" + whole.encode("utf-8"), "advice", layer=Layer.FILE).rules
+        rules = parse_policy(b"version = 1\n" + joined_texts.encode("utf-8"), "advice", layer=Layer.FILE).rules
     except PolicyError as error:
         return f"the loader refuses such a rule: {error}"
     if [rule.id for rule in rules] != names:
         return "no rule can say it safely"
-    return whole, rules
+    return joined_texts, rules
 
 
 def _parts(action: Action, refused: Iterable[FacetVerdict]) -> Iterator[tuple[dict[str, Value] | str, str, str]]:
     """Yield the keys of a rule for each part (or why there is none), the words for its name, and what speaks against it."""
-    seen: set[object] = set()
+    parts_so_far: set[object] = set()
     refused = list(refused)
     if uses := [verdict for verdict in refused if isinstance(verdict.facet, ToolUse)]:
         refused = uses  # what such a call reads and writes in the workspace goes with it
@@ -114,12 +114,12 @@ def _parts(action: Action, refused: Iterable[FacetVerdict]) -> Iterator[tuple[di
             case ToolUse() as use:
                 yield _about_use(use), _name((use.tool, *(argument.text for argument in use.arguments))), _OF_TOOL
             case Command() as command:
-                if command.argv not in seen:
-                    seen.add(command.argv)
+                if command.argv not in parts_so_far:
+                    parts_so_far.add(command.argv)
                     yield _about_command(command), _name(command.argv), _caution(command)
             case PathAccess() as path:
-                if (path.names, path.access) not in seen:
-                    seen.add((path.names, path.access))
+                if (path.names, path.access) not in parts_so_far:
+                    parts_so_far.add((path.names, path.access))
                     yield _about_file(action, path), _name(path.names), file_problem(path)
             case other:
                 yield f"no rule can be about {describe_facet(other) or 'this'}", "", ""
@@ -164,15 +164,15 @@ def _runs_code(command: Command) -> bool:
 
 
 def _about_use(use: ToolUse) -> dict[str, Value] | str:
-    where: dict[str, list[str]] = {}
+    conditions: dict[str, list[str]] = {}
     for argument in use.arguments:
         texts = _said(argument)
         if not argument.name or not texts or not all(map(_can_be_said, texts)):
             return f"no rule can say what {use.tool} is called with"
-        where.setdefault(argument.name, []).extend(texts)
-    if not where:
+        conditions.setdefault(argument.name, []).extend(texts)
+    if not conditions:
         return f"a rule for {use.tool} alone would cover every call of it"
-    return {"tool": (use.tool,), "where": {name: tuple(dict.fromkeys(texts)) for name, texts in where.items()}}
+    return {"tool": (use.tool,), "where": {name: tuple(dict.fromkeys(texts)) for name, texts in conditions.items()}}
 
 
 def _said(argument: ToolArgument) -> Sequence[str]:

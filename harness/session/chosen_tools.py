@@ -54,16 +54,18 @@ class ChosenTools(Record):
         """Return `news` of tools of servers, with those alone that are chosen."""
 
         def chosen() -> OutsideTools | None:
-            found = news()
-            if found is None:
+            outside_tools = news()
+            if outside_tools is None:
                 return None
-            return replace(found, tools=tuple(tool for tool in found.tools if self.has(tool.spec.name)))
+            return replace(outside_tools, tools=tuple(tool for tool in outside_tools.tools if self.has(tool.spec.name)))
 
         return chosen if self.names else news
 
 
-def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str], others: Iterable[str] = ()) -> ChosenTools:
-    """Parse the setting; `scripts` are the declared scripts, by their own names, and `others` the tools of plugins.
+def chosen_tools(
+    setting: Setting[tuple[str, ...]], scripts: Iterable[str], other_names: Iterable[str] = ()
+) -> ChosenTools:
+    """Parse the setting; `scripts` are the declared scripts, by their own names, and `other_names` the tools of plugins.
 
     The tools of servers, and the matches of a star, are known later. With `+` before each name they are added to the
     offered tools.
@@ -76,15 +78,15 @@ def chosen_tools(setting: Setting[tuple[str, ...]], scripts: Iterable[str], othe
         raise UsageError(
             f"{setting.origin}: put + before each name, to add these tools, or before none, to have them alone"
         )
-    known = (*SHIPPED_TOOLS, *OPTIONAL_NAMES, *map(script_tool, scripts), *others)
+    known_names = (*SHIPPED_TOOLS, *OPTIONAL_NAMES, *map(script_tool, scripts), *other_names)
     if not names and setting.origin != DEFAULT:
-        raise UsageError(f"{setting.origin}: names no tool; known: {', '.join(known)}")
+        raise UsageError(f"{setting.origin}: names no tool; known: {', '.join(known_names)}")
     for name in names:
         is_later = is_from_outside(name) and (
             name.endswith("*") or not name.startswith((script_tool(""), PLUGIN_TOOLS))
         )
-        if name not in known and not is_later:
-            said = f"{setting.origin}: there is no tool {visible_line(repr(name), 100)}{nearest(name, known)}"
+        if name not in known_names and not is_later:
+            problem = f"{setting.origin}: there is no tool {visible_line(repr(name), 100)}{nearest(name, known_names)}"
             outside = f"{server_tool('SERVER', 'TOOL')}, {script_tool('NAME')} and {PLUGIN_TOOLS}NAME"
-            raise UsageError(f"{said}; those from outside are {outside}")
+            raise UsageError(f"{problem}; those from outside are {outside}")
     return ChosenTools(names=() if adds else names, added=names if adds else (), origin=setting.origin)

@@ -46,29 +46,33 @@ def helpers_of(session: RunningSession, another_model: AnotherModel | None) -> D
 
     @contextmanager
     def equip(task: DelegatedTask, policy: Policy, interrupt: Interrupt) -> Iterator[Equipment]:
-        known = [name for name in agent.registry.names if name not in NOT_FOR_HELPERS]
+        tool_names = [name for name in agent.registry.names if name not in NOT_FOR_HELPERS]
         if task.policy is HelperPolicy.SAME:  # servers are at work in the workspace of whoever asks
-            known = [name for name in known if not is_of_server(name)]
-        names = _names(task, known)
+            tool_names = [name for name in tool_names if not is_of_server(name)]
+        names = _names(task, tool_names)
 
         def tools_in(workspace: Workspace, hide: Sequence[str] = ()) -> tuple[Tool, ...]:
             fresh = helper_tools(session.tools, session.log.path, workspace, interrupt, hide)
-            own = {tool.spec.name: tool for tool in fresh}
-            return tuple(own.get(name) or agent.registry[name] for name in names)
+            fresh_tools = {tool.spec.name: tool for tool in fresh}
+            return tuple(fresh_tools.get(name) or agent.registry[name] for name in names)
 
         system, model = f"{agent.system}{_ROLE}", about_model(session.settings)
         if task.policy is HelperPolicy.SAME:
-            whole = session.place.workspace
+            session_workspace = session.place.workspace
             with _worktree(session) as (folder, changes):
                 workspace = Workspace(
-                    folder, whole.home, outputs=whole.outputs, skills=whole.skills, copy_of=whole.root
+                    folder,
+                    session_workspace.home,
+                    outputs=session_workspace.outputs,
+                    skills=session_workspace.skills,
+                    copy_of=session_workspace.root,
                 )
                 yield Equipment(
-                    tools=tools_in(workspace, _hidden_in(policy, whole.root)),
+                    tools=tools_in(workspace, _hidden_in(policy, session_workspace.root)),
                     # INVARIANT: what it changes is in the patch, and nowhere in the workspace of whoever asks.
-                    policy=policy.guarding(whole.root),
-                    system=f"{system}{_works_in(workspace.root, whole.root)}",
-                    about={**model, "workspace": workspace.root, "copy_of": whole.root},
+                    policy=policy.guarding(session_workspace.root),
+                    system=f"{system}{_works_in(workspace.root, session_workspace.root)}",
+                    about={**model, "workspace": workspace.root, "copy_of": session_workspace.root},
                     changes=changes,
                 )
             return
@@ -86,12 +90,14 @@ def _hidden_in(policy: Policy, root: str) -> Sequence[str]:
     return [os.path.join(root, place) for place in policy.sandbox.hide if not place.startswith(("/", "~"))]
 
 
-def _names(task: DelegatedTask, known: Sequence[str]) -> Sequence[str]:
+def _names(task: DelegatedTask, known_names: Sequence[str]) -> Sequence[str]:
     """Return the names of a helper's tools. Raises ToolError for one that the caller does not have."""
     for name in task.tools:
-        if name not in known:
-            raise ToolError(f"A helper cannot have {name!r}{nearest(name, known)}; it may have {', '.join(known)}.")
-    return task.tools or known
+        if name not in known_names:
+            raise ToolError(
+                f"A helper cannot have {name!r}{nearest(name, known_names)}; it may have {', '.join(known_names)}."
+            )
+    return task.tools or known_names
 
 
 def _works_in(folder: str, root: str) -> str:
@@ -144,13 +150,13 @@ def _changes(place: SessionPlace, folder: WorkFolder, attempt: str) -> HelperCha
         os.makedirs(out, mode=0o700)
     except OSError as error:
         return HelperChanges(notes=(f"its changes are lost: {out} cannot be made: {error.strerror}",))
-    taken = take_changes(folder, attempt, out, place.environment)
-    notes = [*folder.notes, *(f"lost, since no patch holds it: {lost}" for lost in taken.lost)]
-    if taken.ignored is not None:
-        notes.append(f"new files that the repository ignores are in {os.path.join(out, taken.ignored.file)}")
-    if taken.patch is None or not taken.patch.files:
+    changes = take_changes(folder, attempt, out, place.environment)
+    notes = [*folder.notes, *(f"lost, since no patch holds it: {lost}" for lost in changes.lost)]
+    if changes.ignored is not None:
+        notes.append(f"new files that the repository ignores are in {os.path.join(out, changes.ignored.file)}")
+    if changes.patch is None or not changes.patch.files:
         return HelperChanges(notes=("it changed nothing", *notes))
-    path = os.path.join(out, taken.patch.file)
+    path = os.path.join(out, changes.patch.file)
     with open(path, "rb") as file:
         text = file.read(MOST_PATCH_BYTES).decode("utf-8", "replace")
     return HelperChanges(patch=text, patch_file=path, notes=tuple(notes))

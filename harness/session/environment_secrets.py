@@ -65,16 +65,16 @@ def redactor_for(
     The key is the installation's, so that equal secrets have equal marks in all its logs; it is made on first use. If
     it can be neither read nor made, the key is random, and marks are equal within this process only.
     """
-    readable, known = tuple(unless), []
+    readable, masked = tuple(unless), []
     for secret in dict.fromkeys((*secrets, *withheld_secrets(environment))):
         place = _path_with(secret.strip(), readable)
         if not place:
-            known.append(secret)
+            masked.append(secret)
         else:
             tell(
                 f"a value that counts as secret stands in the path {place}: it is not masked, or no path could be read"
             )
-    return Redactor(known, key=installation_key(state, tell))
+    return Redactor(masked, key=installation_key(state, tell))
 
 
 def _path_with(plain: str, readable: Iterable[str]) -> str:
@@ -92,11 +92,11 @@ def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: 
     An address may hold a password, and secrets in its query. `withheld_secrets` finds values that look secret by
     themselves: a password in DATABASE_URL.
     """
-    found = [value for name, value in environment.items() if _sounds_secret(name)]
+    secrets = [value for name, value in environment.items() if _sounds_secret(name)]
     if address:
-        found += _secrets_in_address(address)
-    found.append(environment.get(key_variable, ""))
-    return list(dict.fromkeys(value for value in found if value))
+        secrets += _secrets_in_address(address)
+    secrets.append(environment.get(key_variable, ""))
+    return list(dict.fromkeys(value for value in secrets if value))
 
 
 def _secrets_in_address(address: str) -> list[str]:
@@ -123,8 +123,8 @@ def withheld_secrets(environment: Mapping[str, str]) -> list[str]:
     are left: the name of a host, a commit or a version is withheld as well, and text without them would become
     unreadable. `secrets_of` knows the variables with secret names.
     """
-    given = PASSED | SET | HARMLESS | {"PATH"}
-    values = [value for name, value in environment.items() if name not in given]
+    passed_names = PASSED | SET | HARMLESS | {"PATH"}
+    values = [value for name, value in environment.items() if name not in passed_names]
     return list(dict.fromkeys(secret for value in values for secret in _secrets_in(value)))
 
 
@@ -206,8 +206,11 @@ def _make_anew(path: str) -> None:
     old = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(old, fcntl.LOCK_EX)
-        here, there = os.fstat(old), os.lstat(path)
-        if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino) and here.st_size < KEY_BYTES:
+        opened_status, path_status = os.fstat(old), os.lstat(path)
+        if (opened_status.st_dev, opened_status.st_ino) == (
+            path_status.st_dev,
+            path_status.st_ino,
+        ) and opened_status.st_size < KEY_BYTES:
             os.rename(_draft(path), path)
             sync_path(os.path.dirname(path))
     finally:
@@ -220,9 +223,9 @@ def _draft(path: str) -> str:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(descriptor, 0o600)  # whatever the umask
-        left = os.urandom(KEY_BYTES)
-        while left:
-            left = left[os.write(descriptor, left) :]
+        remaining = os.urandom(KEY_BYTES)
+        while remaining:
+            remaining = remaining[os.write(descriptor, remaining) :]
         os.fsync(descriptor)
     except BaseException:
         os.unlink(draft)

@@ -46,8 +46,8 @@ class KeptGrants:
     def read(self) -> KeptForWorkspace:
         """Return the grants that are neither revoked nor expired. A file that is not wholly understood is ignored."""
         now = _as_text(self._now())
-        held = self._read()
-        return replace(held, grants=tuple(one for one in held.grants if not one.until or now < one.until))
+        saved = self._read()
+        return replace(saved, grants=tuple(grant for grant in saved.grants if not grant.until or now < grant.until))
 
     def _read(self) -> KeptForWorkspace:
         """Return the grants that are not revoked, expired or not."""
@@ -77,8 +77,10 @@ class KeptGrants:
         line = self._append(fields)
         if isinstance(line, str):
             return line
-        kept = _kept(pattern, Origin(file=self.path, line=line), until)
-        return next((one for one in self._read().grants if one.id == kept.id), kept)  # it may sleep already
+        new_grant = _kept(pattern, Origin(file=self.path, line=line), until)
+        return next(
+            (grant for grant in self._read().grants if grant.id == new_grant.id), new_grant
+        )  # it may sleep already
 
     def revoke(self, identity: str) -> str:
         """Note the end of a grant; return the reason why that is not on disk, or an empty string."""
@@ -86,7 +88,7 @@ class KeptGrants:
 
     def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> str:
         """Note that a grant sleeps because of these changes (none: that it is awake again); return as `revoke` does."""
-        return self._note({"asleep": identity, "places": [change_fields(one) for one in changes[:MOST_PLACES]]})
+        return self._note({"asleep": identity, "places": [change_fields(change) for change in changes[:MOST_PLACES]]})
 
     def _note(self, fields: Mapping[str, JsonValue]) -> str:
         line = self._append({"workspace": self._workspace, **fields})
@@ -154,9 +156,9 @@ def _put_to_sleep(grants: dict[str, Grant], identity: object, places: object) ->
     if not isinstance(places, list):
         raise ValueError("places is a list")  # noqa: TRY004
     changed = tuple(map(change_from, places))
-    held = grants.get(str(identity))
-    if held is not None:
-        grants[held.id] = replace(held, changed=changed)
+    grant = grants.get(str(identity))
+    if grant is not None:
+        grants[grant.id] = replace(grant, changed=changed)
 
 
 def _cut_off_torn_grant(descriptor: int) -> None:

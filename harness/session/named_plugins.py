@@ -25,17 +25,17 @@ _FORM = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 
 def named_plugins(file: ConfigFile) -> tuple[Plugin, ...]:
     """Load the plugins that the user's configuration names. Raises UsageError for one that cannot be used."""
-    said = file.values.get("plugins")
-    if said is None or not isinstance(said.value, tuple):
+    setting = file.values.get("plugins")
+    if setting is None or not isinstance(setting.value, tuple):
         return ()
-    loaded = tuple(_loaded(name, said.origin) for name in dict.fromkeys(said.value))
-    taken: dict[str, str] = {}
-    for plugin, name in zip(loaded, dict.fromkeys(said.value), strict=True):
+    loaded = tuple(_loaded(name, setting.origin) for name in dict.fromkeys(setting.value))
+    owners: dict[str, str] = {}
+    for plugin, name in zip(loaded, dict.fromkeys(setting.value), strict=True):
         for thing, fault in _things(plugin):
-            problem = f"the plugin {_shown(taken[thing])} has it already" if thing in taken else fault
+            problem = f"the plugin {_shown(owners[thing])} has it already" if thing in owners else fault
             if problem:
-                raise UsageError(f"{said.origin}: the plugin {_shown(name)} cannot be used: {thing}: {problem}")
-            taken[thing] = name
+                raise UsageError(f"{setting.origin}: the plugin {_shown(name)} cannot be used: {thing}: {problem}")
+            owners[thing] = name
     return loaded
 
 
@@ -44,12 +44,12 @@ def plugins_in(path: str) -> tuple[Plugin, ...]:
     return named_plugins(load_config(path, current_folder()))
 
 
-def other_report_forms(given: Iterable[str], path: str) -> tuple[ReportForm, ...]:
-    """Return the forms of reports that plugins of others add, if one of `given` (FORM:FILE) does not ship.
+def other_report_forms(options: Iterable[str], path: str) -> tuple[ReportForm, ...]:
+    """Return the forms of reports that plugins of others add, if one of `options` (FORM:FILE) does not ship.
 
     `path` is the configuration file. Raises UsageError as `plugins_in`.
     """
-    if all(one.partition(":")[0] in REPORTS for one in given):
+    if all(option.partition(":")[0] in REPORTS for option in options):
         return ()
     return tuple(form for plugin in plugins_in(path) for form in plugin.reports)
 
@@ -57,16 +57,16 @@ def other_report_forms(given: Iterable[str], path: str) -> tuple[ReportForm, ...
 def _loaded(name: str, origin: str) -> Plugin:
     from importlib.metadata import entry_points  # 20 ms, for those who have plugins
 
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    if name not in found:
-        raise UsageError(f"{origin}: there is no installed plugin {_shown(name)}{nearest(name, found)}")
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in points:
+        raise UsageError(f"{origin}: there is no installed plugin {_shown(name)}{nearest(name, points)}")
     try:
-        plugin = found[name].load()
+        plugin = points[name].load()
     except Exception as error:
-        said = visible_line(f"{type(error).__name__}: {error}", 500)
-        raise UsageError(f"{origin}: the plugin {_shown(name)} cannot be loaded: {said}") from error
+        problem = visible_line(f"{type(error).__name__}: {error}", 500)
+        raise UsageError(f"{origin}: the plugin {_shown(name)} cannot be loaded: {problem}") from error
     if not isinstance(plugin, Plugin):
-        raise UsageError(f"{origin}: the plugin {_shown(name)} is not a harness.plugin.Plugin: {found[name].value}")
+        raise UsageError(f"{origin}: the plugin {_shown(name)} is not a harness.plugin.Plugin: {points[name].value}")
     return plugin
 
 

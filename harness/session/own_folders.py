@@ -62,19 +62,19 @@ def _fix_mode(path: str, shut: int, *, reads: bool) -> str:
         status = os.fstat(descriptor)
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             return ""
-        this, own = f"/proc/self/fd/{descriptor}", os.geteuid()
+        this, user = f"/proc/self/fd/{descriptor}", os.geteuid()
         problem = ""
-        if status.st_uid != own:
-            if own != 0 or os.stat(os.path.dirname(path)).st_uid != 0:
+        if status.st_uid != user:
+            if user != 0 or os.stat(os.path.dirname(path)).st_uid != 0:
                 return ""
             os.chown(this, 0, -1)
             problem = f"belonged to user {status.st_uid}"
         mode = stat.S_IMODE(status.st_mode)
         opened = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600
         needs = opened & ~stat.S_IWUSR if reads else opened
-        wanted = (mode if mode & needs == needs else mode | opened) & ~shut
-        if wanted != mode:
-            os.chmod(this, wanted)
+        new_mode = (mode if mode & needs == needs else mode | opened) & ~shut
+        if new_mode != mode:
+            os.chmod(this, new_mode)
             problem = f"had the mode {mode:04o}"
         return problem
     finally:
@@ -83,17 +83,17 @@ def _fix_mode(path: str, shut: int, *, reads: bool) -> str:
 
 def workspace_folders(arguments: Namespace) -> tuple[str, ...]:
     """Return the folders that a run works in, or is made a copy of, links followed. Raises UsageError."""
-    further = (*arguments.add_dir, *((arguments.copied_from,) if arguments.copied_from else ()))
-    return here(arguments.cwd), *(os.path.realpath(folder) for folder in further)
+    added_folders = (*arguments.add_dir, *((arguments.copied_from,) if arguments.copied_from else ()))
+    return here(arguments.cwd), *(os.path.realpath(folder) for folder in added_folders)
 
 
-def output_path(given: str, folders: Sequence[str], *, shown_as: str = "") -> str:
-    """Return the absolute path of `given`, links followed; `shown_as` is its name in messages.
+def output_path(path_argument: str, folders: Sequence[str], *, shown_as: str = "") -> str:
+    """Return the absolute path of `path_argument`, links followed; `shown_as` is its name in messages.
 
     A link in one of `folders` (absolute, links followed) may be of the repository's or the model's making: it may
     lead to any file of the person's. Raises UsageError if the way crosses one.
     """
-    waiting = os.path.join(current_folder(), given).split("/")[::-1]
+    waiting = os.path.join(current_folder(), path_argument).split("/")[::-1]
     real, links = "", 0
     while waiting:
         part = waiting.pop()
@@ -110,10 +110,10 @@ def output_path(given: str, folders: Sequence[str], *, shown_as: str = "") -> st
             continue
         links += 1
         if links > MAX_LINKS:
-            raise UsageError(f"{shown_as or given}: there are too many links on the way")
+            raise UsageError(f"{shown_as or path_argument}: there are too many links on the way")
         if any(is_within(at, folder) for folder in folders):
             raise UsageError(
-                f"{shown_as or given}: {at} is a link in the workspace, which may lead anywhere; name another place"
+                f"{shown_as or path_argument}: {at} is a link in the workspace, which may lead anywhere; name another place"
             )
         if target.startswith("/"):
             real = ""
@@ -124,7 +124,9 @@ def output_path(given: str, folders: Sequence[str], *, shown_as: str = "") -> st
 def refuse_own_folders(workspace: Workspace, state: State) -> None:
     """Raise UsageError if an added folder holds the harness's own files, or is inside them."""
     for folder in workspace.added:
-        if any(is_within(own, folder) or is_within(folder, own) for own in state.guarded):
+        if any(
+            is_within(guarded_folder, folder) or is_within(folder, guarded_folder) for guarded_folder in state.guarded
+        ):
             raise UsageError(f"--add-dir {folder}: the harness keeps its logs or its configuration there")
 
 
@@ -137,7 +139,7 @@ def named_log(arguments: Namespace, workspace: Workspace, state: State) -> str |
     if arguments.log is None:
         return None
     path = output_path(arguments.log, workspace_folders(arguments), shown_as=f"--log {arguments.log}")
-    if is_within(path, workspace.root) and not any(is_within(path, own) for own in state.guarded):
+    if is_within(path, workspace.root) and not any(is_within(path, guarded_folder) for guarded_folder in state.guarded):
         raise UsageError(
             f"--log {arguments.log}: it lies in the workspace, where a command of the run could write it: leave --log out, "
             f"and it lies below {state.sessions}, or name a file outside of {workspace.root}"

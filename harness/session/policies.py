@@ -25,15 +25,15 @@ def assemble(
     state: State,
     workspace: str,
     *,
-    named: str | Sequence[str] | None,
+    names: str | Sequence[str] | None,
     fallback: str,
     pinned: str | None = None,
     examples: bool = True,
 ) -> Policy:
-    """Return the policy that holds in `workspace`: managed, then `named` or the user's or the shipped `fallback`,
+    """Return the policy that holds in `workspace`: managed, then `names` or the user's or the shipped `fallback`,
     then the project's, which only tightens until the user trusts exactly its content.
 
-    `pinned` is the SHA-256 that the file of the policy `named` must have; `examples` as in `load_policy`, though those of
+    `pinned` is the SHA-256 that the file of the policy `names` must have; `examples` as in `load_policy`, though those of
     shipped policies are tried by our tests and `harness policy check` alone. Raises UsageError if nothing is named to have it,
     and PolicyError for another digest, and for anything that cannot be read and understood: a layer is never left out
     because it is broken.
@@ -42,8 +42,8 @@ def assemble(
     if os.path.lexists(MANAGED_POLICY):
         _check_managed(MANAGED_POLICY)
         layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED, examples=examples))
-    if named is not None:
-        layers.append(with_digest(load_named(named, examples=examples), pinned))
+    if names is not None:
+        layers.append(with_digest(load_named(names, examples=examples), pinned))
     elif pinned is not None:
         raise UsageError("--policy-sha256 is the digest of the file of --policy, and none is named")
     elif fallback == "default" and os.path.lexists(state.user_policy):
@@ -57,25 +57,25 @@ def assemble(
     return combine(layers).guarding(*state.guarded)
 
 
-def load_named(named: str | Sequence[str], *, examples: bool = True) -> Policy:
+def load_named(policy_names: str | Sequence[str], *, examples: bool = True) -> Policy:
     """Return the policies that `--policy` names, by file or shipped name, put together: the strictest of them decides.
 
     `examples` as in `assemble`. Raises PolicyError.
     """
-    names = (named,) if isinstance(named, str) else tuple(dict.fromkeys(named))
+    names = (policy_names,) if isinstance(policy_names, str) else tuple(dict.fromkeys(policy_names))
     return combine([load_policy(name, examples=examples and name not in SHIPPED) for name in names])
 
 
 class PolicyInForce:
     """The meaning of `--policy FILE` in each workspace: with the managed policy, and the project's if there is one."""
 
-    def __init__(self, named: str | Sequence[str], environment: Mapping[str, str], *guarded: str) -> None:
+    def __init__(self, policy_names: str | Sequence[str], environment: Mapping[str, str], *guarded: str) -> None:
         """Take the policies' files or shipped names, and further files that no call may write.
 
         Raises PolicyError for a policy that does not load, also where no call is judged in the end.
         """
-        load_named(named)
-        self._named = named
+        load_named(policy_names)
+        self._named = policy_names
         self._state = State.of(environment)
         self._guarded = guarded
         self._known: dict[str, Policy] = {}
@@ -84,7 +84,7 @@ class PolicyInForce:
         """Return the policy that holds in `workspace`. Raises PolicyError."""
         policy = self._known.get(workspace.root)
         if policy is None:
-            policy = assemble(self._state, workspace.root, named=self._named, fallback="default")
+            policy = assemble(self._state, workspace.root, names=self._named, fallback="default")
             self._known[workspace.root] = policy = policy.guarding(*self._guarded)
         return policy
 
@@ -95,8 +95,8 @@ def with_digest(policy: Policy, sha256: str | None) -> Policy:
     Raises PolicyError for another digest.
     """
     if sha256 not in (None, policy.sha256):
-        named = ", ".join(source.path for source in policy.sources)
-        raise PolicyError(f"{named}: its SHA-256 is {policy.sha256}, and --policy-sha256 says {sha256}")
+        paths = ", ".join(source.path for source in policy.sources)
+        raise PolicyError(f"{paths}: its SHA-256 is {policy.sha256}, and --policy-sha256 says {sha256}")
     return policy
 
 
@@ -147,50 +147,54 @@ def _shipped_folder() -> str:
 
 def home_of_rules(policy: Policy, state: State) -> str:
     """Return the place for a person's own rules while `policy` is in force, in words: never a file of the program."""
-    held = next((one.path for one in policy.sources if one.layer in _BASES), shipped_policy_path("default"))
-    if not shipped_name(held):
-        return visible_line(held, 1_000)
-    named = any(one.layer is Layer.FILE for one in policy.sources)
-    own = "a file of yours for --policy" if named else visible_line(state.user_policy, 1_000)
-    begin = f"begin with a copy of {visible_line(held, 1_000)}"
-    return f"{own}, which takes the place of the shipped {shipped_name(held)} ({begin})"
+    base_path = next(
+        (source.path for source in policy.sources if source.layer in _BASES), shipped_policy_path("default")
+    )
+    if not shipped_name(base_path):
+        return visible_line(base_path, 1_000)
+    is_named = any(source.layer is Layer.FILE for source in policy.sources)
+    user_file = "a file of yours for --policy" if is_named else visible_line(state.user_policy, 1_000)
+    begin = f"begin with a copy of {visible_line(base_path, 1_000)}"
+    return f"{user_file}, which takes the place of the shipped {shipped_name(base_path)} ({begin})"
 
 
-def with_plan_mode(held: Policy) -> Policy:
-    """Return `held` with plan mode's policy over it. Pure but for the shipped file. Raises PolicyError.
+def with_plan_mode(policy: Policy) -> Policy:
+    """Return `policy` with plan mode's policy over it. Pure but for the shipped file. Raises PolicyError.
 
-    INVARIANT: nothing is decided more laxly than by `held`, no command but one that only reads runs, and no file is
+    INVARIANT: nothing is decided more laxly than by `policy`, no command but one that only reads runs, and no file is
     written: an auto rule counts for reading files, and for tools from outside that only read, a confirm rule refuses (it
-    would lift a refusal by default, see verdict.evaluate), and readers run, and files are read, only where `held` lets
-    them. Of tools from outside that can do nothing but read, `held` decides.
+    would lift a refusal by default, see verdict.evaluate), and readers run, and files are read, only where `policy` lets
+    them. Of tools from outside that can do nothing but read, `policy` decides.
     """
-    return put_over(held, load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED))
+    return put_over(policy, load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED))
 
 
-def held_to_reading(held: Policy) -> Policy:
-    """Return `held` with the policy of helpers that only read over it; what holds of plan mode holds of it. Raises
+def held_to_reading(policy: Policy) -> Policy:
+    """Return `policy` with the policy of helpers that only read over it; what holds of plan mode holds of it. Raises
     PolicyError.
     """
-    return put_over(held, load_policy(shipped_policy_path("helper"), layer=Layer.SHIPPED))
+    return put_over(policy, load_policy(shipped_policy_path("helper"), layer=Layer.SHIPPED))
 
 
-def put_over(held: Policy, overlay: Policy) -> Policy:
-    """Return `held` with plan mode's `overlay` over it, as `with_plan_mode` says.
+def put_over(policy: Policy, overlay: Policy) -> Policy:
+    """Return `policy` with plan mode's `overlay` over it, as `with_plan_mode` says.
 
-    An `auto` of the overlay counts for a tool of which `held` says something itself, by name or by `default`: the
-    stricter of the two then decides. Of a tool that `held` is silent on, it would make an `auto` out of a `confirm`.
+    An `auto` of the overlay counts for a tool of which `policy` says something itself, by name or by `default`: the
+    stricter of the two then decides. Of a tool that `policy` is silent on, it would make an `auto` out of a `confirm`.
     """
-    if not any(readers.on for readers in held.readers):
+    if not any(readers.on for readers in policy.readers):
         overlay = replace(overlay, readers=())
-    stated = {default.tool for default in held.defaults}
+    stated = {default.tool for default in policy.defaults}
     counting = tuple(
         replace(default, spares_reading=default.tool == "default")
         for default in overlay.defaults
         if default.decision is not Decision.AUTO or not stated.isdisjoint((default.tool, "default"))
     )
     overlay = replace(overlay, defaults=counting)
-    rules = tuple(_tightened(rule) for rule in held.rules if rule.decision is not Decision.AUTO or _reads(rule))
-    below = replace(held, rules=rules, sandbox_tables=tuple(sandbox.tightening() for sandbox in held.sandbox_tables))
+    rules = tuple(_tightened(rule) for rule in policy.rules if rule.decision is not Decision.AUTO or _reads(rule))
+    below = replace(
+        policy, rules=rules, sandbox_tables=tuple(sandbox.tightening() for sandbox in policy.sandbox_tables)
+    )
     return combine((below, overlay))
 
 

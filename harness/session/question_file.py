@@ -101,12 +101,12 @@ def packed(question: WaitingQuestion) -> bytes:
 def unpacked(data: bytes) -> WaitingQuestion:
     """Return the question that `packed` made these bytes of. Raises QuestionError."""
     try:
-        held = json.loads(data)
-        if held["harness"] != __version__:
+        packed_question = json.loads(data)
+        if packed_question["harness"] != __version__:
             raise QuestionError("another version of harness asks; start `harness approve` anew")
         records: list[Record] = []
-        for one in held["records"]:
-            records.append(_record(one, records))
+        for fields in packed_question["records"]:
+            records.append(_record(fields, records))
         question = records[-1]
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise QuestionError(f"it makes no sense: {error!r}") from None
@@ -131,12 +131,12 @@ class _Packing:
                 return value
             case Record():
                 if id(value) not in self._places:
-                    held = self._record(value)
+                    packed_record = self._record(value)
                     self._places[id(value)] = len(self.records)
-                    self.records.append(held)
+                    self.records.append(packed_record)
                 return {"record": self._places[id(value)]}
             case tuple() | list():
-                return [self.value(one) for one in value]
+                return [self.value(item) for item in value]
             case _:
                 raise TypeError(f"no question holds a {type(value).__name__}")
 
@@ -153,9 +153,9 @@ def _names(kind: type[Record]) -> Iterable[str]:
     return [name for name in field_names(kind) if (kind, name) not in _LEFT_OUT]
 
 
-def _record(held: Mapping[str, Any], records: list[Record]) -> Record:
-    kind = _RECORDS[held["kind"]]
-    fields = {name: _value(value, records) for name, value in held["fields"].items()}
+def _record(record_fields: Mapping[str, Any], records: list[Record]) -> Record:
+    kind = _RECORDS[record_fields["kind"]]
+    fields = {name: _value(value, records) for name, value in record_fields["fields"].items()}
     if set(fields) != set(_names(kind)):
         raise ValueError(f"other fields than a {kind.__name__} has")
     return kind(**fields, **{name: value for (of, name), value in _LEFT_OUT.items() if of is kind})
@@ -168,7 +168,7 @@ def _value(value: Any, records: list[Record]) -> Any:
         case {"record": place}:
             return records[place]
         case list():
-            return tuple(_value(one, records) for one in value)
+            return tuple(_value(item, records) for item in value)
         case dict():
             raise ValueError("an object that is neither word nor record")
         case _:

@@ -30,15 +30,15 @@ def rule_text(keys: Mapping[str, Value]) -> str:
     return "".join(f"{line}\n" for line in ("[[rule]]", *lines))
 
 
-def rule_id(words: str, taken: Iterable[str]) -> str:
+def rule_id(words: str, used_ids: Iterable[str]) -> str:
     """Return a name for a rule about these words, that no other has."""
     slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in words.lower())
     name = "-".join(part for part in slug.split("-") if part)[:_MOST_ID].rstrip("-") or "rule"
-    known, number, found = set(taken), 1, f"suggested-{name}"
-    while found in known:
+    used, number, candidate = set(used_ids), 1, f"suggested-{name}"
+    while candidate in used:
         number += 1
-        found = f"suggested-{name}-{number}"
-    return found
+        candidate = f"suggested-{name}-{number}"
+    return candidate
 
 
 def is_text(word: str) -> bool:

@@ -59,7 +59,7 @@ class RunningSession:
         agent: Agent,
         system: SystemPrompt,
         templates: Templates,
-        about: Mapping[str, JsonValue],
+        header: Mapping[str, JsonValue],
         parts: ActiveParts,
     ) -> None:
         """See `begin_session`."""
@@ -72,7 +72,7 @@ class RunningSession:
         self.log: ActionLog = agent.log
         self.system = system
         self.templates = templates
-        self.about = about
+        self.about = header
         """Fields of the log's first record about the start."""
         self.settings: Settings = self.place.settings
         """The settings of the model that answers now."""
@@ -80,12 +80,12 @@ class RunningSession:
         """The policy of the files. In plan mode the gate judges by a stricter one."""
         self._parts = parts
 
-    def change_policy(self, session: Session, policy: Policy, why: str, *, judged_by: Policy) -> None:
+    def change_policy(self, session: Session, policy: Policy, reason: str, *, judged_by: Policy) -> None:
         """Hold to `policy` from now on, and have the gate judge by `judged_by`, which is stricter in plan mode.
 
         Raises LogError and ValueError as Agent does; then nothing is changed.
         """
-        self.agent.change_policy(session, judged_by, why)
+        self.agent.change_policy(session, judged_by, reason)
         self.policy = policy
 
     def change_model(self, session: Session, settings: Settings) -> None:
@@ -121,7 +121,7 @@ def begin_session(
     *,
     mode: str,
     approver: Approver,
-    about: Mapping[str, JsonValue] | None = None,
+    header: Mapping[str, JsonValue] | None = None,
     on_text: Callable[[str], None] | None = None,
     ask_places: AskPlaces = nobody_to_ask,
     done_marker: str | None = None,
@@ -129,7 +129,7 @@ def begin_session(
 ) -> RunningSession:
     """Open the log, and make the agent of the tools in `models`; Agent.start writes the first record.
 
-    `model` is a recorded or played one; None: the model that the settings name. `mode` and `about` are for the first record.
+    `model` is a recorded or played one; None: the model that the settings name. `mode` and `header` are for the first record.
     Raises UsageError, LogError, and ValueError as Agent does.
     """
     tools = models.tools
@@ -144,8 +144,8 @@ def begin_session(
     )
     system = system_prompt(settings, workspace=root, config=place.state.config, values=values)
     templates = Templates(settings, values, root)
-    told = _told_of(place.workspace.added) + _told_of_skills(place.words)
-    system = replace(system, text=place.redactor.redact(system.text + told))
+    notes = _told_of(place.workspace.added) + _told_of_skills(place.words)
+    system = replace(system, text=place.redactor.redact(system.text + notes))
     lost = lost_log(place.state, place.log)
     if lost is not None:
         front.tell(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
@@ -153,7 +153,7 @@ def begin_session(
     try:
         tools.attachments.begin(log.path)
         parts, more_tools = _parts_of(tools, log, approver)
-        first = {**_about_of(tools, mode, answers.name, lost), **system.about, **(about or {})}
+        first = {**_about_of(tools, mode, answers.name, lost), **system.about, **(header or {})}
         agent = Agent(
             model=answers,
             tools=tools.tools,
@@ -184,7 +184,7 @@ def begin_session(
     except BaseException:
         close_log(place.state, log)
         raise
-    session = RunningSession(models=models, agent=agent, system=system, templates=templates, about=first, parts=parts)
+    session = RunningSession(models=models, agent=agent, system=system, templates=templates, header=first, parts=parts)
     if any(tool.spec.name == "delegate" for tool in tools.tools):
         from harness.session.delegated_work import helpers_of  # with the first that may be had
 
@@ -198,10 +198,10 @@ def _parts_of(
 ) -> tuple[ActiveParts, Callable[[], OutsideTools | None]]:
     """Return the parts that plugins add, which start with `warm_up` or the first request, and the function that tells of
     their tools. Raises UsageError."""
-    found = [part_of(key) for key in tools.place.extensions.sections]
-    if not found:
+    active_parts = [part_of(key) for key in tools.place.extensions.sections]
+    if not active_parts:
         return ActiveParts(), no_more_tools
-    parts = ActiveParts([part.make(tools, log, approver) for part in found])
+    parts = ActiveParts([part.make(tools, log, approver) for part in active_parts])
     return parts, tools.chosen.outside(parts.news)
 
 

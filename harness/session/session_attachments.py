@@ -48,5 +48,5 @@ class SessionAttachments:
 
     def take_over(self, messages: Sequence[Message], log: str) -> int:
         """Copy the attachments of a conversation from beside the log at `log`; return the number of missing ones."""
-        attachments = tuple(dict.fromkeys(one for message in messages for one in message.attachments))
+        attachments = tuple(dict.fromkeys(attachment for message in messages for attachment in message.attachments))
         return self._kept.take_over(attachments, log) if self._kept is not None and attachments else 0

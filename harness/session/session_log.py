@@ -82,12 +82,12 @@ def opened_log(
         from harness.log.heads_file import HeadsFile
 
         heads = HeadsFile(state.heads)
-        known = heads.of_path(path)
-        _refuse_an_emptied_one(path, known)
+        noted_head = heads.of_path(path)
+        _refuse_an_emptied_one(path, noted_head)
         log = ActionLog.open(path, redactor=redactor)
         try:
             if log.count:
-                if not _is_as_closed(log, known):
+                if not _is_as_closed(log, noted_head):
                     _refuse_an_unfit_one(log, heads)
                 state.record_head(log, closed=False)
         except BaseException:
@@ -107,30 +107,35 @@ def lost_log(state: State, path: str | None) -> KnownHead | None:
     state.check_heads()
     if os.path.lexists(path) or not os.path.isdir(os.path.dirname(path)):
         return None
-    known = state.known_head(path)
-    if known is None or not known.is_missed:
+    noted_head = state.known_head(path)
+    if noted_head is None or not noted_head.is_missed:
         return None
     # Before the new log is there: of what a kill leaves behind, nothing must look like a tail that somebody cut off.
-    state.record_loss(known)
-    return known
+    state.record_loss(noted_head)
+    return noted_head
 
 
-def _refuse_an_emptied_one(path: str, known: KnownHead | None) -> None:
+def _refuse_an_emptied_one(path: str, noted_head: KnownHead | None) -> None:
     """Raise LogError where a log was noted under this name, and its file holds nothing any more."""
-    if known is None or not known.is_missed or not os.path.exists(path) or os.path.getsize(path):
+    if noted_head is None or not noted_head.is_missed or not os.path.exists(path) or os.path.getsize(path):
         return
     raise LogError(
-        _refusal(path, f"it was longer once: a log of {known.records} records was noted there, and it was emptied")
+        _refusal(path, f"it was longer once: a log of {noted_head.records} records was noted there, and it was emptied")
     )
 
 
-def _is_as_closed(log: ActionLog, known: KnownHead | None) -> bool:
+def _is_as_closed(log: ActionLog, noted_head: KnownHead | None) -> bool:
     """Return whether a log is unchanged since its head was noted at its close; its lock is held."""
-    if known is None or known.removed or not known.closed or (known.records, known.head) != (log.count, log.head):
+    if (
+        noted_head is None
+        or noted_head.removed
+        or not noted_head.closed
+        or (noted_head.records, noted_head.head) != (log.count, log.head)
+    ):
         return False
     from harness.log.verify import is_as_noted
 
-    return is_as_noted(log.path, known.noted)
+    return is_as_noted(log.path, noted_head.noted)
 
 
 def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:
@@ -138,16 +143,16 @@ def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:
     from harness.log.findings import judge_log
 
     findings = judge_log(log.path, heads)
-    why = findings.unfit
-    if not why and (findings.found.records, findings.found.head) != (log.count, log.head):
-        why = "it was changed while it was opened"
-    if why:
-        raise LogError(_refusal(log.path, why))
+    reason = findings.unfit
+    if not reason and (findings.found.records, findings.found.head) != (log.count, log.head):
+        reason = "it was changed while it was opened"
+    if reason:
+        raise LogError(_refusal(log.path, reason))
 
 
-def _refusal(path: str, why: str) -> str:
+def _refusal(path: str, reason: str) -> str:
     return (
-        f"the action log is not gone on with: {path}: {why}. `harness audit verify` says what can be relied on; "
+        f"the action log is not gone on with: {path}: {reason}. `harness audit verify` says what can be relied on; "
         "name another file with --log"
     )
 

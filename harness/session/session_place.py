@@ -95,14 +95,14 @@ def extensions_of(
         return Extensions(), ()
     from harness.session.extensions.extensions_here import extensions_here
 
-    found = extensions_here(settings.file.extensions, state, workspace, environment)
-    return found.extensions, found.notes
+    extensions = extensions_here(settings.file.extensions, state, workspace, environment)
+    return extensions.extensions, extensions.notes
 
 
 def words_of(state: State, workspace: str, environment: Mapping[str, str]) -> OwnWords:
     """Return the commands and skills of the user, and of the workspace where they are trusted. Raises UsageError."""
-    own = (os.path.join(state.config, name) for name in ("commands", "skills"))
-    if not any(map(os.path.lexists, own)) and not any(word_folders(workspace)):
+    user_folders = (os.path.join(state.config, name) for name in ("commands", "skills"))
+    if not any(map(os.path.lexists, user_folders)) and not any(word_folders(workspace)):
         return OwnWords()
     from harness.session.words.own_words import words_here
 

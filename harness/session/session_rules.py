@@ -76,7 +76,7 @@ def rules_of(
     policy = assemble(
         state,
         root,
-        named=arguments.policy,
+        names=arguments.policy,
         fallback="default" if unattended is None else "readonly",
         pinned=arguments.policy_sha256,
     )
@@ -85,14 +85,14 @@ def rules_of(
     outside = outside_of(place, policy) if asks_outside else None
     limits = _limits_of(arguments, place.settings.context_tokens.value)
     check_prices(place.settings, strictest((limits, policy.limits)))
-    kept = KeptGrants(state.grants, state.name_of(root), root) if unattended is None else None
+    saved_grants = KeptGrants(state.grants, state.name_of(root), root) if unattended is None else None
     return SessionRules(
         place=place,
         policy=policy.guarding(*guard, *(outside.paths if outside is not None else ())),
         limits=limits,
         checks=checks_of(place, tell),
-        kept=kept,
-        granted=KeptForWorkspace() if kept is None else kept.read(),
+        kept=saved_grants,
+        granted=KeptForWorkspace() if saved_grants is None else saved_grants.read(),
         outside=outside,
         unattended=unattended,
     )

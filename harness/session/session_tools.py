@@ -82,12 +82,12 @@ def tools_of(rules: SessionRules, front: Front) -> SessionTools:
         scripts=tuple(place.extensions.tools.values()),
         attachments=attachments,
     )
-    others = [offer for plugin in named_plugins(place.settings.file) for offer in plugin.tools]
-    chosen = chosen_tools(place.settings.tools, place.extensions.tools, [offer.kind.name for offer in others])
-    wanted = chosen.optional(policy)
-    optional = optional_tools(wanted, ask=front.ask, helpers=seat.helpers)
+    plugin_offers = [offer for plugin in named_plugins(place.settings.file) for offer in plugin.tools]
+    chosen = chosen_tools(place.settings.tools, place.extensions.tools, [offer.kind.name for offer in plugin_offers])
+    optional_names = chosen.optional(policy)
+    optional = optional_tools(optional_names, ask=front.ask, helpers=seat.helpers)
     room = ToolPlace(workspace=place.workspace, environment=place.environment, stops=lambda: place.interrupt.stops)
-    offered = tuple(offer.make(room) for offer in (*tool_offers(wanted), *others))
+    offered = tuple(offer.make(room) for offer in (*tool_offers(optional_names), *plugin_offers))
     level = check_confinement(policy, shipped)
     tools = chosen.of((*shipped, *optional, *offered))
     names = [tool.spec.name for tool in tools]

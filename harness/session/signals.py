@@ -26,13 +26,13 @@ def take_endings(handler: Handler) -> tuple[signal.Signals, ...]:
     ignored: it is not meant for this program. This excludes SIGTERM, and the keys of a terminal with a person (after
     SIGQUIT's it would be left without echo). Call it from the main thread.
     """
-    taken = []
+    previous = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         ignored = signal.getsignal(number) is signal.SIG_IGN and number != signal.SIGTERM
         if not ignored or (number != signal.SIGHUP and terminal_is_there()):
             signal.signal(number, handler)
-            taken.append(number)
-    return tuple(taken)
+            previous.append(number)
+    return tuple(previous)
 
 
 class Signals:

@@ -38,12 +38,12 @@ def word_folders(workspace: str) -> Iterator[tuple[str, str]]:
     """
     from harness.files.repository import folders_up
 
-    seen = set[str]()
+    real_paths = set[str]()
     for folder in folders_up(workspace):
         for name in PROJECT_WORDS:
             path = os.path.join(folder, name)
-            if os.path.lexists(path) and (real := os.path.realpath(path)) not in seen:
-                seen.add(real)
+            if os.path.lexists(path) and (real := os.path.realpath(path)) not in real_paths:
+                real_paths.add(real)
                 yield folder, name
 
 
@@ -170,8 +170,8 @@ class State:
         """Return the path of a new file for the conversation of a session, its folder made (mode 0700). Raises OSError."""
         import time
 
-        for made in (self.state, self.exports):
-            _make_private(made)
+        for new_folder in (self.state, self.exports):
+            _make_private(new_folder)
         return os.path.join(self.exports, f"harness-{session}-{time.strftime('%Y%m%dT%H%M%S')}.md")
 
     def new_log_path(self, workspace: str) -> str:
@@ -185,8 +185,8 @@ class State:
         if os.path.realpath(folder).startswith(workspace.rstrip("/") + "/") and workspace != os.path.expanduser("~"):
             raise LogError(f"the log folder lies inside the workspace: {folder}; set XDG_STATE_HOME elsewhere")
         try:
-            for made in (self.state, self.sessions, folder):
-                _make_private(made)
+            for new_folder in (self.state, self.sessions, folder):
+                _make_private(new_folder)
         except OSError as error:
             raise LogError(f"the log folder cannot be made: {folder}: {error.strerror}") from None
         now = time.time_ns()
@@ -204,11 +204,11 @@ class State:
 
         note_head(self.heads, log, closed=closed)
 
-    def record_loss(self, known: KnownHead) -> None:
+    def record_loss(self, noted_head: KnownHead) -> None:
         """Note that a log is gone, and that another is begun under its name. Raises LogError if that cannot be written."""
         from harness.log.heads_file import note_loss
 
-        note_loss(self.heads, known)
+        note_loss(self.heads, noted_head)
 
     def check_heads(self) -> None:
         """Raise LogError where no head could be noted: a session could not come to a good end."""
@@ -260,8 +260,8 @@ class State:
     def was_trusted(self, path: str) -> bool:
         """Return whether the last entry about the file `path` trusted it, in any content."""
         ending = _noted("", path)
-        about = [line for line in _private_lines(self.trust) if line.rstrip("\n").endswith(ending)]
-        return bool(about) and not about[-1].startswith(f"{_DECLINED} ")
+        lines = [line for line in _private_lines(self.trust) if line.rstrip("\n").endswith(ending)]
+        return bool(lines) and not lines[-1].startswith(f"{_DECLINED} ")
 
     def _last_word_of(self, sha256: str) -> str:
         """Return the beginning of the last line about this content; empty if there is none."""
@@ -312,8 +312,8 @@ def logs_in(folder: str) -> list[str]:
                 and name != HEADS_NAME
                 and not (is_summary(name) and name.removesuffix("l") in files)  # a batch's, which lies beside it
             ]
-        found = [os.path.join(top, name) for name in names]
-        paths += [path for path in found if os.path.isfile(path)]  # no pipe, no link that leads nowhere
+        log_paths = [os.path.join(top, name) for name in names]
+        paths += [path for path in log_paths if os.path.isfile(path)]  # no pipe, no link that leads nowhere
     return sorted(paths, key=lambda path: (os.path.basename(path), path))
 
 

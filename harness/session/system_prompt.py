@@ -53,27 +53,27 @@ class FoundInstructions(Record):
     skipped: tuple[Skipped, ...] = ()
 
 
-def find_instructions(root: str, *, own: Instructions | Skipped | None = None) -> FoundInstructions:
+def find_instructions(root: str, *, user_instructions: Instructions | Skipped | None = None) -> FoundInstructions:
     """Return the AGENTS.md of the workspace `root` (a physical path) and of the folders above it within its
     repository.
 
-    A folder without a readable one contributes its CLAUDE.md. `own` is a further file that was read already, and
+    A folder without a readable one contributes its CLAUDE.md. `user_instructions` is a further file that was read already, and
     comes first: the person's, for all their projects. Outside a repository, only the workspace's own file is read. A
     folder above the workspace, or a file in it, that belongs to neither the person nor root is skipped: another user
     may have put it there.
     """
     folders = folders_up(root)
     top = folders[-1]
-    read = [own]
+    read = [user_instructions]
     for folder in reversed(folders):
         first = os.path.join(folder, NAME)
-        found = _read(first, top, foreign_is_skipped=folder != root)
-        read.append(found)
-        if isinstance(found, Skipped) or not os.path.lexists(first):
+        instructions = _read(first, top, foreign_is_skipped=folder != root)
+        read.append(instructions)
+        if isinstance(instructions, Skipped) or not os.path.lexists(first):
             read.append(_read(os.path.join(folder, OTHER_NAME), top, foreign_is_skipped=folder != root))
-    files = {one.sha256: one for one in read if isinstance(one, Instructions)}  # of two names of one file, one
+    files = {file.sha256: file for file in read if isinstance(file, Instructions)}  # of two names of one file, one
     return FoundInstructions(
-        files=tuple(files.values()), skipped=tuple(one for one in read if isinstance(one, Skipped))
+        files=tuple(files.values()), skipped=tuple(file for file in read if isinstance(file, Skipped))
     )
 
 
@@ -91,11 +91,13 @@ def instructions_of(path: str, data: bytes) -> Instructions | Skipped | None:
     return Instructions(path=path, text=text, sha256=hashlib.sha256(data).hexdigest())
 
 
-def as_context(found: FoundInstructions) -> str:
+def as_context(instructions: FoundInstructions) -> str:
     """Return the texts as the model reads them, each under its path; empty where there are none."""
-    if not found.files:
+    if not instructions.files:
         return ""
-    return "\n\n".join((_BEGIN, *(between_marks(file.path, file.text.strip(), file.sha256) for file in found.files)))
+    return "\n\n".join(
+        (_BEGIN, *(between_marks(file.path, file.text.strip(), file.sha256) for file in instructions.files))
+    )
 
 
 def between_marks(name: str, text: str, sha256: str) -> str:
@@ -137,8 +139,8 @@ def _read(path: str, top: str, *, foreign_is_skipped: bool) -> Instructions | Sk
 
 
 def _is_own(status: os.stat_result, folder: str) -> bool:
-    own = (os.getuid(), 0)
-    return status.st_uid in own and os.stat(folder).st_uid in own
+    trusted_users = (os.getuid(), 0)
+    return status.st_uid in trusted_users and os.stat(folder).st_uid in trusted_users
 
 
 class SystemPrompt(Record):
@@ -157,7 +159,7 @@ class SystemPrompt(Record):
     def notes(self) -> tuple[str, ...]:
         """Notes for a person: the files that were read, and those that were not."""
         read = ", ".join(file.path for file in self.found.files)
-        passed = [f"not read: {visible_line(one.path, 500)}: {one.why}" for one in self.found.skipped]
+        passed = [f"not read: {visible_line(skipped.path, 500)}: {skipped.why}" for skipped in self.found.skipped]
         return (*([f"instructions: {visible_line(read, 1_000)}"] if read else []), *passed)
 
 
@@ -167,41 +169,45 @@ def system_prompt(settings: Settings, *, workspace: str, config: str, values: Ma
     A template has the variables of `values`, and `instructions`; where it does not place the instructions itself they
     follow it. Raises UsageError for a template that cannot be read or filled.
     """
-    found = _instructions(workspace, os.path.join(config, NAME)) if settings.instructions.value else FoundInstructions()
-    context = as_context(found)
+    instructions = (
+        _instructions(workspace, os.path.join(config, NAME)) if settings.instructions.value else FoundInstructions()
+    )
+    context = as_context(instructions)
     path = settings.system.value
     if not path:
-        return SystemPrompt(text="\n\n".join(part for part in (DEFAULT_SYSTEM, context) if part), found=found)
+        return SystemPrompt(text="\n\n".join(part for part in (DEFAULT_SYSTEM, context) if part), found=instructions)
     template = template_text(settings.system, workspace)
     text = fill(template, {**values, "instructions": context}, name=path)
     if context and "instructions" not in variables(template):
         text = f"{text.rstrip()}\n\n{context}"
     if not text.strip():
         raise UsageError(f"the system prompt is empty: {visible_line(path, 500)}")
-    return SystemPrompt(text=text, found=found)
+    return SystemPrompt(text=text, found=instructions)
 
 
-def template_text(named: Setting[str], workspace: str) -> str:
+def template_text(template: Setting[str], workspace: str) -> str:
     """Return the text of a template. Raises UsageError.
 
     What the configuration names is held to what holds for the configuration; a flag is the person's own choice.
     """
-    path = named.value
-    return text_file(path) if named.origin.startswith("flag ") else _text(read_own(path, workspace), path)
+    path = template.value
+    return text_file(path) if template.origin.startswith("flag ") else _text(read_own(path, workspace), path)
 
 
-def _instructions(workspace: str, own: str) -> FoundInstructions:
+def _instructions(workspace: str, user_path: str) -> FoundInstructions:
     """Return the instructions; the person's own file only if no other user could have written it.
 
     That one may be a link, like the configuration, since the person made it.
     """
-    if not os.path.lexists(own):
+    if not os.path.lexists(user_path):
         return find_instructions(workspace)
     try:
-        return find_instructions(workspace, own=instructions_of(own, read_own(own, workspace)))
+        return find_instructions(
+            workspace, user_instructions=instructions_of(user_path, read_own(user_path, workspace))
+        )
     except UsageError as error:
-        why = str(error).removeprefix(f"{own}: ")
-        return find_instructions(workspace, own=Skipped(path=own, why=why))
+        reason = str(error).removeprefix(f"{user_path}: ")
+        return find_instructions(workspace, user_instructions=Skipped(path=user_path, why=reason))
 
 
 def text_file(path: str) -> str:

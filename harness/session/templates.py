@@ -17,14 +17,14 @@ from harness.text.template import fill, variables
 
 def session_values(workspace: str, tools: Sequence[str], policy: str, limits: Limits) -> dict[str, str]:
     """Return the variables that every template has. `limits` are those that hold; what has no bound is `no bound`."""
-    held = limits.filled()
+    filled_limits = limits.filled()
     bounds = {
-        "max_turns": held.max_turns,
-        "max_seconds": held.max_seconds,
-        "max_tokens": held.max_tokens,
-        "max_cost": held.max_cost,
-        "command_seconds": held.command_seconds,
-        "result_characters": held.result_characters,
+        "max_turns": filled_limits.max_turns,
+        "max_seconds": filled_limits.max_seconds,
+        "max_tokens": filled_limits.max_tokens,
+        "max_cost": filled_limits.max_cost,
+        "command_seconds": filled_limits.command_seconds,
+        "result_characters": filled_limits.result_characters,
     }
     return {
         "workspace": workspace,
@@ -64,22 +64,22 @@ class Templates:
         """Return the model's text of a call that ran; {{result}} is the tool's own."""
         if self._result is None:
             return result.content
-        own = {
+        result_values = {
             "result": result.content,
             "tool": tool,
             "status": result.status.value,
             "exit_code": "" if result.exit_code is None else str(result.exit_code),
             "seconds": f"{(result.duration_ms or 0) / 1000:.1f}",
         }
-        return self._filled(self._result, own)
+        return self._filled(self._result, result_values)
 
-    def _filled(self, template: tuple[str, str], own: Mapping[str, str]) -> str:
+    def _filled(self, template: tuple[str, str], call_values: Mapping[str, str]) -> str:
         path, text = template
-        return fill(text, {**self._values, **own}, name=path)
+        return fill(text, {**self._values, **call_values}, name=path)
 
 
-def _read(named: Setting[str], workspace: str) -> tuple[str, str] | None:
-    return (named.value, template_text(named, workspace).rstrip("\n")) if named.value else None
+def _read(setting: Setting[str], workspace: str) -> tuple[str, str] | None:
+    return (setting.value, template_text(setting, workspace).rstrip("\n")) if setting.value else None
 
 
 def _check_has(template: tuple[str, str] | None, name: str) -> None:

@@ -64,20 +64,20 @@ def ask_trust(state: State, path: str, policy: Policy, ask: Approver) -> bool:
     Nothing but a yes is taken for one. Raises PolicyError where it cannot be kept.
     """
 
-    shown, lines = visible_line(path, 2_000), loosening(policy)
-    things = counted(len(lines), "thing") if lines else "nothing"
-    head = f"{shown}  sha256 {policy.sha256}", f"would loosen {things} here{':' if lines else ''}"
-    wanted = is_wanted(
+    display_path, lines = visible_line(path, 2_000), loosening(policy)
+    amount = counted(len(lines), "thing") if lines else "nothing"
+    head = f"{display_path}  sha256 {policy.sha256}", f"would loosen {amount} here{':' if lines else ''}"
+    is_trusted = is_wanted(
         ask,
         tool=TRUST_TOOL,
-        summary=f"trust this folder's own policy, {shown}",
+        summary=f"trust this folder's own policy, {display_path}",
         preview="\n".join((*head, *lines)),
-        why="the policy came with the folder; what it loosens counts only if you trust exactly this content",
+        reason="the policy came with the folder; what it loosens counts only if you trust exactly this content",
         by="once for this content; `harness policy trust` and a changed file come back to it",
     )
-    if wanted:
+    if is_trusted:
         state.trust_content(policy.sha256, os.path.realpath(path))
-    return wanted
+    return is_trusted
 
 
 def is_as_shown(path: str, policy: Policy) -> bool:
@@ -113,12 +113,12 @@ def _defaults(policy: Policy) -> Iterator[str]:
 
 
 def _sandboxes(policy: Policy) -> Iterator[str]:
-    for said in policy.sandbox_tables:
-        beyond = [place for place in said.write or () if _is_outside(place)]
+    for table in policy.sandbox_tables:
+        beyond = [place for place in table.write or () if _is_outside(place)]
         if beyond:
-            yield f"sandbox  commands that you approve may write {_listed(beyond)}  ({said.origin})"
-        if said.show:
-            yield f"sandbox  commands can read {_listed(said.show)}, which is hidden else  ({said.origin})"
+            yield f"sandbox  commands that you approve may write {_listed(beyond)}  ({table.origin})"
+        if table.show:
+            yield f"sandbox  commands can read {_listed(table.show)}, which is hidden else  ({table.origin})"
 
 
 def _is_outside(place: str) -> bool:
@@ -137,13 +137,13 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join(shlex.quote(word) for word in words)
 
 
-def is_wanted(approver: Approver, *, tool: str, summary: str, preview: str, why: str, by: str) -> bool:
+def is_wanted(approver: Approver, *, tool: str, summary: str, preview: str, reason: str, by: str) -> bool:
     """Ask as `consent` does; True for a yes alone."""
-    approval = consent(approver, tool=tool, summary=summary, preview=preview, why=why, by=by)
+    approval = consent(approver, tool=tool, summary=summary, preview=preview, reason=reason, by=by)
     return approval.answer is Answer.YES
 
 
-def consent(approver: Approver, *, tool: str, summary: str, preview: str, why: str, by: str) -> Approval:
+def consent(approver: Approver, *, tool: str, summary: str, preview: str, reason: str, by: str) -> Approval:
     """Ask as about a call: shown first, with earlier keys dropped. Return the answer.
 
     `tool` names the question and is not a tool of the model, `by` is the command behind it. A no has words only if
@@ -159,9 +159,9 @@ def consent(approver: Approver, *, tool: str, summary: str, preview: str, why: s
         preview=preview,
         request=None,
     )
-    asked = FacetVerdict(facet=use, decision=Decision.CONFIRM, source=Source.BUILT_IN, reason=why, by=by)
+    facet_verdict = FacetVerdict(facet=use, decision=Decision.CONFIRM, source=Source.BUILT_IN, reason=reason, by=by)
     effects = Effects(read=None, write=None, network=False, unasked=False)
     try:
-        return approver(action, Verdict(decision=Decision.CONFIRM, facets=(asked,), effects=effects))
+        return approver(action, Verdict(decision=Decision.CONFIRM, facets=(facet_verdict,), effects=effects))
     except KeyboardInterrupt:
         return Approval(answer=Answer.STOP, by="person")

@@ -89,9 +89,9 @@ class WaitingList:
 
     # What a hook does
 
-    def ask(self, asked: AskedCall) -> Approval:
+    def ask(self, asked_call: AskedCall) -> Approval:
         """Ask the listening process, and return the answer; NOBODY at once if none listens. Raises OSError."""
-        question = self.put(replace(asked, offer=lambda: _without_programs(asked.offer())))
+        question = self.put(replace(asked_call, offer=lambda: _without_programs(asked_call.offer())))
         if isinstance(question, str):
             return nobody(question)
         with self._clock_stopped():
@@ -102,12 +102,12 @@ class WaitingList:
             finally:
                 question.withdraw()
 
-    def put(self, asked: AskedCall) -> ListedQuestion | str:
+    def put(self, asked_call: AskedCall) -> ListedQuestion | str:
         """Add a question to the list; return the reason if none listens or it is too large. Raises OSError."""
         if not self.is_heard():
             return NOBODY_LISTENS
-        offer = asked.offer()
-        data = self._packed(asked, offer)
+        offer = asked_call.offer()
+        data = self._packed(asked_call, offer)
         if len(data) > MOST_BYTES:
             return TOO_LARGE
         return ListedQuestion(
@@ -125,24 +125,24 @@ class WaitingList:
         finally:
             os.close(descriptor)
 
-    def _packed(self, asked: AskedCall, offer: Offer | str) -> bytes:
+    def _packed(self, asked_call: AskedCall, offer: Offer | str) -> bytes:
         from harness.session.question_file import WaitingQuestion, packed
 
         now = time.time()
-        call = asked.action.call
+        call = asked_call.action.call
         return packed(
             WaitingQuestion(
-                agent=asked.agent,
-                session=asked.session,
-                workspace=asked.workspace,
-                confinement=asked.confinement,
-                level=asked.level,
-                writes=asked.writes,
+                agent=asked_call.agent,
+                session=asked_call.session,
+                workspace=asked_call.workspace,
+                confinement=asked_call.confinement,
+                level=asked_call.level,
+                writes=asked_call.writes,
                 asked=now,
                 until=now + self._seconds,
                 # Some agents name no calls; without a name it would be a question of the program's own.
-                action=replace(asked.action, call=replace(call, id=call.id or "call")),
-                verdict=asked.verdict,
+                action=replace(asked_call.action, call=replace(call, id=call.id or "call")),
+                verdict=asked_call.verdict,
                 offer=offer,
             )
         )
@@ -166,9 +166,10 @@ class WaitingList:
             names = sorted(os.listdir(self._folder))
         except FileNotFoundError:
             return []
-        found = [self._found(name) for name in names if name != _LISTENING]
+        questions = [self._found(name) for name in names if name != _LISTENING]
         return sorted(
-            (one for one in found if one is not None), key=lambda one: one.question.asked if one.question else 0
+            (waiting for waiting in questions if waiting is not None),
+            key=lambda waiting: waiting.question.asked if waiting.question else 0,
         )
 
     def waits(self, identity: str) -> bool:
@@ -189,16 +190,16 @@ class WaitingList:
             "words": approval.words,
             "scope": approval.scope.value if approval.scope else None,
             "days": approval.days,
-            "patterns": [dict(pattern_fields(one)) for one in approval.patterns],
+            "patterns": [dict(pattern_fields(pattern)) for pattern in approval.patterns],
         }
-        made = os.path.join(self._folder, f".{os.urandom(8).hex()}")
+        draft = os.path.join(self._folder, f".{os.urandom(8).hex()}")
         try:
-            write_new(made, json.dumps(fields).encode())
-            os.link(made, os.path.join(self._folder, waiting.id, _ANSWER))
+            write_new(draft, json.dumps(fields).encode())
+            os.link(draft, os.path.join(self._folder, waiting.id, _ANSWER))
         except (FileExistsError, FileNotFoundError):
             return False
         finally:
-            remove_if_there(made)
+            remove_if_there(draft)
         return True
 
     def _found(self, name: str) -> Waiting | None:
@@ -288,7 +289,7 @@ class ListedQuestion:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _answered(self, why: str) -> Approval:
+    def _answered(self, reason: str) -> Approval:
         """Return the answer; from now on none can be made."""
         path = os.path.join(self._place, _ANSWER)
         try:
@@ -296,7 +297,7 @@ class ListedQuestion:
         except FileExistsError:
             data = read_small(path, MOST_ANSWER_BYTES)
         else:
-            return nobody(why)
+            return nobody(reason)
         try:
             return _approval_from(json.loads(data or b""), os.path.basename(self._place), self._question, self._offer)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -332,28 +333,28 @@ def _without_programs(offer: Offer | str) -> Offer | str:
     """Return the grants on offer without programs with any words: see NO_PROGRAMS."""
     if isinstance(offer, str):
         return offer
-    left = tuple(one for one in offer.choices if not any(pattern.program for pattern in one.patterns))
-    if len(left) == len(offer.choices):
+    choices = tuple(choice for choice in offer.choices if not any(pattern.program for pattern in choice.patterns))
+    if len(choices) == len(offer.choices):
         return offer
-    return replace(offer, choices=left, no_program=NO_PROGRAMS) if left else NO_PROGRAMS
+    return replace(offer, choices=choices, no_program=NO_PROGRAMS) if choices else NO_PROGRAMS
 
 
-def _approval_from(held: Mapping[str, JsonValue], identity: str, question: bytes, offer: Offer | str) -> Approval:
+def _approval_from(fields: Mapping[str, JsonValue], identity: str, question: bytes, offer: Offer | str) -> Approval:
     """Return the answer that a file holds. Raises ValueError, TypeError or KeyError for what is none to this question."""
-    answer, words, days = Answer(held["answer"]), held["words"], held["days"]
-    if (held["id"], held["sha256"]) != (identity, digest_of(question)) or answer not in _ANSWERS:
+    answer, words, days = Answer(fields["answer"]), fields["words"], fields["days"]
+    if (fields["id"], fields["sha256"]) != (identity, digest_of(question)) or answer not in _ANSWERS:
         raise ValueError("an answer to something else")
     if not isinstance(words, str) or len(words) > MOST_WORDS or not (days is None or isinstance(days, int)):
         raise ValueError("words are a text, and days a number")
     if answer is Answer.NOBODY:
         return nobody(words or LEFT)
-    listed = held["patterns"]
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+    pattern_list = fields["patterns"]
+    if not isinstance(pattern_list, list) or not all(isinstance(item, dict) for item in pattern_list):
         raise ValueError("patterns are a list")
-    patterns = tuple(pattern_from(one) for one in listed if isinstance(one, dict))
-    scope = None if held["scope"] is None else GrantScope(held["scope"])
+    patterns = tuple(pattern_from(item) for item in pattern_list if isinstance(item, dict))
+    scope = None if fields["scope"] is None else GrantScope(fields["scope"])
     offered = () if isinstance(offer, str) else offer.choices
-    choice = next((one for one in offered if one.patterns == patterns), None)
+    choice = next((item for item in offered if item.patterns == patterns), None)
     if (scope is not None or patterns or days is not None) and (choice is None or scope is None):
         raise ValueError("what was not offered")
     return Approval(answer=answer, by="person", words=words, scope=scope, days=days, patterns=patterns)

@@ -219,7 +219,7 @@ class Folder:
         return trusted_or_not(self.state, self.root, asked)
 
     def autos(self) -> Sequence[str]:
-        held = assemble(self.state, self.root, named=None, fallback="default")
+        held = assemble(self.state, self.root, names=None, fallback="default")
         return [rule.id for rule in held.rules if rule.layer is Layer.PROJECT and rule.decision is Decision.AUTO]
 
 

@@ -488,7 +488,7 @@ def settings(
     file: str = "",
     told: Mapping[str, Any] = {},
 ) -> Settings:
-    return resolve(flags, environment, parse(file) if file else ConfigFile(path="c.toml"), told=told)
+    return resolve(flags, environment, parse(file) if file else ConfigFile(path="c.toml"), flag_settings=told)
 
 
 def told(found: Settings, *names: str) -> list[tuple[object, str]]:

@@ -28,7 +28,7 @@ def repository(tmp_path: Path) -> Path:
 
 def texts(root: Path, own: Path | None = None) -> list[str]:
     read = instructions_of(str(own), own.read_bytes()) if own else None
-    return [file.text for file in find_instructions(str(root), own=read).files]
+    return [file.text for file in find_instructions(str(root), user_instructions=read).files]
 
 
 def skipped(root: Path) -> list[tuple[str, str]]:

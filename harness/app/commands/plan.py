@@ -77,7 +77,7 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
         tool=PLAN_TOOL,
         summary=QUESTION,
         preview="the plan is the answer above",
-        why="yes leaves plan mode and tells the model to carry it out; the policy then decides on every call, as before",
+        reason="yes leaves plan mode and tells the model to carry it out; the policy then decides on every call, as before",
         by="/plan",
     )
     asked = _asked(approval, time.monotonic() - began)

@@ -152,7 +152,7 @@ def assembled(conversation: Conversation) -> Policy:
     for name in SHIPPED:
         own_code().check(shipped_policy_path(name))
     place, running = conversation.place, conversation.running
-    found = assemble(place.state, place.workspace.root, named=named, fallback="default", pinned=pinned)
+    found = assemble(place.state, place.workspace.root, names=named, fallback="default", pinned=pinned)
     keep_own_folders(place.workspace, place.state)
     check_confinement(found, conversation.tools.tools)
     check_prices(running.settings, strictest((running.rules.limits, found.limits)))

@@ -83,7 +83,7 @@ class _Files:
             tool=UNDO_TOOL,
             summary="put files back",
             preview="\n".join(self._lines(foreseen)),
-            why="the turn is forgotten; its changes of files can be put back as well",
+            reason="the turn is forgotten; its changes of files can be put back as well",
             by="/undo",
         )
 

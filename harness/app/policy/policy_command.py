@@ -87,7 +87,7 @@ def explain_command(arguments: Namespace, environment: Mapping[str, str]) -> int
 
     workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
     state = State.of(environment)
-    policy = assemble(state, workspace.root, named=arguments.policy, fallback="default")
+    policy = assemble(state, workspace.root, names=arguments.policy, fallback="default")
     tool, words = arguments.tool, arguments.what
     text = words[0] if len(words) == 1 else shlex.join(words)
     try:

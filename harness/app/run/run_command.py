@@ -127,7 +127,7 @@ class _Run:
             model,
             mode="run",
             approver=self._ask if arguments.ask else deny_all,
-            about={**({"plan": True} if arguments.plan else {}), **self._prompt.about, **self._model.about},
+            header={**({"plan": True} if arguments.plan else {}), **self._prompt.about, **self._model.about},
             done_marker=arguments.done_marker,
             check_answer=self._check.problem if self._check else None,
         )

@@ -306,7 +306,7 @@ class _Opened:
         self._helpers = HelperTree()
         tools = tools_of(rules_of(place, arguments, served.tell), self)
         self.running: RunningSession = begin_session(
-            ProviderModels(tools), mode=MODE, approver=self._asked, about=served.about, on_text=self._text
+            ProviderModels(tools), mode=MODE, approver=self._asked, header=served.about, on_text=self._text
         )
         try:
             self._begin(carried)

@@ -61,4 +61,4 @@ def declared(table: Mapping[str, object]) -> ApproverDeclaration:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(one) for one in value) if isinstance(value, list) else ()
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()

@@ -50,21 +50,26 @@ def found_approver(
     def absolute(word: str) -> str:
         return f"{home}{word[1:]}" if word.startswith("~/") and home else word
 
-    given = child_environment(environment)
-    given |= {name: environment[name] for name in declaration.env if name in environment}
+    program_environment = child_environment(environment)
+    program_environment |= {name: environment[name] for name in declaration.env if name in environment}
     words, socket = tuple(map(absolute, declaration.command)), absolute(declaration.socket)
     if words:
-        program = program_outside(roots[0], words[0], given)
+        program = program_outside(roots[0], words[0], program_environment)
         if program is None:
             raise UsageError(f"[approver] the program {words[0]} is not there, or lies in the workspace")
         words = (program, *words[1:])
-    named = [word for word in words if word.startswith("/") and os.path.isfile(word)] if words else [socket]
-    paths = tuple(dict.fromkeys(one for path in named for one in (path, os.path.realpath(path))))
+    named_paths = [word for word in words if word.startswith("/") and os.path.isfile(word)] if words else [socket]
+    paths = tuple(dict.fromkeys(file_path for path in named_paths for file_path in (path, os.path.realpath(path))))
     for path in paths:
         if any(is_within(path, os.path.realpath(root)) for root in roots):
             raise UsageError(f"[approver] {path} lies where calls may write, and could be changed; move it elsewhere")
     return FoundApprover(
-        declaration=declaration, environment=given, workspace=roots[0], command=words, socket=socket, paths=paths
+        declaration=declaration,
+        environment=program_environment,
+        workspace=roots[0],
+        command=words,
+        socket=socket,
+        paths=paths,
     )
 
 
@@ -73,7 +78,7 @@ class ConfiguredApprover:
 
     def __init__(
         self,
-        found: FoundApprover,
+        approver: FoundApprover,
         *,
         session: Callable[[], str],
         redact: Callable[[str], str],
@@ -83,7 +88,7 @@ class ConfiguredApprover:
         """`session` names the session that goes on; `redact` masks secrets; `confinement` and `offer` are as for
         TerminalApprover.
         """
-        self._found = found
+        self._found = approver
         self._session = session
         self._redact = redact
         self._confinement = confinement
@@ -91,12 +96,12 @@ class ConfiguredApprover:
 
     def __call__(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
         """Put a question; return why not, where that cannot be."""
-        found, seconds = self._found, self._found.declaration.seconds
+        approver, seconds = self._found, self._found.declaration.seconds
         question = question_of(
             action,
             verdict,
             session=self._session(),
-            workspace=found.workspace,
+            workspace=approver.workspace,
             confinement=action.held or self._confinement(action.tool, verdict.effects),
             offer=self._offer(action, verdict),
             seconds=seconds,
@@ -105,9 +110,9 @@ class ConfiguredApprover:
         if len(question.line) > MOST_QUESTION_BYTES:
             return TOO_LARGE
         try:
-            if found.command:
-                return AskedProgram(question, found.command, found.environment, seconds)
-            return AskedSocket(question, found.socket, seconds)
+            if approver.command:
+                return AskedProgram(question, approver.command, approver.environment, seconds)
+            return AskedSocket(question, approver.socket, seconds)
         except UsageError as error:
             return str(error)
 

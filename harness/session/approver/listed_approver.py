@@ -49,7 +49,7 @@ class ListedApprover:
         """Add a question to the list; return the reason if none listens."""
         if not self._is_alone and not self._waiting.is_heard():
             return ""
-        asked = AskedCall(
+        asked_call = AskedCall(
             agent=OWN,
             session=self._session(),
             workspace=self._workspace,
@@ -61,7 +61,7 @@ class ListedApprover:
             offer=lambda: self._offer(action, verdict),
         )
         try:
-            question = self._waiting.put(asked)
+            question = self._waiting.put(asked_call)
         except OSError as error:
             return f"the question cannot be put for `harness approve`: {error.strerror}"
         return question if isinstance(question, str) else _Listed(question)

@@ -62,11 +62,11 @@ class AskedProgram:
         if process is None:
             return nobody(IN_TIME)
         self._send(process)
-        ended = process.has_ended(0)
+        has_ended = process.has_ended(0)
         self._read(process)
         if len(self._came) > MOST_ANSWER_BYTES:
             return nobody("the approver's program wrote more than an answer")
-        if not ended:
+        if not has_ended:
             return nobody(IN_TIME) if self._monotonic() >= self._end else None
         code = self._finished()
         if code != 0:

@@ -76,7 +76,7 @@ def question_of(
     clock: Callable[[], float] = time.time,
 ) -> OutsideQuestion:
     """Return the question about a judged call; of its texts secrets are masked."""
-    judged = judged_fields(action, verdict, redact)
+    call_fields = judged_fields(action, verdict, redact)
     choices = () if isinstance(offer, str) else offer.choices
     now = clock()
     fields: dict[str, JsonValue] = {
@@ -87,7 +87,7 @@ def question_of(
         "workspace": workspace,
         "asked": _stamp(now),
         "until": _stamp(now + seconds),
-        "call": judged,
+        "call": call_fields,
         "confinement": confinement,
         "grants": [
             {
@@ -106,7 +106,7 @@ def question_of(
         sha256=digest,
         line=_line({**fields, "sha256": digest}),
         choices=choices,
-        destroys=bool(judged["destroys"]),
+        destroys=bool(call_fields["destroys"]),
         shown_whole=action.shown_whole,
     )
 
@@ -128,29 +128,29 @@ def approval_from(came: bytes, question: OutsideQuestion) -> Approval:
     if rest:
         raise AnswerError("more than one line came back")
     try:
-        held = read_line(line)
+        fields = read_line(line)
     except NotJsonError as error:
         raise AnswerError(_why(f"what came back is no JSON ({error})")) from None
-    if problem := _ANSWER.problem(held):
+    if problem := _ANSWER.problem(fields):
         raise AnswerError(_why(problem if ": " in problem else f"the answer {problem}"))
-    return _approval(held, question) if isinstance(held, dict) else _never()
+    return _approval(fields, question) if isinstance(fields, dict) else _never()
 
 
-def _approval(held: Mapping[str, JsonValue], question: OutsideQuestion) -> Approval:
-    name, grant = str(held["by"]), held.get("grant")
-    if (held["id"], held["sha256"]) != (question.id, question.sha256):
+def _approval(fields: Mapping[str, JsonValue], question: OutsideQuestion) -> Approval:
+    name, grant = str(fields["by"]), fields.get("grant")
+    if (fields["id"], fields["sha256"]) != (question.id, question.sha256):
         raise AnswerError("what came back answers another question")
     if len(name) > MOST_NAME:
         raise AnswerError(f"the name of who answered is longer than {MOST_NAME} characters")
-    answer = Answer(held["answer"])
-    words = str(held.get("words", ""))
+    answer = Answer(fields["answer"])
+    words = str(fields.get("words", ""))
     if answer is not Answer.YES:
-        if "grant" in held or "destroys" in held:
+        if "grant" in fields or "destroys" in fields:
             raise AnswerError(f"a {answer.value} grants nothing, and destroys nothing")
         return Approval(answer=answer, by="approver", who=name, words=words)
     if not question.shown_whole:
         raise AnswerError("the call cannot be shown whole, so it cannot be allowed")
-    if held.get("destroys", False) is not question.destroys:
+    if fields.get("destroys", False) is not question.destroys:
         raise AnswerError(
             "this destroys, and the yes does not say so" if question.destroys else "the yes is about what destroys"
         )

@@ -27,12 +27,12 @@ def check_socket(path: str) -> None:
     """Raise UsageError unless a socket is the person's or root's, and no other user can write or replace it."""
     owners = (0, os.getuid())
     try:
-        here, above = os.stat(path, follow_symlinks=False), os.stat(os.path.dirname(path))
+        socket_status, above = os.stat(path, follow_symlinks=False), os.stat(os.path.dirname(path))
     except OSError as error:
         raise UsageError(f"the approver's socket {path}: {error.strerror}") from None
-    if not stat.S_ISSOCK(here.st_mode):
+    if not stat.S_ISSOCK(socket_status.st_mode):
         raise UsageError(f"the approver's socket {path} is no Unix socket")
-    if here.st_uid not in owners or here.st_mode & stat.S_IWOTH:
+    if socket_status.st_uid not in owners or socket_status.st_mode & stat.S_IWOTH:
         raise UsageError(f"the approver's socket {path} is another user's, or others may write it")
     if above.st_uid not in owners or (above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX):
         raise UsageError(f"the folder of the approver's socket {path} is another user's, or others may write it")

@@ -44,6 +44,6 @@ AskOutside = Callable[[Action, Verdict], StandingQuestion | str]
 def wait_for(question: StandingQuestion, keys: Sequence[int] = (), seconds: float | None = None) -> Sequence[int]:
     """Wait until a question should be looked at, one of `keys` can be read, or `seconds` are over; return the keys that can."""
     watched = question.watched()
-    most = max(0.0, watched.seconds if seconds is None else min(seconds, watched.seconds))
-    readable, _, _ = select.select([*keys, *watched.reads], watched.writes, [], most)
-    return [one for one in keys if one in readable]
+    max_seconds = max(0.0, watched.seconds if seconds is None else min(seconds, watched.seconds))
+    readable, _, _ = select.select([*keys, *watched.reads], watched.writes, [], max_seconds)
+    return [key for key in keys if key in readable]

@@ -34,9 +34,9 @@ class Setting(Record, Generic[ValueT_co]):
 PRICES = "prices"
 
 
-def unknown_key(key: str, known: Iterable[str]) -> str:
+def unknown_key(key: str, allowed_keys: Iterable[str]) -> str:
     """Return the message for an unknown key: the probable key, or the reason why no secret is read from here."""
-    words = tuple(known)
+    words = tuple(allowed_keys)
     if is_key_like(key) and not any(word.startswith(key) for word in words):  # context_token is a slip
         return NO_KEYS
     return f"unknown key{nearest(key, words)}"
@@ -54,9 +54,11 @@ class Profile(Record):
     @property
     def model(self) -> Setting[str]:
         """The model, by its own name if the profile names no other."""
-        said = self.values.get("model")
+        model = self.values.get("model")
         return (
-            Setting(value=str(said.value), origin=said.origin) if said else Setting(value=self.name, origin=self.origin)
+            Setting(value=str(model.value), origin=model.origin)
+            if model
+            else Setting(value=self.name, origin=self.origin)
         )
 
     def value_of(self, name: str) -> str:
@@ -70,7 +72,7 @@ class Profile(Record):
 
     def with_model(self, model: Setting[str]) -> Profile:
         """Return the profile for another model of its server, with the server alone and without a name."""
-        of_server = {key: said for key, said in self.values.items() if key in (*_SERVER, *_NEEDS_SERVER)}
+        of_server = {key: setting for key, setting in self.values.items() if key in (*_SERVER, *_NEEDS_SERVER)}
         return replace(self, name="", values={**of_server, "model": model}, of_model={})
 
 
@@ -207,29 +209,29 @@ class _Loader:
         plain = {name: value for name, value in table.items() if name not in (*tables, *MODEL_SETTINGS)}
         values = self.checked((), plain, checks_of(""), (*tables, *MODEL_SETTINGS))
         for name in filter(None, table_names()):
-            found = self.checked((name,), self.table((), table, name), checks_of(name))
-            values |= {f"{name}.{key}": setting for key, setting in found.items()}
-        listed, profiles = self.table((), table, PRICES), self.table((), table, PROFILES)
+            settings = self.checked((name,), self.table((), table, name), checks_of(name))
+            values |= {f"{name}.{key}": setting for key, setting in settings.items()}
+        price_tables, profiles = self.table((), table, PRICES), self.table((), table, PROFILES)
         return ConfigFile(
             path=self.file,
             found=True,
             values=values,
-            prices={model: self.prices(listed, model) for model in listed},
+            prices={model: self.prices(price_tables, model) for model in price_tables},
             of_model=self.of_model((), table),
             profiles={name: self.profile(profiles, name) for name in profiles},
         )
 
     def of_model(self, place: tuple[str, ...], table: Mapping[str, object]) -> dict[str, Setting[JsonValue]]:
         """Return the settings of a model that one table says, those of its own tables included."""
-        found: dict[str, Setting[JsonValue]] = {}
+        settings: dict[str, Setting[JsonValue]] = {}
         for name in table.keys() & set(MODEL_SETTINGS):
             for key, value in flattened(name, table[name]).items():
                 inner = (*place, name) if key != name else place
                 field = key.removeprefix(f"{name}.")
                 if problem := setting_type_problem(key, value):
                     self.fail(inner, field, problem)
-                found[unified(key)] = Setting(value=cast("JsonValue", value), origin=self.origin(inner, field))
-        return found
+                settings[unified(key)] = Setting(value=cast("JsonValue", value), origin=self.origin(inner, field))
+        return settings
 
     def profile(self, profiles: Mapping[str, object], name: str) -> Profile:
         place = (PROFILES, name)
@@ -251,16 +253,16 @@ class _Loader:
         tables: tuple[str, ...] = (),
     ) -> dict[str, Setting[Value]]:
         """Return the values of one table, each with its line."""
-        found: dict[str, Setting[Value]] = {}
+        settings: dict[str, Setting[Value]] = {}
         for key, value in table.items():
             if key not in checks:
                 self.fail(place, key, unknown_key(key, (*checks, *tables)))
             problem = checks[key](value)
-            held = tuple(value) if isinstance(value, list) else value
-            if problem or not isinstance(held, str | int | float | tuple):
+            checked_value = tuple(value) if isinstance(value, list) else value
+            if problem or not isinstance(checked_value, str | int | float | tuple):
                 self.fail(place, key, problem)
-            found[key] = Setting(value=held, origin=self.origin(place, key))
-        return found
+            settings[key] = Setting(value=checked_value, origin=self.origin(place, key))
+        return settings
 
     def table(self, place: tuple[str, ...], parent: Mapping[str, object], key: str) -> Mapping[str, object]:
         value = parent.get(key, {})
@@ -268,13 +270,13 @@ class _Loader:
             self.fail(place, key, f"must be a table: [{'.'.join((*place, key))}]")
         return value
 
-    def prices(self, listed: Mapping[str, object], model: str) -> Setting[Prices]:
+    def prices(self, price_table: Mapping[str, object], model: str) -> Setting[Prices]:
         place = (PRICES, model)
-        found = self.checked(place, self.table((PRICES,), listed, model), PRICE_CHECKS)
+        price_settings = self.checked(place, self.table((PRICES,), price_table, model), PRICE_CHECKS)
         for required in ("input", "output"):
-            if required not in found:
+            if required not in price_settings:
                 self.fail(place, "", f"has no {required}: dollars per million tokens")
-        prices = Prices(**{key: float(str(setting.value)) for key, setting in found.items()})
+        prices = Prices(**{key: float(str(setting.value)) for key, setting in price_settings.items()})
         return Setting(value=prices, origin=self.origin(place, ""))
 
     def origin(self, place: tuple[str, ...], key: str) -> str:
@@ -292,4 +294,4 @@ class _Loader:
 
 def _names(table: str) -> tuple[str, ...]:
     """Return the names in a table's header, as `key_lines` tells it: `prices."gpt-5` and the like."""
-    return tuple("".join(found) for found in re.findall(r"\"([^\"]*)\"?|'([^']*)'?|([A-Za-z0-9_-]+)", table))
+    return tuple("".join(groups) for groups in re.findall(r"\"([^\"]*)\"?|'([^']*)'?|([A-Za-z0-9_-]+)", table))

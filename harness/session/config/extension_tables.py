@@ -32,11 +32,11 @@ class ExtensionTable(Record):
     of_project: bool = False
     """Whether a file of the workspace says it, which a person trusts."""
 
-    def problem(self, said: str) -> UsageError:
-        """Return the error that says what is wrong with the table, and where: the line of the key that `said` begins with."""
+    def problem(self, message: str) -> UsageError:
+        """Return the error that says what is wrong with the table, and where: the line of the key at the start of `message`."""
         begins = ((key, (f"{key}: ", f"has the unknown field {key!r}")) for key in self.lines)
-        line = next((self.lines[key] for key, ways in begins if said.startswith(ways)), self.line)
-        return UsageError(f"{self.file}:{line}: {self.header} {said}")
+        line = next((self.lines[key] for key, ways in begins if message.startswith(ways)), self.line)
+        return UsageError(f"{self.file}:{line}: {self.header} {message}")
 
     @property
     def header(self) -> str:
@@ -48,8 +48,8 @@ class ExtensionTable(Record):
     @property
     def title(self) -> str:
         """The same with what it calls itself, as far as it does."""
-        said = self.fields.get("name") or self.fields.get("id")
-        return f"{self.header} {said}" if isinstance(said, str) else self.header
+        name = self.fields.get("name") or self.fields.get("id")
+        return f"{self.header} {name}" if isinstance(name, str) else self.header
 
     @property
     def origin(self) -> str:
@@ -71,10 +71,10 @@ def project_tables(data: bytes, file: str) -> tuple[ExtensionTable, ...]:
     for key in table:
         if key not in _OF_PROJECTS:
             line = _Lines(text).at("", 0, key)
-            what = f"unknown table{nearest(key, _OF_PROJECTS)}"
+            problem = f"unknown table{nearest(key, _OF_PROJECTS)}"
             may = ", ".join(("tools", *(f"{section_of(section).noun}s" for section in SECTIONS)))
-            raise UsageError(f"{file}:{line}: {key}: {what}; a project may add {may} and hooks, and no more")
-    return tuple(replace(one, of_project=True) for one in extension_tables(text, table, file))
+            raise UsageError(f"{file}:{line}: {key}: {problem}; a project may add {may} and hooks, and no more")
+    return tuple(replace(project_table, of_project=True) for project_table in extension_tables(text, table, file))
 
 
 class _Lines:
@@ -92,10 +92,10 @@ class _Lines:
 
 def _tables(lines: _Lines, table: Mapping[str, object], file: str) -> Iterator[ExtensionTable]:
     for kind in (TOOL, HOOK):
-        listed = table.get(kind, [])
-        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        rows = table.get(kind, [])
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise UsageError(f"{file}:{lines.at('', 0, kind)}: {kind}: must be tables: [[{kind}]]")
-        for index, fields in enumerate(listed):
+        for index, fields in enumerate(rows):
             at = lines.at(kind, index, "")
             yield ExtensionTable(
                 kind=kind, name="", fields=fields, file=file, line=at, lines=lines.of(kind, index, tuple(fields))
@@ -110,17 +110,21 @@ def _tables(lines: _Lines, table: Mapping[str, object], file: str) -> Iterator[E
 def _named_in(lines: _Lines, key: str, table: object, file: str) -> Mapping[str, object]:
     """Return the tables below `key`, a dotted name. Raises UsageError for anything beside it."""
     outer: list[str] = []
-    held = table
+    value = table
     for part in key.split("."):
         at = ".".join(outer)
-        if outer and isinstance(held, dict) and (other := next((one for one in held if one != part), None)) is not None:
+        if (
+            outer
+            and isinstance(value, dict)
+            and (other := next((other_key for other_key in value if other_key != part), None)) is not None
+        ):
             raise UsageError(f"{file}:{lines.at(at, 0, other)}: [{at}] {other}: unknown key{nearest(other, [part])}")
-        held = held.get(part, {}) if isinstance(held, dict) else None
-        if not isinstance(held, dict):
+        value = value.get(part, {}) if isinstance(value, dict) else None
+        if not isinstance(value, dict):
             top = key.partition(".")[0]
             raise UsageError(f"{file}:{lines.at('', 0, top)}: {top}: must be tables: [{key}.NAME]")
         outer.append(part)
-    return held if isinstance(held, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _plain(lines: _Lines, kind: str, header: str, name: str, fields: object, file: str) -> ExtensionTable:

@@ -75,15 +75,15 @@ def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonVal
 
     A value is read as TOML reads it, and as a text where it is none, or where a text is wanted.
     """
-    said: dict[str, JsonValue] = {}
+    settings: dict[str, JsonValue] = {}
     for pair in [*([f"effort={effort}"] if effort is not None else []), *pairs]:
         name, equals, text = pair.partition("=")
         if not equals:
             raise UsageError(f"--set {pair[:50]!r}: must be NAME=VALUE, such as temperature=0.2")
         table, dot, field = name.partition(".")
         if table not in MODEL_SETTINGS or (field and table not in EXTRA_TABLES):
-            known = [*_TYPES, *(f"{extra}.NAME" for extra in EXTRA_TABLES)]
-            raise UsageError(f"--set {name[:50]}: there is no such setting of a model{nearest(name, known)}")
+            known_names = [*_TYPES, *(f"{extra}.NAME" for extra in EXTRA_TABLES)]
+            raise UsageError(f"--set {name[:50]}: there is no such setting of a model{nearest(name, known_names)}")
         wants_text = table == EXTRA_HEADERS or _TYPES.get(name) == "line"
         value: object = text if wants_text else _toml_value(text)
         if name == "stop" and isinstance(value, str):
@@ -95,8 +95,8 @@ def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonVal
         for key, item in flattened(table, value).items():
             if problem := setting_type_problem(key, item):
                 raise UsageError(f"--set {key}: {problem}")
-            said[unified(key)] = joined(said.get(unified(key)), cast("JsonValue", item))
-    return said
+            settings[unified(key)] = joined(settings.get(unified(key)), cast("JsonValue", item))
+    return settings
 
 
 def joined(older: JsonValue, newer: JsonValue) -> JsonValue:
@@ -125,10 +125,10 @@ def _nested(path: str, value: object) -> dict[str, object]:
     return cast("dict[str, object]", value)
 
 
-def model_settings(said: Mapping[str, JsonValue]) -> ModelSettings:
+def model_settings(settings: Mapping[str, JsonValue]) -> ModelSettings:
     """Return settings as one value; each is by its name, and passed `setting_type_problem`."""
     fields: dict[str, Any] = {}
-    for name, value in said.items():
+    for name, value in settings.items():
         table, _, field = name.partition(".")
         if field:
             fields.setdefault(table, {})[field] = value

@@ -67,13 +67,13 @@ def parse_table(data: bytes, file: str) -> ModelTable:
     for key in table:
         if key not in (*_ABOUT, "models"):
             raise UsageError(f"{file}: {key}: {unknown_key(key, (*_ABOUT, 'models'))}")
-    listed = table.get("models")
-    if not isinstance(listed, dict) or not listed:
+    rows = table.get("models")
+    if not isinstance(rows, dict) or not rows:
         raise UsageError(f'{file}: names no model: [models."NAME"] with {", ".join(field_names(ModelFacts))}')
-    if len(listed) > MOST_KNOWN:
+    if len(rows) > MOST_KNOWN:
         raise UsageError(f"{file}: names more than {MOST_KNOWN:,} models")
-    about = {key: table[key] for key in _ABOUT if key in table}
-    return ModelTable(path=file, models={name: _known(file, name, row, about) for name, row in listed.items()})
+    shared_fields = {key: table[key] for key in _ABOUT if key in table}
+    return ModelTable(path=file, models={name: _known(file, name, row, shared_fields) for name, row in rows.items()})
 
 
 def _known(file: str, name: str, row: object, above: Mapping[str, object]) -> KnownModel:
@@ -91,16 +91,16 @@ def _known(file: str, name: str, row: object, above: Mapping[str, object]) -> Kn
             raise UsageError(f"{place} {key}: {problem}")
     if not {"input", "output"} <= figures.keys() and not figures.keys().isdisjoint(PRICE_CHECKS):
         raise UsageError(f"{place}: prices are both input and output, in dollars per million tokens")
-    about = {**above, **{key: row[key] for key in _ABOUT if key in row}}
+    fields = {**above, **{key: row[key] for key in _ABOUT if key in row}}
     for key in _ABOUT:
-        if key not in about:
+        if key not in fields:
             raise UsageError(f"{place}: has no {key}: write one at the top of the file, or here")
-    source = about["source"]
+    source = fields["source"]
     if problem := _SOURCE(source):
         raise UsageError(f"{place} source: {problem}")
     prices = {key: float(figures[key]) for key in PRICE_CHECKS if key in figures}
     facts = replace(ModelFacts(), **prices, **{key: value for key, value in figures.items() if key not in prices})
-    return KnownModel(facts=facts, date=_date(place, about["date"]), source=str(source))
+    return KnownModel(facts=facts, date=_date(place, fields["date"]), source=str(source))
 
 
 def _date(place: str, value: object) -> str:

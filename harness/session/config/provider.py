@@ -120,13 +120,13 @@ def endpoint_of_any_model(settings: Settings, environment: Mapping[str, str]) ->
 
 def about_model(settings: Settings) -> dict[str, JsonValue]:
     """Return the log's fields about the model besides its name: its address, and its settings."""
-    told = model_settings({name: setting.value for name, setting in settings.of_model.items()}).said()
+    model_fields = model_settings({name: setting.value for name, setting in settings.of_model.items()}).said()
     return {
         "api": settings.api.value.value,
         "server": shown_address(settings.base_url.value),
         **({"call_form": "text"} if settings.calls.value == "text" else {}),
         **({"profile": settings.profile} if settings.profile else {}),
-        **({"model_settings": told} if told else {}),
+        **({"model_settings": model_fields} if model_fields else {}),
     }
 
 
@@ -136,8 +136,10 @@ def not_for(settings: Settings) -> tuple[str, ...]:
     OpenAI's go to OpenAI, and to an unknown address that gets OpenAI's key: a proxy of one's own.
     """
     server = _server_of(settings)
-    own = settings.key_variable.value == PRESETS[OPENAI].key_variable if server is None else server.name == OPENAI
-    return () if own else OPENAI_ONLY
+    is_openai_key = (
+        settings.key_variable.value == PRESETS[OPENAI].key_variable if server is None else server.name == OPENAI
+    )
+    return () if is_openai_key else OPENAI_ONLY
 
 
 def withhold(names: Iterable[str]) -> None:
@@ -210,11 +212,11 @@ def _foreign_key(settings: Settings) -> str:
     if settings.named is None and variable == PRESETS[OPENAI].key_variable:
         return ""
     address = settings.base_url.value
-    there = _server_of(settings)
+    server = _server_of(settings)
     owners = [preset for preset in PRESETS.values() if preset.key_variable == variable]
-    if not settings.key_set or there is None or not owners or there in owners:
+    if not settings.key_set or server is None or not owners or server in owners:
         return ""
     return (
-        f"the key in {variable} is for {owners[0].title}, and {shown_address(address)} is {there.title} "
-        f"({settings.base_url.origin}): it is not sent there. Name --provider {there.name}"
+        f"the key in {variable} is for {owners[0].title}, and {shown_address(address)} is {server.title} "
+        f"({settings.base_url.origin}): it is not sent there. Name --provider {server.name}"
     )

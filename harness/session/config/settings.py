@@ -118,9 +118,9 @@ class Settings(Record):
 
         A profile that names a server overrides flags that named another one, since it is newer.
         """
-        asked = Setting(value=name, origin="/model")
-        nothing = Profile(name="", origin=asked.origin, values={}, of_model={})
-        profile = self.file.profiles.get(name) or (self.model_profile or nothing).with_model(asked)
+        model_name = Setting(value=name, origin="/model")
+        nothing = Profile(name="", origin=model_name.origin, values={}, of_model={})
+        profile = self.file.profiles.get(name) or (self.model_profile or nothing).with_model(model_name)
         elsewhere = _OF_SERVER if profile.names_server else ()
         flags = {key: value for key, value in self.flags.items() if key not in (*elsewhere, "model")}
         return resolve(flags, environment, self.file, self.table, self.told, profile)
@@ -179,8 +179,8 @@ def settings_from(arguments: Namespace, environment: Mapping[str, str], workspac
     places = {name: declared.flag.removeprefix("--").replace("-", "_") for name, declared in SETTINGS.items()}
     flags = {name: str(value) for name, place in places.items() if place and (value := getattr(arguments, place, None))}
     table = load_table(State.of(environment).models, workspace)
-    told = said_by_flags(getattr(arguments, "effort", None), getattr(arguments, "set", None) or ())
-    return resolve(flags, environment, load_config(config_path(environment), workspace), table, told)
+    flag_settings = said_by_flags(getattr(arguments, "effort", None), getattr(arguments, "set", None) or ())
+    return resolve(flags, environment, load_config(config_path(environment), workspace), table, flag_settings)
 
 
 def config_path(environment: Mapping[str, str]) -> str:
@@ -193,10 +193,10 @@ def resolve(
     environment: Mapping[str, str],
     file: ConfigFile,
     table: ModelTable = _NO_TABLE,
-    told: Mapping[str, JsonValue] = _NOTHING_TOLD,
+    flag_settings: Mapping[str, JsonValue] = _NOTHING_TOLD,
     profile: Profile | None = None,
 ) -> Settings:
-    """Return the settings in force. `flags` are the given ones, by the setting's name, `told` the flags' settings of
+    """Return the settings in force. `flags` are the given ones, by the setting's name, `flag_settings` the flags' settings of
     answers.
 
     A `profile` counts as if a flag had named it; with `None` the one with the model's name does. Reads no file.
@@ -208,7 +208,7 @@ def resolve(
 
     Raises UsageError for an invalid value; not for a missing one, which is only needed to send something.
     """
-    return _Layers(flags, environment, file, told, profile).settings(table)
+    return _Layers(flags, environment, file, flag_settings, profile).settings(table)
 
 
 class _Layers:
@@ -219,14 +219,14 @@ class _Layers:
         flags: Mapping[str, str],
         environment: Mapping[str, str],
         file: ConfigFile,
-        told: Mapping[str, JsonValue],
+        flag_settings: Mapping[str, JsonValue],
         profile: Profile | None,
     ) -> None:
-        self.flags, self.environment, self.file, self.told = flags, environment, file, told
+        self.flags, self.environment, self.file, self.told = flags, environment, file, flag_settings
         self.profile, self.profile_rank = profile, _Rank.PROFILE_OF_FLAG if profile else _Rank.NOBODY
-        if profile is None and (named := next(iter(self.said("model")), None)):
-            self.profile = file.profiles.get(str(named.value))
-            self.profile_rank = _PROFILE_OF[named.rank] if self.profile else _Rank.NOBODY
+        if profile is None and (model_name := next(iter(self.said("model")), None)):
+            self.profile = file.profiles.get(str(model_name.value))
+            self.profile_rank = _PROFILE_OF[model_name.rank] if self.profile else _Rank.NOBODY
         self.provider = self.first("provider", _provider_problem)
         self.base_url = self.first("base_url", address_problem)
         if self.provider and self.base_url and self.base_url.rank > self.provider.rank:
@@ -234,36 +234,42 @@ class _Layers:
         if self.provider and self.base_url and self.base_url.rank < self.provider.rank:
             self.base_url = None
         self.preset = PRESETS[str(self.provider.value)] if self.provider else None
-        own = self.own_address()
-        self.by_own_variable = own is not None and (self.base_url is None or self.base_url.rank < own.rank)
+        own_address = self.own_address()
+        self.by_own_variable = own_address is not None and (
+            self.base_url is None or self.base_url.rank < own_address.rank
+        )
         if self.by_own_variable:
-            self.base_url = own
+            self.base_url = own_address
         self.refuse_another_server()
         chosen = self.provider or self.base_url
         self.chosen = chosen.rank if chosen else _Rank.NOBODY
 
     def said(self, name: str) -> list[_Said]:
         """Return all values of a setting, highest precedence first."""
-        declared, said = SETTINGS[name], []
+        declared, layer_values = SETTINGS[name], []
         if flag := self.flags.get(name):
-            meant = not declared.default if isinstance(declared.default, bool) else flag
-            said.append(_Said(rank=_Rank.FLAG, value=meant, origin=f"flag {declared.flag}"))
+            flag_value = not declared.default if isinstance(declared.default, bool) else flag
+            layer_values.append(_Said(rank=_Rank.FLAG, value=flag_value, origin=f"flag {declared.flag}"))
         if variable := self.variable(declared.variable):
-            said.append(variable)
+            layer_values.append(variable)
         if self.profile and (of_profile := self.profile.values.get(name)):
-            said.append(_Said(rank=self.profile_rank, value=of_profile.value, origin=of_profile.origin))
+            layer_values.append(_Said(rank=self.profile_rank, value=of_profile.value, origin=of_profile.origin))
         if written := self.file.values.get(name):
-            said.append(_Said(rank=_Rank.FILE, value=written.value, origin=written.origin))
-        return sorted(said, key=lambda word: -word.rank)
+            layer_values.append(_Said(rank=_Rank.FILE, value=written.value, origin=written.origin))
+        return sorted(layer_values, key=lambda word: -word.rank)
 
     def refuse_another_server(self) -> None:
         """Raise UsageError if a profile names a server, and a layer of higher precedence names another one."""
         if self.profile is None or not self.profile.names_server:
             return
-        for said in (self.provider, self.base_url):
-            if said and said.rank > self.profile_rank and not self.speaks_of_server(self.profile_rank, keeps_key=True):
+        for layer_value in (self.provider, self.base_url):
+            if (
+                layer_value
+                and layer_value.rank > self.profile_rank
+                and not self.speaks_of_server(self.profile_rank, keeps_key=True)
+            ):
                 raise UsageError(
-                    f"{said.origin}: names another server than {self.profile.origin}, the profile of the model"
+                    f"{layer_value.origin}: names another server than {self.profile.origin}, the profile of the model"
                 )
 
     def speaks_of_server(self, rank: _Rank, *, keeps_key: bool = False) -> bool:
@@ -278,12 +284,12 @@ class _Layers:
         preset = PRESETS[provider or OPENAI]
         if self.by_own_variable and not base_url and not (keeps_key and preset.name == OPENAI):
             return preset is (self.preset or PRESETS[OPENAI])
-        there = base_url or preset.base_url or (OPENAI_URL if preset.name == OPENAI else "")
-        return there.rstrip("/") == self.address().value.rstrip("/")
+        address = base_url or preset.base_url or (OPENAI_URL if preset.name == OPENAI else "")
+        return address.rstrip("/") == self.address().value.rstrip("/")
 
     def said_by(self, rank: _Rank, name: str) -> str:
         """Return one layer's value of a setting, or `None`."""
-        return next((str(said.value) for said in self.said(name) if said.rank is rank), "")
+        return next((str(layer_value.value) for layer_value in self.said(name) if layer_value.rank is rank), "")
 
     def names_server(self, rank: _Rank) -> bool:
         """Say whether a layer names any server."""
@@ -295,25 +301,25 @@ class _Layers:
 
     def first(self, name: str, problem: Callable[[str], str]) -> _Said | None:
         """Return the word on a setting that counts. Raises UsageError if it makes no sense."""
-        said = next(iter(self.said(name)), None)
-        if said and (text := problem(str(said.value))):
-            raise UsageError(f"{said.origin}: {text}")
-        return said
+        layer_value = next(iter(self.said(name)), None)
+        if layer_value and (text := problem(str(layer_value.value))):
+            raise UsageError(f"{layer_value.origin}: {text}")
+        return layer_value
 
     def own_address(self) -> _Said | None:
         """Return the value of the provider's own variable; OPENAI_BASE_URL is that of OpenAI, and of no other."""
         preset = self.preset or PRESETS[OPENAI]
-        said = self.variable("OPENAI_BASE_URL" if preset.name == OPENAI else preset.base_url_variable)
-        if said and (text := address_problem(str(said.value))):
-            raise UsageError(f"{said.origin}: {text}")
-        return said
+        layer_value = self.variable("OPENAI_BASE_URL" if preset.name == OPENAI else preset.base_url_variable)
+        if layer_value and (text := address_problem(str(layer_value.value))):
+            raise UsageError(f"{layer_value.origin}: {text}")
+        return layer_value
 
     def of_server(self, name: str) -> _Said | None:
         """Return the word on a setting that belongs to a server, of those layers that do not speak of another one."""
-        for said in self.said(name):
-            at_home = said.rank >= self.chosen or not self.names_server(said.rank)
-            if at_home or self.speaks_of_server(said.rank):
-                return said
+        for layer_value in self.said(name):
+            at_home = layer_value.rank >= self.chosen or not self.names_server(layer_value.rank)
+            if at_home or self.speaks_of_server(layer_value.rank):
+                return layer_value
         return None
 
     def of_model(self) -> dict[str, Setting[JsonValue]]:
@@ -323,15 +329,15 @@ class _Layers:
         """
         of_any = not self.names_server(_Rank.FILE)
         at_home = self.chosen <= _Rank.FILE or of_any or self.speaks_of_server(_Rank.FILE)
-        said = dict(self.file.of_model) if at_home else {}
+        settings = dict(self.file.of_model) if at_home else {}
         by_flags = {
             name: Setting(value=value, origin="flag --effort" if name == "effort" else f"flag --set {name}")
             for name, value in self.told.items()
         }
         for name, newer in (*(self.profile.of_model.items() if self.profile else ()), *by_flags.items()):
-            value = joined(said[name].value, newer.value) if name in said else newer.value
-            said[name] = Setting(value=value, origin=newer.origin)
-        return said
+            value = joined(settings[name].value, newer.value) if name in settings else newer.value
+            settings[name] = Setting(value=value, origin=newer.origin)
+        return settings
 
     def settings(self, table: ModelTable) -> Settings:
         model = self.model()
@@ -378,9 +384,9 @@ class _Layers:
 
     def plain(self, name: str, convert: Callable[[Any], ValueT]) -> Setting[ValueT]:
         """Return a setting that depends on no other: its value of highest precedence, or its default."""
-        said = next(iter(self.said(name)), None)
-        if said is not None:
-            return Setting(value=convert(said.value), origin=said.origin)
+        layer_value = next(iter(self.said(name)), None)
+        if layer_value is not None:
+            return Setting(value=convert(layer_value.value), origin=layer_value.origin)
         return Setting(value=convert(SETTINGS[name].default), origin=DEFAULT)
 
     def address(self) -> Setting[str]:
@@ -393,19 +399,21 @@ class _Layers:
         return Setting(value=OPENAI_URL if self.preset.name == OPENAI else "", origin=f"preset {self.preset.name}")
 
     def api(self) -> Setting[Api]:
-        said = self.of_server("api")
-        if said is None:
+        layer_value = self.of_server("api")
+        if layer_value is None:
             if self.preset is None:
                 return Setting(value=Api.CHAT, origin=DEFAULT)
             return Setting(value=self.preset.api, origin=f"preset {self.preset.name}")
         words = [api.value for api in Api]
-        if said.value not in words:
-            raise UsageError(f"{said.origin}: there is no API {said.value!r}{nearest(str(said.value), words)}")
-        return Setting(value=Api(said.value), origin=said.origin)
+        if layer_value.value not in words:
+            raise UsageError(
+                f"{layer_value.origin}: there is no API {layer_value.value!r}{nearest(str(layer_value.value), words)}"
+            )
+        return Setting(value=Api(layer_value.value), origin=layer_value.origin)
 
     def azure_api_version(self) -> Setting[str]:
-        own = self.variable(self.preset.api_version_variable) if self.preset else None
-        return _setting(own or self.of_server("azure_api_version"), "")
+        own_value = self.variable(self.preset.api_version_variable) if self.preset else None
+        return _setting(own_value or self.of_server("azure_api_version"), "")
 
     def key_variable(self) -> Setting[str]:
         """Return the variable of the key; the file, or a profile, may name it only for its own server."""
@@ -420,15 +428,17 @@ class _Layers:
     def model(self) -> Setting[str]:
         if self.profile:
             return self.profile.model
-        said = next(iter(self.said("model")), None)
-        return _setting(said, DEFAULT_MODEL if self.preset is None or self.preset.name == OPENAI else "")
+        layer_value = next(iter(self.said("model")), None)
+        return _setting(layer_value, DEFAULT_MODEL if self.preset is None or self.preset.name == OPENAI else "")
 
     def template(self, name: str) -> Setting[str]:
         """Return the path of a template; one that the file names is relative to it."""
-        said = self.plain(name, str)
-        if said.value and not said.origin.startswith("flag "):
-            return Setting(value=os.path.join(os.path.dirname(self.file.path), said.value), origin=said.origin)
-        return said
+        path_setting = self.plain(name, str)
+        if path_setting.value and not path_setting.origin.startswith("flag "):
+            return Setting(
+                value=os.path.join(os.path.dirname(self.file.path), path_setting.value), origin=path_setting.origin
+            )
+        return path_setting
 
     def sign_key(self) -> Setting[str]:
         """Return the path of the key; `~/` is the home folder, and a relative path is relative to the file."""
@@ -440,17 +450,17 @@ class _Layers:
         return Setting(value=os.path.join(os.path.dirname(self.file.path), path), origin=written.origin)
 
     def pictures(self, table: ModelTable, model: str) -> Setting[bool]:
-        said = next(iter(self.said("pictures")), None)
-        known = _known(table, model, "pictures", bool)
-        if said is not None:
-            return Setting(value=bool(said.value), origin=said.origin)
-        if known.value is not None:
-            return Setting(value=known.value, origin=known.origin)
+        layer_value = next(iter(self.said("pictures")), None)
+        table_value = _known(table, model, "pictures", bool)
+        if layer_value is not None:
+            return Setting(value=bool(layer_value.value), origin=layer_value.origin)
+        if table_value.value is not None:
+            return Setting(value=table_value.value, origin=table_value.origin)
         return sight_of(self.preset or preset_of(self.address().value), model)
 
     def context_tokens(self, table: ModelTable, model: str) -> Setting[int | None]:
-        said = self.plain("context_tokens", lambda value: int(value or 0))
-        return _known(table, model, "context", int) if said.origin == DEFAULT else said
+        setting = self.plain("context_tokens", lambda value: int(value or 0))
+        return _known(table, model, "context", int) if setting.origin == DEFAULT else setting
 
 
 def prices_of(file: ConfigFile, table: ModelTable, model: str) -> Setting[Prices | None]:
@@ -462,8 +472,8 @@ def prices_of(file: ConfigFile, table: ModelTable, model: str) -> Setting[Prices
 
 def _known(table: ModelTable, model: str, name: str, of: type[ValueT]) -> Setting[ValueT | None]:
     """Return the table's value of a field of ModelFacts; `None` without one."""
-    known = table.models.get(model)
-    value = getattr(known.facts, name) if known is not None else None
+    row = table.models.get(model)
+    value = getattr(row.facts, name) if row is not None else None
     return (
         Setting(value=value, origin=table.origin(model))
         if isinstance(value, of)
@@ -477,13 +487,17 @@ def sight_of(preset: Preset | None, model: str) -> Setting[bool]:
     return Setting(value=takes_images(name, model), origin=f"preset {name}" if name else DEFAULT)
 
 
-def _names(said: Value) -> tuple[str, ...]:
+def _names(value: Value) -> tuple[str, ...]:
     """Return the names of a list, or of a flag with commas between."""
-    return said if isinstance(said, tuple) else tuple(filter(None, map(str.strip, str(said).split(","))))
+    return value if isinstance(value, tuple) else tuple(filter(None, map(str.strip, str(value).split(","))))
 
 
-def _setting(said: _Said | None, default: str) -> Setting[str]:
-    return Setting(value=str(said.value), origin=said.origin) if said else Setting(value=default, origin=DEFAULT)
+def _setting(layer_value: _Said | None, default: str) -> Setting[str]:
+    return (
+        Setting(value=str(layer_value.value), origin=layer_value.origin)
+        if layer_value
+        else Setting(value=default, origin=DEFAULT)
+    )
 
 
 def _provider_problem(name: str) -> str:

@@ -52,7 +52,7 @@ def extensions_in(tables: Sequence[ExtensionTable]) -> Extensions:
         tools=reading.tools(_of_kind(tables, TOOL)),
         hooks=reading.hooks(_of_kind(tables, HOOK)),
         approver=approver,
-        sections={key: found for key in SECTIONS if (found := reading.section(_of_kind(tables, key)))},
+        sections={key: entries for key in SECTIONS if (entries := reading.section(_of_kind(tables, key)))},
         origins=reading.origins,
     )
 
@@ -72,8 +72,8 @@ class _Reading:
             return {}
         from harness.tools.script_declaration import declared
 
-        found = [(table, _declared(table, declared)) for table in tables]
-        return {self._named(table, one.name): one for table, one in found}
+        declarations = [(table, _declared(table, declared)) for table in tables]
+        return {self._named(table, tool.name): tool for table, tool in declarations}
 
     def section(self, tables: Sequence[ExtensionTable]) -> dict[str, Any]:
         return {
@@ -86,17 +86,17 @@ class _Reading:
             return {}
         from harness.checks.hook_declaration import declared
 
-        found = {}
+        hooks = {}
         forms = {name: partial(hook_form, name) for name in HOOK_FORMS}
         for table in tables:
             layer = Layer.PROJECT if table.of_project else Layer.USER
-            one = replace(
+            hook = replace(
                 _declared(table, partial(declared, further_forms=forms)),
                 origin=Origin(file=table.file, line=table.line),
                 layer=layer,
             )
-            found[self._named(table, one.id)] = one
-        return found
+            hooks[self._named(table, hook.id)] = hook
+        return hooks
 
     def _named(self, table: ExtensionTable, name: str) -> str:
         """Note the place of the declaration of `name`. Raises UsageError for a second one."""

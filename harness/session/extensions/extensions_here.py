@@ -21,46 +21,48 @@ class ExtensionsHere(Record):
 
 
 def extensions_here(
-    own: Sequence[ExtensionTable], state: State, workspace: str, environment: Mapping[str, str]
+    user_tables: Sequence[ExtensionTable], state: State, workspace: str, environment: Mapping[str, str]
 ) -> ExtensionsHere:
-    """Return the declarations of `own` (the tables of the user's file) and of the trusted files of `workspace`; asks
+    """Return the declarations of `user_tables` (the tables of the user's file) and of the trusted files of `workspace`; asks
     nothing.
 
     An entry of a plugin's file (PROJECT_FILES) that has the name of another, or that cannot be read, is left out with
     a note. Raises UsageError, whose text names file, line and key, for invalid tables.
     """
     trusted = trusted_files(state, workspace)
-    tables, notes = list(own), list(trusted.notes)
+    tables, notes = list(user_tables), list(trusted.notes)
     for file in trusted.files:
         if file.name not in PROJECT_FILES:
             tables += project_tables(file.data, file.name)
-    found = extensions_in(tables)
+    extensions = extensions_in(tables)
     for file in trusted.files:
         if file.name in PROJECT_FILES:
-            found, left_out = _with_entries(found, file, environment)
+            extensions, left_out = _with_entries(extensions, file, environment)
             notes += left_out
-    return ExtensionsHere(extensions=found, notes=tuple(notes))
+    return ExtensionsHere(extensions=extensions, notes=tuple(notes))
 
 
-def _with_entries(found: Extensions, file: ProjectFile, environment: Mapping[str, str]) -> tuple[Extensions, list[str]]:
-    """Return `found` with the entries of a plugin's file, and why some of them are left out."""
+def _with_entries(
+    extensions: Extensions, file: ProjectFile, environment: Mapping[str, str]
+) -> tuple[Extensions, list[str]]:
+    """Return `extensions` with the entries of a plugin's file, and why some of them are left out."""
     key = PROJECT_FILES[file.name]
     section = section_of(key)
     form = section.project_file
     if form is None:
-        return found, []
-    entries, origins, notes = dict(found.in_section(key)), dict(found.origins), []
+        return extensions, []
+    entries, origins, notes = dict(extensions.in_section(key)), dict(extensions.origins), []
     for name, fields in form.entries(file.data).items():
-        origin, shown = f"{file.name}:{form.line_of(name, file.data)}", visible_line(name, 100)
+        origin, display_name = f"{file.name}:{form.line_of(name, file.data)}", visible_line(name, 100)
         if name in entries:
             other = origins[key, name]
-            notes.append(f"{origin}: the {section.noun} {shown} is left out: {other} declares one of that name")
+            notes.append(f"{origin}: the {section.noun} {display_name} is left out: {other} declares one of that name")
             continue
         try:
             entries[name] = form.read(name, fields, environment)
         except ValueError as error:
-            notes.append(f"{origin}: the {section.noun} {shown} is left out: {error}")
+            notes.append(f"{origin}: the {section.noun} {display_name} is left out: {error}")
             continue
         origins[key, name] = origin
-    sections = {**found.sections, key: entries} if entries else found.sections
-    return replace(found, sections=sections, origins=origins), notes
+    sections = {**extensions.sections, key: entries} if entries else extensions.sections
+    return replace(extensions, sections=sections, origins=origins), notes

@@ -58,8 +58,8 @@ def declared_hooks(state: State, workspace: str, environment: Mapping[str, str])
     from harness.session.config.config_file import load_config
     from harness.session.extensions.extensions_here import extensions_here
 
-    own = load_config(state.config_file, workspace).extensions
-    declared = extensions_here(own, state, workspace, environment).extensions.hooks.values()
+    user_tables = load_config(state.config_file, workspace).extensions
+    declared = extensions_here(user_tables, state, workspace, environment).extensions.hooks.values()
     return tuple(hook for hook in declared if hook.event is CheckEvent.BEFORE_CALL)
 
 

@@ -85,25 +85,26 @@ def trusted_words(state: State, workspace: str) -> TrustedFiles:
 def _trusted(state: State, workspace: str, places: Sequence[tuple[str, str]]) -> TrustedFiles:
     files, left_out, notes = [], [], []
     for folder, name in places:
-        shown = _shown(workspace, folder, name)
+        shown_path = _shown(workspace, folder, name)
         try:
             file = project_file(folder, name)
         except ValueError as error:
-            notes.append(visible_line(f"{shown} is left out: {error}", 2_000))
+            notes.append(visible_line(f"{shown_path} is left out: {error}", 2_000))
             continue
         if file is not None and state.is_trusted(file.trust):
             files.append(file)
         elif file is not None:
-            why = (
+            reason = (
                 "you said no to it"
                 if state.is_declined(file.trust)
                 else "it changed since you trusted it"
                 if state.was_trusted(file.path)
                 else "nobody trusted it"
             )
-            said = f"{shown} is left out: {why}; `harness policy trust {shlex.quote(shown)}` shows it and trusts it"
-            left_out.append((file, visible_line(said, 2_000)))
-    return TrustedFiles(files=tuple(files), left_out=tuple(left_out), notes=(*notes, *(said for _, said in left_out)))
+            trust_command = f"harness policy trust {shlex.quote(shown_path)}"
+            note = f"{shown_path} is left out: {reason}; `{trust_command}` shows it and trusts it"
+            left_out.append((file, visible_line(note, 2_000)))
+    return TrustedFiles(files=tuple(files), left_out=tuple(left_out), notes=(*notes, *(note for _, note in left_out)))
 
 
 def _shown(workspace: str, folder: str, name: str) -> str:
@@ -125,39 +126,38 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
             continue  # `trusted_files` says it
         if file is None or state.is_trusted(file.trust) or state.is_declined(file.trust):
             continue
-        shown = _shown(workspace, folder, name)
+        shown_path = _shown(workspace, folder, name)
         came = "it changed since you trusted it" if state.was_trusted(file.path) else "it came with the folder"
-        if not _asked(file, shown, came, ask):
+        if not _asked(file, shown_path, came, ask):
             state.decline_content(file.trust, file.path)
-            said = (
-                f"{shown} is not trusted. It is not asked again; `harness policy trust {shlex.quote(shown)}` trusts it"
-            )
+            trust_command = f"harness policy trust {shlex.quote(shown_path)}"
+            note = f"{shown_path} is not trusted. It is not asked again; `{trust_command}` trusts it"
         else:
             state.trust_content(file.trust, file.path)
-            said = f"trusted: {file.path}; any change of its content ends the trust"
-            said = said if _is_as_shown(file) else f"{file.path} {CHANGED}"
-        notes.append(visible_line(said, 2_000))
+            note = f"trusted: {file.path}; any change of its content ends the trust"
+            note = note if _is_as_shown(file) else f"{file.path} {CHANGED}"
+        notes.append(visible_line(note, 2_000))
     return tuple(notes)
 
 
-def _asked(file: ProjectFile, shown: str, came: str, ask: Approver) -> bool:
+def _asked(file: ProjectFile, display_path: str, came: str, ask: Approver) -> bool:
     if file.name in PROJECT_WORDS:
         skills = "its skills are named to the model, which may read them"
-        said = skills if _has_skills(file.name) else "its commands are sent as if you had typed them"
+        effect = skills if _has_skills(file.name) else "its commands are sent as if you had typed them"
         return is_wanted(
             ask,
             tool=TRUST_TOOL,
-            summary=f"trust what {shown} tells you and the model",
+            summary=f"trust what {display_path} tells you and the model",
             preview="\n".join(file.lines),
-            why=f"{came}; {said}",
+            reason=f"{came}; {effect}",
             by="once for this content in this folder; it permits nothing, the policy decides on every call",
         )
     return is_wanted(
         ask,
         tool=TRUST_TOOL,
-        summary=f"trust what {shown} of this folder would start",
+        summary=f"trust what {display_path} of this folder would start",
         preview="\n".join(file.lines),
-        why=f"{came}, and what it names is started as you",
+        reason=f"{came}, and what it names is started as you",
         by="once for this content in this folder; programs that lie in the folder can change without it",
     )
 
@@ -179,14 +179,14 @@ def project_file(workspace: str, name: str) -> ProjectFile | None:
     if len(data) > MOST_BYTES:
         raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
     value = _value(name, data)
-    things = [visible_line(line, 10_000) for line in _things(name, value)]
-    if not things:
+    effects = [visible_line(line, 10_000) for line in _things(name, value)]
+    if not effects:
         return None
     sha256 = digest_of(data)
-    told = visible(json.dumps(value, indent=2, ensure_ascii=False, default=str)).split("\n")
-    head = f"{visible_line(path, 2_000)}  sha256 {sha256}", f"would bring {counted(len(things), 'thing')}:"
+    content_lines = visible(json.dumps(value, indent=2, ensure_ascii=False, default=str)).split("\n")
+    head = f"{visible_line(path, 2_000)}  sha256 {sha256}", f"would bring {counted(len(effects), 'thing')}:"
     bound = b"\0".join((name.encode(), workspace.encode("utf-8", "surrogateescape"), data))
-    lines = *head, *(f"  {line}" for line in things), "all of it:", *(f"  {line}" for line in told)
+    lines = *head, *(f"  {line}" for line in effects), "all of it:", *(f"  {line}" for line in content_lines)
     return ProjectFile(path=path, name=name, data=data, sha256=sha256, trust=digest_of(bound), lines=lines)
 
 
@@ -200,25 +200,25 @@ def _folder_of_words(path: str, name: str, workspace: str) -> ProjectFile | None
         if not is_within(os.path.realpath(place), top):
             raise ValueError("it is a link, or lies behind one, that leads out of the repository")
 
-    found = read_word_folder(path, check)
-    if not found.data:
-        for file, why in found.left_out.items():
-            raise ValueError(f"{file}: {why}")
+    word_folder = read_word_folder(path, check)
+    if not word_folder.data:
+        for file, reason in word_folder.left_out.items():
+            raise ValueError(f"{file}: {reason}")
         return None
-    files = json.loads(found.data)
-    told = [*lines_of(found, path), *([_NO_SCRIPTS] if _has_skills(name) else [])]
+    files = json.loads(word_folder.data)
+    descriptions = [*lines_of(word_folder, path), *([_NO_SCRIPTS] if _has_skills(name) else [])]
     lines = [visible_line(path, 2_000), f"would bring {counted(len(files), 'file')} of words:"]
-    lines += [*(f"  {visible_line(line, 2_000)}" for line in told), "all of it:"]
+    lines += [*(f"  {visible_line(line, 2_000)}" for line in descriptions), "all of it:"]
     for file, text in files.items():
         lines += [f"  --- {visible_line(file, 500)}", *(f"  {line}" for line in visible(text).split("\n"))]
     return ProjectFile(
         path=path,
         name=name,
-        data=found.data,
-        sha256=digest_of(found.data),
-        trust=digest_of(b"\0".join((name.encode(), workspace.encode("utf-8", "surrogateescape"), found.data))),
+        data=word_folder.data,
+        sha256=digest_of(word_folder.data),
+        trust=digest_of(b"\0".join((name.encode(), workspace.encode("utf-8", "surrogateescape"), word_folder.data))),
         lines=tuple(lines),
-        left_out=found.left_out,
+        left_out=word_folder.left_out,
     )
 
 
@@ -230,12 +230,12 @@ def named_file(path: str) -> ProjectFile | None:
     """Return the file or folder at `path` where its name says that it is one of those, else None.
 
     Raises UsageError for one that is not there, declares nothing, or is not understood."""
-    whole = os.path.abspath(path)
-    name = next((one for one in (*NAMES, *PROJECT_WORDS) if whole.endswith(f"/{one}")), "")
+    absolute_path = os.path.abspath(path)
+    name = next((suffix for suffix in (*NAMES, *PROJECT_WORDS) if absolute_path.endswith(f"/{suffix}")), "")
     if not name:
         return None
     try:
-        file = project_file(os.path.realpath(whole.removesuffix(f"/{name}") or "/"), name)
+        file = project_file(os.path.realpath(absolute_path.removesuffix(f"/{name}") or "/"), name)
     except ValueError as error:
         raise UsageError(f"{visible_line(path, 1_000)}: {error}") from None
     if file is None:
@@ -266,16 +266,16 @@ def _things(name: str, value: Mapping[str, Any]) -> Iterator[str]:
             yield from (form.words(entry, fields) for entry, fields in value.items())
         return
     for key in SECTIONS:
-        held: object = value
+        entries: object = value
         for part in key.split("."):
-            held = _dict(held).get(part)
-        yield from (section_of(key).words(entry, _dict(fields)) for entry, fields in _dict(held).items())
+            entries = _dict(entries).get(part)
+        yield from (section_of(key).words(entry, _dict(fields)) for entry, fields in _dict(entries).items())
     for kind, word in (("tool", "argv"), ("hook", "command")):
         for table in _list(value.get(kind)):
-            said = _dict(table)
-            label = said.get("name") or said.get("id") or "without a name"
-            variables, may = variable_words(_list(said.get("env"))), permission_words(said)
-            yield f"{kind} {label} runs: {command_words(_list(said.get(word)))}{variables}{may}"
+            fields_of_table = _dict(table)
+            label = fields_of_table.get("name") or fields_of_table.get("id") or "without a name"
+            variables, may = variable_words(_list(fields_of_table.get("env"))), permission_words(fields_of_table)
+            yield f"{kind} {label} runs: {command_words(_list(fields_of_table.get(word)))}{variables}{may}"
 
 
 def _dict(value: object) -> Mapping[str, Any]:

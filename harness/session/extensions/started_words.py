@@ -14,7 +14,7 @@ def command_words(words: Sequence[object]) -> str:
 
 def variable_words(variables: Sequence[object]) -> str:
     """Return the clause that names the variables that a program gets; empty without any."""
-    names = ", ".join(str(one) for one in variables if one)
+    names = ", ".join(str(variable) for variable in variables if variable)
     return f" (it gets your variables {names})" if names else ""
 
 

@@ -24,16 +24,22 @@ def words_here(state: State, workspace: str, home: str) -> OwnWords:
 
     `workspace` and `home` are absolute, links followed. Raises UsageError where the file of what is trusted cannot be read.
     """
-    found, left_out, notes = _users_own(state, workspace), dict[str, str](), list[str]()
+    word_sets, left_out, notes = _users_own(state, workspace), dict[str, str](), list[str]()
     trusted = trusted_words(state, workspace)
     notes += trusted.notes
-    found += [words_in(WordFolder(data=one.data, left_out=one.left_out), one.path) for one in trusted.files]
-    for file, why in trusted.left_out:
-        left_out |= dict.fromkeys(named(words_in(WordFolder(data=file.data), file.path).commands), why)
-    for words in found:
+    word_sets += [
+        words_in(WordFolder(data=word_file.data, left_out=word_file.left_out), word_file.path)
+        for word_file in trusted.files
+    ]
+    for file, reason in trusted.left_out:
+        left_out |= dict.fromkeys(named(words_in(WordFolder(data=file.data), file.path).commands), reason)
+    for words in word_sets:
         left_out |= words.left_out
         notes += words.notes
-    commands, skills = _first([one.commands for one in found], notes), _first([one.skills for one in found], notes)
+    commands, skills = (
+        _first([word_file.commands for word_file in word_sets], notes),
+        _first([word_file.skills for word_file in word_sets], notes),
+    )
     named_skills, places = dict[str, Skill](), list[str]()
     for name, skill in skills.items():
         outside = [place for place in _places_of(skill) if not is_within(place, workspace)]
@@ -47,10 +53,10 @@ def words_here(state: State, workspace: str, home: str) -> OwnWords:
     )
 
 
-def _first(found: Iterable[Mapping[str, WordT]], notes: list[str]) -> dict[str, WordT]:
+def _first(word_sets: Iterable[Mapping[str, WordT]], notes: list[str]) -> dict[str, WordT]:
     """Return the first of each name; a note names the others, unless they are the same file."""
     words = dict[str, WordT]()
-    for name, word in (item for one in found for item in one.items()):
+    for name, word in (item for word_set in word_sets for item in word_set.items()):
         first = words.setdefault(name, word)
         if os.path.realpath(first.path) != os.path.realpath(word.path):
             notes.append(visible_line(f"{word.path} is left out: {first.path} has that name", 1_000))
@@ -64,15 +70,15 @@ def _users_own(state: State, workspace: str) -> list[OwnWords]:
         except UsageError as error:
             raise ValueError(str(error).removeprefix(f"{place}: ")) from None
 
-    found = []
+    word_sets = []
     for kind in ("commands", "skills"):
         folder = os.path.join(os.path.realpath(state.config), kind)
         if os.path.lexists(folder):
             try:
-                found.append(words_in(read_word_folder(folder, check), folder))
+                word_sets.append(words_in(read_word_folder(folder, check), folder))
             except ValueError as error:
-                found.append(OwnWords(notes=(visible_line(f"{folder} is left out: {error}", 1_000),)))
-    return found
+                word_sets.append(OwnWords(notes=(visible_line(f"{folder} is left out: {error}", 1_000),)))
+    return word_sets
 
 
 def _places_of(skill: Skill) -> Iterable[str]:
@@ -88,7 +94,7 @@ def _places_of(skill: Skill) -> Iterable[str]:
 
 def _may_be_read(place: str, state: State, workspace: str, home: str) -> bool:
     """Say whether the place of a skill may be opened to the model: of the harness's own folders nothing else is."""
-    if any(is_within(kept, place) for kept in (workspace, home, *state.guarded)):
+    if any(is_within(guarded_folder, place) for guarded_folder in (workspace, home, *state.guarded)):
         return False
     skills = os.path.join(os.path.realpath(state.config), "skills")
     return is_within(place, skills) or not any(is_within(place, guard) for guard in state.guarded)

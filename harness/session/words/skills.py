@@ -13,5 +13,5 @@ in its folder. A skill grants no permission: what it says to run is a tool call 
 
 def skills_text(skills: Iterable[Skill]) -> str:
     """Return the text of the system prompt about the skills; empty without any."""
-    lines = [f"- {one.name} ({one.path}): {' '.join(one.description.split())}" for one in skills]
+    lines = [f"- {skill.name} ({skill.path}): {' '.join(skill.description.split())}" for skill in skills]
     return "\n".join((_BEGIN, *lines)) if lines else ""

@@ -79,7 +79,7 @@ class OwnWords(Record):
 
 def named(commands: Mapping[str, OwnCommand]) -> dict[str, OwnCommand]:
     """Return commands by every name that they go by: those in folders by the short one too, where nothing else has it."""
-    short = {one.short_name: one for one in reversed(list(commands.values()))}
+    short = {command.short_name: command for command in reversed(list(commands.values()))}
     return {**short, **commands}
 
 
@@ -124,7 +124,7 @@ def _skills(folder: str, check: Check, left_out: dict[str, str]) -> Iterator[str
 def _commands(folder: str, check: Check, left_out: dict[str, str]) -> Iterator[str]:
     """Yield the files of commands, in folders too; what folder is not gone into, and why, is put into `left_out`."""
     check(folder)
-    waiting, seen = [""], {os.path.realpath(folder)}
+    waiting, real_folders = [""], {os.path.realpath(folder)}
     for around in waiting:
         for name in _names(os.path.join(folder, around)):
             inner = os.path.join(around, name)
@@ -132,10 +132,10 @@ def _commands(folder: str, check: Check, left_out: dict[str, str]) -> Iterator[s
             real = os.path.realpath(path)
             if name.endswith(".md"):
                 yield inner
-            elif os.path.isdir(real) and real not in seen:
-                if len(seen) == MOST_FILES:
+            elif os.path.isdir(real) and real not in real_folders:
+                if len(real_folders) == MOST_FILES:
                     raise ValueError(f"it has more than {MOST_FILES} folders")
-                seen.add(real)
+                real_folders.add(real)
                 try:
                     check(path)
                     _names(path)
@@ -169,15 +169,15 @@ def _text(path: str, check: Check) -> str:
         raise ValueError("it is no text in UTF-8") from None
 
 
-def words_in(found: WordFolder, folder: str) -> OwnWords:
+def words_in(word_folder: WordFolder, folder: str) -> OwnWords:
     """Parse the files of `folder`, a path. An invalid file is left out, with a note."""
     commands, skills, left_out, notes = dict[str, OwnCommand](), dict[str, Skill](), dict[str, str](), list[str]()
 
-    def leave_out(name: str, why: str) -> None:
-        left_out[_command_name(name)] = said = _note(f"{os.path.join(folder, name)} is left out: {why}")
-        notes.append(said)
+    def leave_out(name: str, reason: str) -> None:
+        left_out[_command_name(name)] = note = _note(f"{os.path.join(folder, name)} is left out: {reason}")
+        notes.append(note)
 
-    for name, text in (json.loads(found.data) if found.data else {}).items():
+    for name, text in (json.loads(word_folder.data) if word_folder.data else {}).items():
         path = os.path.join(folder, name)
         try:
             if name.endswith(f"/{SKILL}"):
@@ -188,8 +188,8 @@ def words_in(found: WordFolder, folder: str) -> OwnWords:
                 commands[command.name] = command
         except ValueError as error:
             leave_out(name, str(error))
-    for name, why in found.left_out.items():
-        leave_out(name, why)
+    for name, folder_reason in word_folder.left_out.items():
+        leave_out(name, folder_reason)
     return OwnWords(commands=commands, skills=skills, left_out=left_out, notes=tuple(notes))
 
 
@@ -204,67 +204,67 @@ def _command_name(path: str) -> str:
 def _command(name: str, text: str, path: str, notes: list[str]) -> OwnCommand:
     if not all(map(_NAME.fullmatch, name.split(":"))):
         raise ValueError("a command's name has letters, digits, -, _ and . only")
-    found = front_matter(text)
-    said = found.fields
-    if said.get("plan", "false").lower() not in ("true", "false"):
+    matter = front_matter(text)
+    fields = matter.fields
+    if fields.get("plan", "false").lower() not in ("true", "false"):
         raise ValueError("plan: it is true or false")
-    body = found.body.strip()
+    body = matter.body.strip()
     if not body:
         raise ValueError("it says nothing")
-    notes += [_note(f"{path}: {problem}") for problem in (found.problem, *_slips(said)) if problem]
-    first = next((line for line in (one.lstrip("#- ") for one in body.split("\n")) if line), "")
+    notes += [_note(f"{path}: {problem}") for problem in (matter.problem, *_slips(fields)) if problem]
+    first = next((line for line in (body_line.lstrip("#- ") for body_line in body.split("\n")) if line), "")
     return OwnCommand(
         name=name,
-        description=said.get("description") or first[:100],
-        arguments=said.get("argument-hint", ""),
-        model="" if said.get("model") in _NO_MODELS else said.get("model", ""),
-        plans=said.get("plan", "").lower() == "true",
+        description=fields.get("description") or first[:100],
+        arguments=fields.get("argument-hint", ""),
+        model="" if fields.get("model") in _NO_MODELS else fields.get("model", ""),
+        plans=fields.get("plan", "").lower() == "true",
         body=body,
         path=path,
     )
 
 
-def _slips(said: Mapping[str, str]) -> Iterator[str]:
+def _slips(fields: Mapping[str, str]) -> Iterator[str]:
     """Yield notes about keys that are nearly ours; all others are another agent's."""
-    others = [key for key in said if key not in _FIELDS]
-    if not others:
+    unknown_keys = [key for key in fields if key not in _FIELDS]
+    if not unknown_keys:
         return
     from difflib import get_close_matches  # 10 ms, for odd keys only
 
-    for key in others:
+    for key in unknown_keys:
         for near in get_close_matches(key, _FIELDS, 1, 0.75):
             yield f"{key} means nothing here; did you mean {near}?"
 
 
 def _skill(text: str, path: str, notes: list[str]) -> Skill:
-    found = front_matter(text)
-    said, name = found.fields, os.path.basename(os.path.dirname(path))
+    matter = front_matter(text)
+    fields, name = matter.fields, os.path.basename(os.path.dirname(path))
     if not name.isprintable() or len(name) > _LONGEST_NAME:
         raise ValueError(f"the name of its folder must be one line of at most {_LONGEST_NAME} characters")
-    description = " ".join(said.get("description", "").split())
+    description = " ".join(fields.get("description", "").split())
     if not description:
         raise ValueError(
-            f"it has no description, so that the model cannot know when to read it {found.problem}".rstrip()
+            f"it has no description, so that the model cannot know when to read it {matter.problem}".rstrip()
         )
-    if said.get("disable-model-invocation", "").lower() == "true":
+    if fields.get("disable-model-invocation", "").lower() == "true":
         raise ValueError("it says that no model may choose it (disable-model-invocation)")
-    if found.problem:
-        notes.append(_note(f"{path}: {found.problem}"))
-    if said.get("name") != name:
+    if matter.problem:
+        notes.append(_note(f"{path}: {matter.problem}"))
+    if fields.get("name") != name:
         notes.append(_note(f"{path}: its name must be that of its folder, which counts: {name}"))
     cut = len(description) > _LONGEST_DESCRIPTION
     return Skill(name=name, description=description[:_LONGEST_DESCRIPTION] + (" ..." if cut else ""), path=path)
 
 
-def lines_of(found: WordFolder, folder: str) -> list[str]:
+def lines_of(word_folder: WordFolder, folder: str) -> list[str]:
     """Return the text about a folder for a person before trusting it: each name with its description. Not yet safe."""
-    words = words_in(found, folder)
-    told = [f"the command /{one.name}: {one.description}{_switches(one)}" for one in words.commands.values()]
-    told += [f"the skill {one.name}: {one.description}" for one in words.skills.values()]
-    return [*told, *words.notes]
+    words = words_in(word_folder, folder)
+    lines = [f"the command /{word.name}: {word.description}{_switches(word)}" for word in words.commands.values()]
+    lines += [f"the skill {word.name}: {word.description}" for word in words.skills.values()]
+    return [*lines, *words.notes]
 
 
 def _switches(command: OwnCommand) -> str:
-    said = [f"asks the model {command.model}"] if command.model else []
-    said += ["in plan mode"] if command.plans else []
-    return f" ({', '.join(said)})" if said else ""
+    switches = [f"asks the model {command.model}"] if command.model else []
+    switches += ["in plan mode"] if command.plans else []
+    return f" ({', '.join(switches)})" if switches else ""

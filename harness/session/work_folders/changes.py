@@ -105,28 +105,31 @@ class _Taking:
         inside = {path for path in tree.sizes if _lies_in(path, links)}
         self._lose("new in the folder of a submodule is", inside)
         paths = tree.sizes.keys() - inside
-        gone = (tracked - paths) | {path for path in links if not os.path.isdir(self._absolute(path))}
+        removed_paths = (tracked - paths) | {path for path in links if not os.path.isdir(self._absolute(path))}
         new = paths - tracked
         ignored = self._ignored(new)
         self._forget_times({path: base[path] for path in tree.touched & tracked & paths})
         self._limit(tree, new - ignored)
-        self._run("update-index", "-z", "--force-remove", "--stdin", given=_listed(gone))
+        self._run("update-index", "-z", "--force-remove", "--stdin", stdin=_listed(removed_paths))
         self._add(paths - ignored)
         changed = self._written()
         patch = self._patch(CHANGES, self._folder.base, changed)
         beside = self._ignored_patch(tree, ignored, changed) if ignored else None
-        kept = self._entries()
-        missed = paths - kept.keys() - self._failed - (ignored if beside is None else set())
+        entries = self._entries()
+        missed = paths - entries.keys() - self._failed - (ignored if beside is None else set())
         self._lose("git does not keep", missed)
         attributes = {path for path in paths | tracked if os.path.basename(path) == b".gitattributes"}
-        if any(path not in kept or kept[path] != base.get(path) for path in attributes):
-            self._lose_converted([path for path in kept if kept[path] != base.get(path)], kept)
+        if any(path not in entries or entries[path] != base.get(path) for path in attributes):
+            self._lose_converted([path for path in entries if entries[path] != base.get(path)], entries)
         return Changes(patch=patch, ignored=beside, lost=tuple(self._lost))
 
     def _entries(self) -> dict[bytes, tuple[bytes, bytes]]:
         """Return the mode and object of every entry of the index, by its path."""
         entries = [entry.partition(b"\t") for entry in self._run("ls-files", "-z", "--stage").split(b"\0") if entry]
-        return {path: (told.split(b" ")[0], told.split(b" ")[1]) for told, _, path in entries}
+        return {
+            path: (mode_and_object.split(b" ")[0], mode_and_object.split(b" ")[1])
+            for mode_and_object, _, path in entries
+        }
 
     def _ignored_patch(self, tree: Tree, ignored: Collection[bytes], changed: str) -> Patch | None:
         size = sum(tree.sizes[path] for path in ignored)
@@ -140,21 +143,25 @@ class _Taking:
         """Return the paths that the repository ignores, by its present .gitignore files."""
         # `./` in front, since a name that begins with `:` would be more than a name. No index, since git would look for
         # submodules in it.
-        given = _listed(b"./" + path for path in new)
+        path_list = _listed(b"./" + path for path in new)
         variables = {**self._variables, "GIT_INDEX_FILE": os.devnull + ".none"}
-        told = self._run("check-ignore", "-z", "--stdin", given=given, variables=variables, fine=(0, 1)) if new else b""
-        return {path.removeprefix(b"./") for path in told.split(b"\0") if path}
+        output = (
+            self._run("check-ignore", "-z", "--stdin", stdin=path_list, variables=variables, fine=(0, 1))
+            if new
+            else b""
+        )
+        return {path.removeprefix(b"./") for path in output.split(b"\0") if path}
 
     def _forget_times(self, entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
         """Make git read these files. It would go by their times, in whole seconds, and a run can give a file its old time."""
         lines = [mode + b" " + sha + b"\t" + path for path, (mode, sha) in entries.items()]
-        self._run("update-index", "-z", "--index-info", given=_listed(lines))
+        self._run("update-index", "-z", "--index-info", stdin=_listed(lines))
 
     def _limit(self, tree: Tree, new: Iterable[bytes]) -> None:
         """Raise GitFailure where there is too much to compare."""
         self._run("update-index", "-q", "--refresh", fine=(0, 1))
-        told = self._run("diff-files", "-z", "--name-only", "--ignore-submodules=all")
-        size = sum(tree.sizes.get(path, 0) for path in {*new, *told.split(b"\0")})
+        output = self._run("diff-files", "-z", "--name-only", "--ignore-submodules=all")
+        size = sum(tree.sizes.get(path, 0) for path in {*new, *output.split(b"\0")})
         if size > MAX_CHANGED_BYTES:
             raise GitFailure(f"the new and changed files have {size:,} bytes")
 
@@ -165,14 +172,14 @@ class _Taking:
         while waiting:
             part = waiting.pop()
             try:
-                self._run("update-index", *options, given=_listed(part))
+                self._run("update-index", *options, stdin=_listed(part))
             except GitFailure as error:
                 failures += 1
                 if isinstance(error, GitTimeout) or failures > MAX_FAILURES:
                     raise
-                half = len(part) // 2
-                if half:
-                    waiting += [part[:half], part[half:]]
+                middle = len(part) // 2
+                if middle:
+                    waiting += [part[:middle], part[middle:]]
                 else:
                     self._failed.update(part)
                     self._lose(f"git does not take ({error})", part)
@@ -186,8 +193,8 @@ class _Taking:
     def _patch(self, name: str, before: str, after: str) -> Patch | None:
         """Write one patch, prove that it applies, and move it to its place. Return None where it is lost."""
         path = os.path.join(self._out, name)
-        made = os.path.join(self._objects, f"{name}.{os.urandom(4).hex()}")  # removed with that folder after a kill
-        descriptor = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        draft = os.path.join(self._objects, f"{name}.{os.urandom(4).hex()}")  # removed with that folder after a kill
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             with open(descriptor, "r+b") as file:
                 self._run("diff-tree", "-r", "-p", *_FORM, before, after, into=file.fileno())
@@ -195,13 +202,13 @@ class _Taking:
                 size = os.fstat(file.fileno()).st_size
                 file.seek(0)
                 digest = _sha256(file)
-            problem = self._disproved(made, before, after) if size else ""
+            problem = self._disproved(draft, before, after) if size else ""
             if problem:
                 self._lost.append(f"git could not apply {name}: {problem}")
                 return None
-            os.replace(made, path)
+            os.replace(draft, path)
         finally:
-            remove_if_there(made)
+            remove_if_there(draft)
         names = self._run("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
         return Patch(file=name, files=names.count(b"\0"), bytes=size, sha256=digest)
 
@@ -222,16 +229,16 @@ class _Taking:
         finally:
             remove_if_there(index)
 
-    def _lose_converted(self, changed: Collection[bytes], kept: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+    def _lose_converted(self, changed: Collection[bytes], entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
         """Count as lost the files whose bytes git converts by changed attributes: line ends, `$Id$`, encodings."""
-        odd = [path for path in changed if not _holds(self._absolute(path), *kept[path])]
+        odd = [path for path in changed if not _holds(self._absolute(path), *entries[path])]
         self._lose("as the .gitattributes stand now, git keeps other bytes of", odd)
 
-    def _lose(self, what: str, paths: Collection[bytes]) -> None:
-        named = [os.fsdecode(path) for path in sorted(paths)[:MAX_NAMED]]
-        more = f" and {len(paths) - len(named)} more" if len(paths) > len(named) else ""
-        if named:
-            self._lost.append(f"{what}: {', '.join(named)}{more}")
+    def _lose(self, reason: str, paths: Collection[bytes]) -> None:
+        path_names = [os.fsdecode(path) for path in sorted(paths)[:MAX_NAMED]]
+        more = f" and {len(paths) - len(path_names)} more" if len(paths) > len(path_names) else ""
+        if path_names:
+            self._lost.append(f"{reason}: {', '.join(path_names)}{more}")
 
     def _absolute(self, path: bytes) -> bytes:
         return os.path.join(os.fsencode(self._folder.root), path)
@@ -240,14 +247,14 @@ class _Taking:
         self,
         command: str,
         *arguments: str,
-        given: bytes = b"",
+        stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
         into: int | None = None,
         fine: tuple[int, ...] = (0,),
     ) -> bytes:
         places = [f"--git-dir={self._folder.git_dir}", f"--work-tree={self._folder.root}"]
         return self._git.run(
-            [*places, command, *arguments], given=given, variables=variables or self._variables, into=into, fine=fine
+            [*places, command, *arguments], stdin=stdin, variables=variables or self._variables, into=into, fine=fine
         )
 
 
@@ -311,22 +318,22 @@ def _tree_of(work_folder: WorkFolder, since: int) -> Tree:
         return os.path.basename(path) != b".git" and len(path) < longest
 
     for path, status in walk(work_folder.root, goes_into):
-        name, shown = os.path.basename(path), os.fsdecode(path)
+        name, display_path = os.path.basename(path), os.fsdecode(path)
         is_kept = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
         if name == b".git":
             if not _is_as_made(work_folder, path):
-                odd.append(f"the data of the repository in {os.path.dirname(shown) or 'its top folder'}")
+                odd.append(f"the data of the repository in {os.path.dirname(display_path) or 'its top folder'}")
         elif stat.S_ISDIR(status.st_mode):
             if not goes_into(path):
-                odd.append(f"{shown[:100]}..., which is too deep")
+                odd.append(f"{display_path[:100]}..., which is too deep")
         elif is_kept:
             sizes[path] = status.st_size
             if status.st_ctime_ns >= since:
                 touched.add(path)
         elif name in _READ_BY_GIT:
-            raise GitFailure(f"{shown} is neither file nor folder, and git would wait for it")
+            raise GitFailure(f"{display_path} is neither file nor folder, and git would wait for it")
         else:
-            odd.append(f"{shown}, which is neither file, folder nor link")
+            odd.append(f"{display_path}, which is neither file, folder nor link")
     return Tree(sizes=sizes, touched=frozenset(touched), odd=tuple(_first_named(odd)))
 
 

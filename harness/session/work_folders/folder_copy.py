@@ -43,10 +43,10 @@ def fingerprint(root: str, path: bytes) -> str:
     import hashlib
 
     place = os.path.join(os.fsencode(root), path)
-    found = [(b"", os.lstat(place))]
-    if stat.S_ISDIR(found[0][1].st_mode):
-        found += walk(os.fsdecode(place), lambda _: True)
-    lines = sorted((name, one.st_mode, one.st_size, one.st_mtime_ns) for name, one in found)
+    statuses = [(b"", os.lstat(place))]
+    if stat.S_ISDIR(statuses[0][1].st_mode):
+        statuses += walk(os.fsdecode(place), lambda _: True)
+    lines = sorted((name, status.st_mode, status.st_size, status.st_mtime_ns) for name, status in statuses)
     return hashlib.sha256(repr(lines).encode()).hexdigest()
 
 
@@ -83,9 +83,11 @@ def located(cwd: str, revision: str | None, environment: Mapping[str, str]) -> t
         raise UsageError(f"a revision needs a repository, and {source} lies in none")
     if all(os.path.lexists(os.path.join(source, name)) for name in ("HEAD", "objects", "refs")):
         raise UsageError(f"{source} is a repository without a work tree; name a folder that has one")
-    held = [folder for folder in State.of(environment).guarded if is_within(folder, source)]
-    if held:
-        raise UsageError(f"{source} holds the harness's own files ({', '.join(held)}), and is not copied for a task")
+    guarded_folders = [folder for folder in State.of(environment).guarded if is_within(folder, source)]
+    if guarded_folders:
+        raise UsageError(
+            f"{source} holds the harness's own files ({', '.join(guarded_folders)}), and is not copied for a task"
+        )
     return source, False
 
 
@@ -126,11 +128,13 @@ def as_work_folder(
     git.run(["init", "--quiet", "--bare", "--template=", git_dir])
     _write_attributes(git_dir)
     variables = {"GIT_INDEX_FILE": os.path.join(attempt, INDEX)}
-    here = [f"--git-dir={git_dir}", f"--work-tree={root}"]
+    git_options = [f"--git-dir={git_dir}", f"--work-tree={root}"]
     git.run(
-        [*here, "update-index", "-z", "--add", "--stdin"], given=b"\0".join(sorted(copy.files)), variables=variables
+        [*git_options, "update-index", "-z", "--add", "--stdin"],
+        stdin=b"\0".join(sorted(copy.files)),
+        variables=variables,
     )
-    base = git.run([*here, "write-tree"], variables=variables).decode().strip()
+    base = git.run([*git_options, "write-tree"], variables=variables).decode().strip()
     return WorkFolder(
         root=root,
         identity=identity_of(root),
@@ -159,7 +163,7 @@ def _copied(source: str, root: str, out: str) -> Copy:
 
     os.mkdir(root)
     for path, status in walk(source, goes_into):
-        there, to = os.path.join(start, path), os.path.join(target, path)
+        source_path, to = os.path.join(start, path), os.path.join(target, path)
         parts = path.split(b"/")
         if parts[-1] == b".git":
             repositories.append(path)
@@ -174,7 +178,7 @@ def _copied(source: str, root: str, out: str) -> Copy:
                 f"{source} is too large to be copied for a task (more than {MAX_COPY_BYTES >> 20} MiB or "
                 f"{MAX_COPY_FILES} files): make it a repository, and each task gets a worktree"
             )
-        if not _is_copied(there, to, status):
+        if not _is_copied(source_path, to, status):
             passed.append(os.fsdecode(path))
         elif b".git" not in parts:
             files.append(path)

@@ -87,14 +87,14 @@ class Git:
         self,
         arguments: Sequence[str | bytes],
         *,
-        given: bytes = b"",
+        stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
         into: int | None = None,
         fine: Sequence[int] = (0,),
     ) -> bytes:
         """Run one command. Return its output, or write that to the descriptor `into`.
 
-        `given` is its input. Raises GitFailure for an exit code that is not in `fine`, and after `seconds`. Messages
+        `stdin` is its input. Raises GitFailure for an exit code that is not in `fine`, and after `seconds`. Messages
         leave out the part of an address before the host.
         """
         import subprocess
@@ -102,7 +102,7 @@ class Git:
         try:
             done = subprocess.run(
                 [self._program, *arguments],
-                input=given,
+                input=stdin,
                 stdout=subprocess.PIPE if into is None else into,
                 stderr=subprocess.PIPE,
                 cwd=self.folder,
@@ -116,9 +116,9 @@ class Git:
         except (OSError, ValueError) as error:
             raise GitFailure(f"git cannot be started: {error}") from None
         if done.returncode not in fine:
-            told = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
-            told = re.sub(r"(\w+://)[^\s'\"]*@", r"\1", told)
-            raise GitFailure(f"git {_named(arguments)}: {visible_line(told, 1_000)}")
+            error_text = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+            error_text = re.sub(r"(\w+://)[^\s'\"]*@", r"\1", error_text)
+            raise GitFailure(f"git {_named(arguments)}: {visible_line(error_text, 1_000)}")
         return done.stdout or b""
 
     def _environment(self) -> dict[str, str]:
@@ -145,7 +145,7 @@ def _found() -> str:
 
 def _named(arguments: Sequence[str | bytes]) -> str:
     """Return the subcommand, for a message."""
-    words = [one if isinstance(one, str) else os.fsdecode(one) for one in arguments]
+    words = [argument if isinstance(argument, str) else os.fsdecode(argument) for argument in arguments]
     return visible_line(next((word for word in words if not word.startswith("-")), ""), 100)
 
 
@@ -162,9 +162,9 @@ def programs_of(git_dir: str, environment: Mapping[str, str]) -> Programs:
     git = Git(environment, folder="/")
     words = [f"--git-dir={git_dir}", "config", "-z", "--name-only", "--get-regexp", r"^(filter|hook)\."]
     keys = git.run(words, fine=(0, 1)).decode("utf-8", "surrogateescape").split("\0")
-    found: dict[str, dict[str, None]] = {"filter": {}, "hook": {}}
+    programs: dict[str, dict[str, None]] = {"filter": {}, "hook": {}}
     for key in keys:
         section, _, rest = key.partition(".")
         if "." in rest:
-            found[section][rest.rpartition(".")[0]] = None
-    return Programs(filters=tuple(found["filter"]), hooks=tuple(found["hook"]))
+            programs[section][rest.rpartition(".")[0]] = None
+    return Programs(filters=tuple(programs["filter"]), hooks=tuple(programs["hook"]))

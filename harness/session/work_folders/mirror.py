@@ -31,17 +31,17 @@ def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: C
     A missing commit is fetched: by its own name, else with all branches and tags. Simultaneous callers fetch it once.
     `tell` gets a message about a fetch. Raises UsageError if it cannot be fetched.
     """
-    here = local_path(address)
-    if here is not None and not os.path.isdir(here):
-        raise UsageError(f"repo: there is no repository in {here}")
-    place = here or address
+    local = local_path(address)
+    if local is not None and not os.path.isdir(local):
+        raise UsageError(f"repo: there is no repository in {local}")
+    place = local or address
     path = _path(f"{digest_of(os.fsencode(place))}{'-sha256' if len(commit) == 64 else ''}", environment)
     if _has(path, commit, environment):
         return path
     with _held(path):
         if not os.path.isdir(path):
-            with _new(path) as made:
-                _init(made, commit, environment)
+            with _new(path) as draft:
+                _init(draft, commit, environment)
         if _has(path, commit, environment):
             return path
         if _lacks(path, commit, environment):  # else it came with another commit
@@ -63,9 +63,9 @@ def mirror_of_bundle(bundle: str, sha256: str, commit: str, environment: Mapping
         return path
     with _held(path):
         if not os.path.isdir(path):
-            with _new(path) as made:
-                _init(made, commit, environment)
-                _unbundle(made, bundle, sha256, environment)
+            with _new(path) as draft:
+                _init(draft, commit, environment)
+                _unbundle(draft, bundle, sha256, environment)
         if problem := _lacks(path, commit, environment):
             raise UsageError(f"the bundle {bundle}: {problem}")
         _note(path, commit)
@@ -102,17 +102,17 @@ def _held(path: str) -> Iterator[None]:
 def _new(path: str) -> Iterator[str]:
     """Yield a temporary path for a mirror. It is moved to its place when it is whole; a kill leaves nothing there."""
     folder, name = os.path.split(path)
-    for left in os.listdir(folder):
-        if left.startswith(f"{name}.") and left.endswith(".tmp"):
-            removed(os.path.join(folder, left))  # of one that was killed: we hold the lock
-    made = name_beside(path)
+    for file_name in os.listdir(folder):
+        if file_name.startswith(f"{name}.") and file_name.endswith(".tmp"):
+            removed(os.path.join(folder, file_name))  # of one that was killed: we hold the lock
+    draft = name_beside(path)
     try:
-        os.mkdir(made, 0o700)
-        yield made
-        os.rename(made, path)
+        os.mkdir(draft, 0o700)
+        yield draft
+        os.rename(draft, path)
         sync_path(folder)
     finally:
-        removed(made)
+        removed(draft)
 
 
 def _init(path: str, commit: str, environment: Mapping[str, str]) -> None:
@@ -132,41 +132,41 @@ def _fetch(path: str, place: str, commit: str, environment: Mapping[str, str]) -
         f"--git-dir={path}", "fetch", "--quiet", "--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head",
         "--no-auto-maintenance",
     ]  # fmt: skip
-    named = f"repo: {visible_line(place, 300)}"
+    label = f"repo: {visible_line(place, 300)}"
     try:
         git.run([*fetch, "--", place, commit])
     except GitTimeout as error:
-        raise UsageError(f"{named}: {error}") from None
+        raise UsageError(f"{label}: {error}") from None
     except GitFailure as refused:
         if not _lacks(path, commit, environment):
             return  # git did not like another's worktree, which was just being added
         try:
-            told = git.run(["ls-remote", "--heads", "--tags", "--", place])
-            tips = dict.fromkeys(re.findall(rb"^([0-9a-f]{40,64})\t.*(?<!\^\{\})$", told, re.MULTILINE))
+            refs = git.run(["ls-remote", "--heads", "--tags", "--", place])
+            tips = dict.fromkeys(re.findall(rb"^([0-9a-f]{40,64})\t.*(?<!\^\{\})$", refs, re.MULTILINE))
             if tips:
-                git.run([*fetch, "--stdin", "--", place], given=b"".join(tip + b"\n" for tip in tips))
+                git.run([*fetch, "--stdin", "--", place], stdin=b"".join(tip + b"\n" for tip in tips))
         except GitFailure as error:
-            raise UsageError(f"{named} cannot be fetched: {error}") from None
+            raise UsageError(f"{label} cannot be fetched: {error}") from None
         if not tips:
-            raise UsageError(f"{named}: it has no branch and no tag, and does not give the commit: {refused}") from None
+            raise UsageError(f"{label}: it has no branch and no tag, and does not give the commit: {refused}") from None
     if problem := _lacks(path, commit, environment):
-        raise UsageError(f"{named}: {problem}")
+        raise UsageError(f"{label}: {problem}")
 
 
 def _lacks(path: str, commit: str, environment: Mapping[str, str]) -> str:
     """Return the reason why a commit is incomplete, or an empty string: after a kill, a part of its history may be
     missing.
     """
-    git, here = Git(environment, folder=path), f"--git-dir={path}"
+    git, git_dir = Git(environment, folder=path), f"--git-dir={path}"
     try:
-        kind = git.run([here, "cat-file", "-t", commit]).decode().strip()
+        kind = git.run([git_dir, "cat-file", "-t", commit]).decode().strip()
     except GitFailure:
         return f"it does not hold the commit {commit}"
     if kind != "commit":
         return f"{commit} is a {kind}, and no commit"
     try:
         # Without the worktrees: one that is just being added, or was when git was killed, has no commit.
-        git.run([here, "rev-list", "--single-worktree", "--quiet", "--objects", commit, "--not", "--all"])
+        git.run([git_dir, "rev-list", "--single-worktree", "--quiet", "--objects", commit, "--not", "--all"])
     except GitFailure as error:
         return f"the history of {commit} is not whole: {error}"
     return ""
@@ -187,12 +187,12 @@ def _unbundle(path: str, bundle: str, sha256: str, environment: Mapping[str, str
     git, copy = Git(environment, folder=path), os.path.join(path, "bundle")
     take_copy(bundle, sha256, copy)
     checks = [word for name in LET_PASS for word in ("-c", f"fsck.{name}=ignore")]
-    here = f"--git-dir={path}"
+    git_dir = f"--git-dir={path}"
     try:
-        git.run([here, "bundle", "verify", "--quiet", copy])
-        git.run([here, "bundle", "unbundle", copy])
+        git.run([git_dir, "bundle", "verify", "--quiet", copy])
+        git.run([git_dir, "bundle", "unbundle", copy])
         # Fetched objects are checked, and those of a bundle are not (before git 2.46).
-        git.run([*checks, here, "fsck", "--full", "--strict", "--no-dangling", "--no-progress"])
+        git.run([*checks, git_dir, "fsck", "--full", "--strict", "--no-dangling", "--no-progress"])
     except GitFailure as error:
         raise UsageError(f"the bundle {bundle} cannot be used: {error}") from None
     os.unlink(copy)

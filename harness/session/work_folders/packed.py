@@ -71,8 +71,8 @@ def _bundle(source: str, revision: str | None, into: str, environment: Mapping[s
     git = Git(environment, folder=top)
     if git.run(["rev-parse", "--is-shallow-repository"]).strip() == b"true":
         raise UsageError(f"{top} is a shallow clone, and no bundle can be made of it: `git fetch --unshallow`")
-    found = git.run(["ls-tree", "-d", "-z", "--full-tree", commit, "--", folder]) if folder != "." else b"040000 tree"
-    if not found.startswith(b"040000 tree"):
+    tree = git.run(["ls-tree", "-d", "-z", "--full-tree", commit, "--", folder]) if folder != "." else b"040000 tree"
+    if not tree.startswith(b"040000 tree"):
         raise UsageError(f"revision {commit} does not hold the folder {folder}")
     with _made(into, "repository") as place, _made(into, "file") as file:
         # Beside the repository, whose configuration is not asked, and whose objects are only read. A bundle needs a name for
@@ -82,9 +82,9 @@ def _bundle(source: str, revision: str | None, into: str, environment: Mapping[s
         git.run(["init", "--quiet", "--bare", "--template=", f"--object-format={form}", place])
         with open(os.path.join(place, "objects", "info", "alternates"), "w", errors="surrogateescape") as alternates:
             alternates.write(f"{os.path.join(common, 'objects')}\n")
-        here = f"--git-dir={place}"
-        git.run([here, "update-ref", "refs/heads/task", commit])
-        git.run([here, "-c", "pack.threads=1", "bundle", "create", "--quiet", file, "refs/heads/task"])
+        git_dir = f"--git-dir={place}"
+        git.run([git_dir, "update-ref", "refs/heads/task", commit])
+        git.run([git_dir, "-c", "pack.threads=1", "bundle", "create", "--quiet", file, "refs/heads/task"])
         path, digest = _named(file, into, BUNDLE)
     return Packed(kind=BUNDLE, path=path, sha256=digest, commit=commit, cwd="" if folder == "." else folder)
 
@@ -96,33 +96,35 @@ def _tar(source: str, into: str) -> Packed:
     if is_of_a_task(source):
         raise UsageError(f"{source} is the folder of a task: it cannot be what the task works on")
     start = os.fsencode(source)
-    own = os.fsencode(os.path.relpath(os.path.realpath(into), source))
+    output_folder = os.fsencode(os.path.relpath(os.path.realpath(into), source))
 
     def goes_into(path: bytes) -> bool:
-        return path != own and os.path.basename(path) != b".git" and not is_of_a_task(os.path.join(start, path))
+        return (
+            path != output_folder and os.path.basename(path) != b".git" and not is_of_a_task(os.path.join(start, path))
+        )
 
     notes: tuple[str, ...] = ()
     try:
-        seen = sorted(walk(source, goes_into))
-        links = [path for path, status in seen if stat.S_ISLNK(status.st_mode)]
+        entries = sorted(walk(source, goes_into))
+        links = [path for path, status in entries if stat.S_ISLNK(status.st_mode)]
         if links:
             raise UsageError(
                 f"{source} holds links ({visible_line(os.fsdecode(links[0]), 200)}), which no archive carries: make it a "
                 "repository, and it is sent as a bundle"
             )
-        if left := [os.fsdecode(path) for path, status in seen if not _is_packed(path, status)]:
-            notes = (f"left out of the archive: {visible_line(', '.join(left[:5]), 500)}",)
+        if left_out := [os.fsdecode(path) for path, status in entries if not _is_packed(path, status)]:
+            notes = (f"left out of the archive: {visible_line(', '.join(left_out[:5]), 500)}",)
         bounds = _Bounds(source)
-        with _made(into, "file") as made:
-            with _new(made) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-                for path, status in seen:
+        with _made(into, "file") as draft:
+            with _new(draft) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+                for path, status in entries:
                     if _is_packed(path, status) and (stat.S_ISREG(status.st_mode) or goes_into(path)):
                         bounds.add(status.st_size if stat.S_ISREG(status.st_mode) else 0)
                         _add(tar, os.path.join(start, path), os.fsdecode(path), status)
-            named, digest = _named(made, into, TAR)
+            final_path, digest = _named(draft, into, TAR)
     except OSError as error:
         raise UsageError(f"the folder cannot be packed: {error}") from None
-    return Packed(kind=TAR, path=named, sha256=digest, notes=notes)
+    return Packed(kind=TAR, path=final_path, sha256=digest, notes=notes)
 
 
 def _is_packed(path: bytes, status: os.stat_result) -> bool:
@@ -192,14 +194,14 @@ def _named(file: str, into: str, kind: str) -> tuple[str, str]:
     return path, digest
 
 
-def take_copy(path: str, sha256: str, to: str, *, most: int | None = None) -> None:
+def take_copy(path: str, sha256: str, to: str, *, max_bytes: int | None = None) -> None:
     """Copy a file to `to`, which is new, and check its digest: later reads get the checked content.
 
-    Raises UsageError for another digest, for anything but a file, and for more than `most` bytes; then there is no
+    Raises UsageError for another digest, for anything but a file, and for more than `max_bytes`; then there is no
     copy.
     """
     try:
-        problem = _taken(path, sha256, to, most)
+        problem = _taken(path, sha256, to, max_bytes)
     except OSError as error:
         problem = f"it cannot be read: {error.strerror}"
     if problem:
@@ -207,7 +209,7 @@ def take_copy(path: str, sha256: str, to: str, *, most: int | None = None) -> No
         raise UsageError(f"{path}: {problem}")
 
 
-def _taken(path: str, sha256: str, to: str, most: int | None) -> str:
+def _taken(path: str, sha256: str, to: str, max_bytes: int | None) -> str:
     """Copy a file. Return its problem, or an empty string. Raises OSError."""
     import hashlib
 
@@ -218,12 +220,12 @@ def _taken(path: str, sha256: str, to: str, most: int | None) -> str:
         with _new(to) as copy:
             while piece := file.read(_PIECE):
                 size += len(piece)
-                if most is not None and size > most:
-                    return f"it is too large: more than {most >> 20} MiB"
+                if max_bytes is not None and size > max_bytes:
+                    return f"it is too large: more than {max_bytes >> 20} MiB"
                 digest.update(piece)
                 copy.write(piece)
-    found = digest.hexdigest()
-    return "" if found == sha256 else f"its SHA-256 is {found}, and the task names {sha256}"
+    actual = digest.hexdigest()
+    return "" if actual == sha256 else f"its SHA-256 is {actual}, and the task names {sha256}"
 
 
 def unpack(attempt: str, archive: str, sha256: str, folder: str, environment: Mapping[str, str]) -> WorkFolder:
@@ -234,7 +236,7 @@ def unpack(attempt: str, archive: str, sha256: str, folder: str, environment: Ma
     """
     note_place(attempt, "")
     copy = os.path.join(attempt, ARCHIVE)
-    take_copy(archive, sha256, copy, most=MAX_ARCHIVE_BYTES)
+    take_copy(archive, sha256, copy, max_bytes=MAX_ARCHIVE_BYTES)
     root = os.path.join(attempt, TREE)
     try:
         os.mkdir(root)

@@ -24,23 +24,23 @@ _KEYS_ELSEWHERE = (
 )
 
 
-def address_problem(given: str) -> str:
+def address_problem(address: str) -> str:
     """Return the reason why a text is not a valid address of a repository, or an empty string.
 
     An address is a path, `https://HOST/PATH` (`http`, `ssh` and `file` too), or `USER@HOST:PATH`. The text is not
     repeated, since it may hold a password.
     """
-    if not given.isprintable() or given.strip() != given:
+    if not address.isprintable() or address.strip() != address:
         return "must be one line, without blanks around it"
-    if given.startswith("-"):
+    if address.startswith("-"):
         return "must not begin with a dash"
-    if re.match(r"[A-Za-z0-9+.-]*::", given):
+    if re.match(r"[A-Za-z0-9+.-]*::", address):
         return f"names a program of its own for the transport; one of {', '.join(PROTOCOLS)} is possible"
-    scheme, mark, rest = given.partition("://")
+    scheme, mark, rest = address.partition("://")
     if not mark or "/" in scheme:
-        return _short_problem(given) if ":" in given.partition("/")[0] else ""
+        return _short_problem(address) if ":" in address.partition("/")[0] else ""
     if scheme not in PROTOCOLS:
-        return f"must begin with one of {', '.join(f'{one}://' for one in PROTOCOLS)}, or be a path"
+        return f"must begin with one of {', '.join(f'{protocol}://' for protocol in PROTOCOLS)}, or be a path"
     if scheme == "file":
         return "" if rest.startswith("/") else "file:// is followed by an absolute path"
     before = rest.partition("/")[0]
@@ -51,10 +51,10 @@ def address_problem(given: str) -> str:
     return "" if re.fullmatch(_SSH if scheme == "ssh" else _HTTP, rest) else "names no host that can be read"
 
 
-def _short_problem(given: str) -> str:
-    if re.match("[^/@]*:[^/@]*@", given):
+def _short_problem(address: str) -> str:
+    if re.match("[^/@]*:[^/@]*@", address):
         return f"holds a password before the host; {_KEYS_ELSEWHERE}"
-    return "" if re.fullmatch(_SHORT_SSH, given) else "names no host that can be read"
+    return "" if re.fullmatch(_SHORT_SSH, address) else "names no host that can be read"
 
 
 def local_path(address: str) -> str | None:
@@ -119,6 +119,6 @@ class FetchingGit(Git):
         self._passed |= {name: environment[name] for name in _OF_THE_PERSON if name in environment}
         self._settings += [*_SETTINGS, *((f"fetch.fsck.{name}", "ignore") for name in LET_PASS)]
         # The variable counts before `core.sshCommand`, also in a repository that serves us on this machine.
-        told = Git(environment, folder="/").run(["config", "--global", "--get", "core.sshCommand"], fine=(0, 1, 128))
-        own = told.decode("utf-8", "surrogateescape").strip() or "ssh"
-        self._variables = {**_VARIABLES, "GIT_SSH_COMMAND": f"{own} {_SSH_OPTIONS}"}
+        output = Git(environment, folder="/").run(["config", "--global", "--get", "core.sshCommand"], fine=(0, 1, 128))
+        ssh_command = output.decode("utf-8", "surrogateescape").strip() or "ssh"
+        self._variables = {**_VARIABLES, "GIT_SSH_COMMAND": f"{ssh_command} {_SSH_OPTIONS}"}

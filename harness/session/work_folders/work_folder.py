@@ -119,7 +119,7 @@ RETRY_SECONDS = 0.2
 
 def removed(path: str) -> str:
     """Remove `path`, if it exists. Return the reason for a failure, or an empty string."""
-    for left in reversed(range(TRIES)):
+    for attempts_left in reversed(range(TRIES)):
         try:
             if not os.path.lexists(path):
                 return ""
@@ -129,7 +129,7 @@ def removed(path: str) -> str:
             else:
                 os.unlink(path)
         except OSError as error:
-            if not left:
+            if not attempts_left:
                 return f"{path} cannot be removed: {error.strerror}"
             time.sleep(RETRY_SECONDS)
     return ""

@@ -64,8 +64,8 @@ def add_worktree_of(
     git_dir = (read_small(os.path.join(root, ".git"), 10_000) or b"").decode("utf-8", "surrogateescape")
     git_dir = git_dir.removeprefix("gitdir: ").rstrip("\n")
     # Outside the lock, since checking out takes long. Plumbing runs no hook of a checkout.
-    here = Git(environment, folder=root, filters=programs.filters, hooks=programs.hooks)
-    here.run([f"--git-dir={git_dir}", f"--work-tree={root}", "read-tree", "--reset", "-u", commit])
+    repository_git = Git(environment, folder=root, filters=programs.filters, hooks=programs.hooks)
+    repository_git.run([f"--git-dir={git_dir}", f"--work-tree={root}", "read-tree", "--reset", "-u", commit])
     _keep_index(git_dir, attempt)
     return WorkFolder(
         root=root,
@@ -95,8 +95,8 @@ def forget_worktrees(repository: str, folder: str, environment: Mapping[str, str
             return ""  # there are none
         for name in names:
             path = os.path.join(worktrees, name)
-            told = (read_small(os.path.join(path, "gitdir"), 10_000) or b"").decode("utf-8", "surrogateescape")
-            noted = told.rstrip("\n")
+            git_file = (read_small(os.path.join(path, "gitdir"), 10_000) or b"").decode("utf-8", "surrogateescape")
+            noted = git_file.rstrip("\n")
             if noted.startswith(below) and not os.path.lexists(noted) and not os.path.islink(path):
                 problem = removed(path)
                 if problem:
@@ -115,10 +115,10 @@ def repository_of(source: str, environment: Mapping[str, str]) -> tuple[str, str
     """
     git = Git(environment, folder=source)
     try:
-        told = git.run(["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"])
+        output = git.run(["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"])
     except GitFailure as error:
         raise UsageError(f"{source} lies in a folder with a .git, {_NO_REPOSITORY}: {error}") from None
-    lines = told.decode("utf-8", "surrogateescape").split("\n")
+    lines = output.decode("utf-8", "surrogateescape").split("\n")
     if len(lines) != 3:
         raise UsageError(f"{source}: its repository lies under a path with a line end in it")
     return os.path.realpath(lines[0]), os.path.realpath(lines[1])
@@ -128,21 +128,21 @@ def commit_of(top: str, revision: str | None, environment: Mapping[str, str]) ->
     """Return the commit that a revision (else HEAD) names in the work tree `top`. Raises UsageError."""
     git = Git(environment, folder=top)
     # Git runs in the work tree, which may be a worktree itself: it has a HEAD of its own.
-    named = revision or "HEAD"
+    revision_name = revision or "HEAD"
     try:
-        told = git.run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}"])
+        output = git.run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision_name}^{{commit}}"])
     except GitFailure:
-        why = f"there is no commit {visible_line(named, 200)!r} in the repository {top}"
-        raise UsageError(why if revision else f"{why}: nothing was committed yet") from None
-    return told.decode().strip()
+        problem = f"there is no commit {visible_line(revision_name, 200)!r} in the repository {top}"
+        raise UsageError(problem if revision else f"{problem}: nothing was committed yet") from None
+    return output.decode().strip()
 
 
 def _add(git: Git, common: str, root: str, commit: str) -> None:
-    for left in reversed(range(ADD_TRIES)):
+    for attempts_left in reversed(range(ADD_TRIES)):
         try:
             git.run([f"--git-dir={common}", "worktree", "add", "--quiet", "--detach", "--no-checkout", root, commit])
         except GitFailure:
-            if not left or os.path.lexists(root):
+            if not attempts_left or os.path.lexists(root):
                 raise
             time.sleep(WAIT_SECONDS)
         else:
@@ -159,25 +159,27 @@ def _keep_index(git_dir: str, attempt: str) -> None:
         raise UsageError(f"the index cannot be copied: {error}") from None
 
 
-def inside(root: str, relative: str, what: str) -> str:
-    """Return the folder `relative` in a work folder; `what` says for a message what that was made of.
+def inside(root: str, relative: str, source: str) -> str:
+    """Return the folder `relative` in a work folder; `source` says for a message what that was made of.
 
     INVARIANT: no part of it is a link. A revision may hold a link instead of any folder, and it may lead out of the worktree:
     what is done there would be in no patch. Raises UsageError.
     """
     workspace = os.path.normpath(os.path.join(root, relative))
     if not os.path.isdir(workspace):
-        raise UsageError(f"{what} does not hold the folder {relative}")
+        raise UsageError(f"{source} does not hold the folder {relative}")
     if os.path.realpath(workspace) != os.path.normpath(os.path.join(os.path.realpath(root), relative)):
-        raise UsageError(f"in {what}, {relative} is or lies behind a link, and no folder of the repository")
+        raise UsageError(f"in {source}, {relative} is or lies behind a link, and no folder of the repository")
     return workspace
 
 
 def _notes(root: str, programs: Programs) -> tuple[str, ...]:
     notes = []
     if programs.filters:
-        named = visible_line(", ".join(programs.filters), 200)
-        notes.append(f"filters are not run ({named}): files that they would fill in hold what the repository holds")
+        filter_names = visible_line(", ".join(programs.filters), 200)
+        notes.append(
+            f"filters are not run ({filter_names}): files that they would fill in hold what the repository holds"
+        )
     if os.path.lexists(os.path.join(root, ".gitmodules")):
         notes.append("the folders of submodules are empty: nothing is fetched")
     return tuple(notes)

@@ -165,8 +165,8 @@ def hook_parts(
     def policy_at(workspace: Workspace, known: str) -> Policy:
         from harness.session.policies import assemble
 
-        policy = assemble(state, workspace.root, named=named, fallback="default", examples=False)
-        return policy if policy.sha256 == known else assemble(state, workspace.root, named=named, fallback="default")
+        policy = assemble(state, workspace.root, names=named, fallback="default", examples=False)
+        return policy if policy.sha256 == known else assemble(state, workspace.root, names=named, fallback="default")
 
     def about() -> Mapping[str, JsonValue]:
         from harness.session.session_log import who_and_where

@@ -56,7 +56,7 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         return Exit.DONE
     redact = masking(state, environment)
     workspace = Workspace(current_folder(), environment.get("HOME"))
-    policy = assemble(state, workspace.root, named=None, fallback="default")
+    policy = assemble(state, workspace.root, names=None, fallback="default")
     starter = ServerStarter(workspace, CommandWalls(workspace, hide=state.guarded), policy, environment)
     code: int = Exit.DONE
     found = []

@@ -64,7 +64,7 @@ def _pinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
         tool=ASKS,
         summary=f"pin {tool} of the server {pins.server}",
         preview=news_of(one, now),
-        why="what a server says of its tools is read by the model as if it were yours",
+        reason="what a server says of its tools is read by the model as if it were yours",
         by="once for exactly this; a change takes the tool away until you have seen it",
     )
     if not wanted:
@@ -89,7 +89,7 @@ def _unpinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
         tool=ASKS,
         summary=f"unpin {tool} of the server {pins.server}",
         preview=f"{tool} of the server {pins.server}: its next call is asked about as the first one was",
-        why="this is asked so that no program does it for you",
+        reason="this is asked so that no program does it for you",
         by="`harness mcp pin` takes it back",
     )
     if not wanted:

@@ -50,7 +50,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     fix_modes(state, complain)
     workspace = Workspace(current_folder(), environment.get("HOME"))
     log_path = named_log(arguments, workspace, state)
-    policy = assemble(state, workspace.root, named=arguments.policy, fallback="default")
+    policy = assemble(state, workspace.root, names=arguments.policy, fallback="default")
     redactor = redactor_for(
         state,
         environment,

@@ -81,7 +81,7 @@ class _Serving:
         workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"), outputs=state.new_outputs())
         refuse_own_folders(workspace, state)
         log = named_log(arguments, workspace, state)
-        policy = assemble(state, workspace.root, named=arguments.policy, fallback="default")
+        policy = assemble(state, workspace.root, names=arguments.policy, fallback="default")
         settings = settings_from(arguments, environment, workspace.root)
         extensions, _ = extensions_of(settings, state, workspace.root, environment)
         keep_own_folders(workspace, state)
