@@ -35,7 +35,7 @@ class Checks:
         environment: Mapping[str, str],
         redact: Callable[[str], str],
         interrupt: Interrupt | None = None,
-        tell: Callable[[str], None] = lambda said: None,  # noqa: ARG005 - nobody listens
+        tell: Callable[[str], None] = lambda message: None,  # noqa: ARG005 - nobody listens
         clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         """Take the declarations, in their order. `environment` is the program's own, from which hooks get a command's
@@ -79,9 +79,9 @@ class Checks:
         asked.
         """
         answers: list[CheckAnswer] = []
-        if asked := list(self._about(CheckEvent.BEFORE_CALL, action)):
+        if hooks := list(self._about(CheckEvent.BEFORE_CALL, action)):
             case = self._case_of(CheckEvent.BEFORE_CALL, session, action, verdict)
-            for hook, program in asked:
+            for hook, program in hooks:
                 answers.append(self._asked(hook, program, case, seconds))
                 if answers[-1].decision is Decision.BLOCK:
                     break
@@ -89,22 +89,22 @@ class Checks:
 
     def after(self, session: str, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:
         """Return the answers about a call that ran."""
-        asked = list(self._about(CheckEvent.AFTER_CALL, action))
-        if not asked:
+        hooks = list(self._about(CheckEvent.AFTER_CALL, action))
+        if not hooks:
             return ()
         case = replace(self._case_of(CheckEvent.AFTER_CALL, session, action, verdict), result=result)
-        return [self._to_an_end(hook, program, case) for hook, program in asked]
+        return [self._to_an_end(hook, program, case) for hook, program in hooks]
 
-    def session_starts(self, session: str, about: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:
+    def session_starts(self, session: str, fields: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:
         """Return the answers about a session that begins."""
-        return self._all(replace(self._case(CheckEvent.SESSION_START, session), about=about))
+        return self._all(replace(self._case(CheckEvent.SESSION_START, session), about=fields))
 
     def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:
         """Return the answers about a session that ends, none of which stops the end."""
         answers = self._all(replace(self._case(CheckEvent.SESSION_END, session), text=stop))
-        for one in answers:
-            if one.decision is not Decision.AUTO:
-                self._tell(f"{one.by}: {one.reason}")
+        for answer in answers:
+            if answer.decision is not Decision.AUTO:
+                self._tell(f"{answer.by}: {answer.reason}")
         return answers
 
     def answer(self, session: str, text: str, seconds: float | None, *, again: bool) -> Sequence[CheckAnswer]:
@@ -116,14 +116,14 @@ class Checks:
         return HookCase(event=event, session=session, workspace=self._workspace)
 
     def _of_event(self, event: CheckEvent) -> Iterator[tuple[HookDeclaration, HookProgram]]:
-        return (one for one in self._hooks if one[0].event is event)
+        return (hook for hook in self._hooks if hook[0].event is event)
 
     def _about(self, event: CheckEvent, action: Action) -> Iterator[tuple[HookDeclaration, HookProgram]]:
-        return (one for one in self._of_event(event) if one[0].is_about(action))
+        return (hook for hook in self._of_event(event) if hook[0].is_about(action))
 
     def _case_of(self, event: CheckEvent, session: str, action: Action, verdict: Verdict) -> HookCase:
-        judged = judged_fields(action, verdict, self._redact)
-        return replace(self._case(event, session), action=action, judged=judged)
+        facts = judged_fields(action, verdict, self._redact)
+        return replace(self._case(event, session), action=action, judged=facts)
 
     def _all(self, case: HookCase) -> Sequence[CheckAnswer]:
         return [self._to_an_end(hook, program, case) for hook, program in self._of_event(case.event)]

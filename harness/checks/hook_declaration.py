@@ -68,8 +68,8 @@ def declared(
     tools = _texts(table.get("tool", ()))
     wrong = next((tool for tool in tools if not _is_known(tool)), None)
     if wrong is not None:
-        known = (*SHIPPED_TOOLS, SCRIPT_TOOLS, SERVER_TOOLS)
-        raise ValueError(f"tool: there is no tool {wrong[:50]!r}{nearest(wrong[:50].lower(), known)}")
+        tool_names = (*SHIPPED_TOOLS, SCRIPT_TOOLS, SERVER_TOOLS)
+        raise ValueError(f"tool: there is no tool {wrong[:50]!r}{nearest(wrong[:50].lower(), tool_names)}")
     matchers = tuple(read_matchers(RuleKeys(table, auto=False, tools=tools, fail=_fail)))
     form = further_forms.get(str(table.get("form")), lambda: HARNESS_FORM)()
     if form.workspace_variable and (code := _code_in(command)):
@@ -95,8 +95,8 @@ def _is_known(tool: str) -> bool:
 def _code_in(command: Sequence[str]) -> str:
     """Return the word that gives an interpreter code, or a module's name, in place of a file; or an empty string."""
     words = iter(command)
-    found = any(is_one_of(word, INTERPRETERS) for word in words)
-    return next((word for word in words if _CODE.match(word)), "") if found else ""
+    has_interpreter = any(is_one_of(word, INTERPRETERS) for word in words)
+    return next((word for word in words if _CODE.match(word)), "") if has_interpreter else ""
 
 
 def _fail(key: str, problem: str) -> NoReturn:

@@ -38,29 +38,29 @@ class HookProgram:
         self._words = [os.path.join(self.folder, word) for word in words]
         self._parts = [first, *self._named_files()]
         """The program, and files among its words: of an interpreter its script, it may be."""
-        inside = next((one for one in self._parts if one and leads_through(one, workspace)), None)
+        inside = next((part for part in self._parts if part and leads_through(part, workspace)), None)
         if inside is not None:
-            where = "" if hook.origin is None else f"{hook.origin}: "
+            origin = "" if hook.origin is None else f"{hook.origin}: "
             raise UsageError(
-                f"{where}[[hook]] command: {os.path.relpath(inside, workspace)} lies in the workspace, where calls may "
+                f"{origin}[[hook]] command: {os.path.relpath(inside, workspace)} lies in the workspace, where calls may "
                 "change it. Put it elsewhere."
             )
         self._known: dict[tuple[str, int, int, int], str] = {}
 
     def _named_files(self) -> list[str]:
         names = (name for word in self._words for name in (word, os.path.join(word, "__main__.py")))
-        return [one for one in names if os.path.isfile(one)]
+        return [file for file in names if os.path.isfile(file)]
 
     @property
     def files(self) -> tuple[str, ...]:
         """The files that no call may write, as they are named and where their links lead."""
-        names = (name for one in self._parts if one for name in (one, os.path.realpath(one)))
+        names = (name for part in self._parts if part for name in (part, os.path.realpath(part)))
         return tuple(dict.fromkeys(name for name in names if not name.startswith(_OF_THE_SYSTEM)))
 
     def problem(self) -> str:
         """Return the reason why it cannot be started, or an empty string."""
         first = self.argv[0]
-        if new := next((one for one in self._named_files() if one not in self._parts), None):
+        if new := next((name for name in self._named_files() if name not in self._parts), None):
             return f"its command names {new}, which was not there when the session began"
         if not first:
             return f"{self._named} was found in no folder of PATH outside of the workspace"
@@ -72,7 +72,7 @@ class HookProgram:
 
     def digest(self) -> str | None:
         """Return the SHA-256 of its file; of several files, that of their digests, line by line. None: not to be had."""
-        digests = [self._digest(one) for one in self._parts]
+        digests = [self._digest(part) for part in self._parts]
         if None in digests:
             return None
         return digests[0] if len(digests) == 1 else digest_of("\n".join(map(str, digests)).encode())

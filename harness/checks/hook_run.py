@@ -77,31 +77,37 @@ class HookRun:
         digest = program.digest()
         has_failed = False
         try:
-            said = self._said(hook, program, case, hook.seconds if seconds is None else min(seconds, hook.seconds))
+            hook_answer = self._said(
+                hook, program, case, hook.seconds if seconds is None else min(seconds, hook.seconds)
+            )
         except HookFailedError as error:
             has_failed = True
-            said = SaidByHook(decision=Decision.DENY, reason=f"it gave no answer: {error}")
-        reason = self._shown(said.reason, MOST_REASON_CHARACTERS)
-        if said.decision is not Decision.AUTO and not reason:
+            hook_answer = SaidByHook(decision=Decision.DENY, reason=f"it gave no answer: {error}")
+        reason = self._shown(hook_answer.reason, MOST_REASON_CHARACTERS)
+        if hook_answer.decision is not Decision.AUTO and not reason:
             reason = "it gave no reason"
         return CheckAnswer(
             event=hook.event,
             hook=hook.id,
-            decision=said.decision,
+            decision=hook_answer.decision,
             reason=reason,
-            note=self._shown(said.note, MOST_NOTE_CHARACTERS),
+            note=self._shown(hook_answer.note, MOST_NOTE_CHARACTERS),
             has_failed=has_failed,
-            ignored=said.ignored,
+            ignored=hook_answer.ignored,
             origin=hook.origin,
             layer=hook.layer,
             program_sha256=digest,
             duration_ms=round((self._monotonic() - began) * 1000),
         )
 
-    def _shown(self, text: str, most: int) -> str:
+    def _shown(self, text: str, max_characters: int) -> str:
         """Return a text of a hook's, masked, visible, and cut last: half a secret would not be masked."""
-        shown = visible(self._redact(text)).strip()
-        return shown if len(shown) <= most else f"{shown[:most]} [cut: {len(shown) - most} characters more]"
+        line = visible(self._redact(text)).strip()
+        return (
+            line
+            if len(line) <= max_characters
+            else f"{line[:max_characters]} [cut: {len(line) - max_characters} characters more]"
+        )
 
     def _said(self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float) -> SaidByHook:
         """Run a hook and parse its answer. Raises HookFailedError, and Interrupted."""
@@ -135,8 +141,8 @@ class HookRun:
 
 def _check_end(answer: ProgramAnswer, seconds: float) -> None:
     """Raise HookFailedError for an end that is none of its own, or no regular one; Interrupted for the person's."""
-    ended, status = answer.ended, answer.ended.status
-    match ended.ending:
+    run_end, status = answer.ended, answer.ended.status
+    match run_end.ending:
         case CommandEnding.INTERRUPTED:
             raise Interrupted
         case CommandEnding.TIMED_OUT:

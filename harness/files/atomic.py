@@ -43,9 +43,9 @@ def replace(
     is unchanged.
     """
     try:
-        _replace(folder, name, content, present, check, named=False)
+        _replace(folder, name, content, present, check, has_name=False)
     except _NoNameToBeHad:
-        _replace(folder, name, content, present, check, named=True)
+        _replace(folder, name, content, present, check, has_name=True)
     sync_names(folder)
 
 
@@ -64,10 +64,10 @@ def _replace(
     present: os.stat_result | None,
     check: Callable[[], None],
     *,
-    named: bool,
+    has_name: bool,
 ) -> None:
     first_mode = 0o666 if present is None else 0o600
-    with (_Named if named else _Nameless)(folder, first_mode) as temporary:
+    with (_Named if has_name else _Nameless)(folder, first_mode) as temporary:
         write_whole(temporary.descriptor, content)
         check_size(temporary.descriptor, len(content), name)
         if present is not None:
@@ -196,15 +196,15 @@ def _put_back(descriptor: int, old: bytes, written: int) -> None:
 
 def _take_over(folder: int, name: str, descriptor: int, present: os.stat_result) -> None:
     """Give the new file the old one's owner, access rights and attributes. Raises OSError or NotKeptError."""
-    own = os.fstat(descriptor)
+    created = os.fstat(descriptor)
     has_list = _take_over_attributes(folder, name, descriptor)
-    if (own.st_uid, own.st_gid) != (present.st_uid, present.st_gid):
+    if (created.st_uid, created.st_gid) != (present.st_uid, present.st_gid):
         try:
             os.fchown(descriptor, present.st_uid, present.st_gid)
         except OSError as error:  # not ours to give, or an owner that has no number in a user namespace
             mode = present.st_mode
             alike = (mode >> 3) & 0o7 == mode & 0o7 and not has_list
-            if own.st_uid != present.st_uid or not alike:
+            if created.st_uid != present.st_uid or not alike:
                 raise NotKeptError(error.strerror or str(error)) from None
     # Last, since a change of owner clears bits; set-id bits are never given to content that a model wrote.
     os.fchmod(descriptor, present.st_mode & 0o777)

@@ -48,12 +48,12 @@ class Baselines:
 
         `sha256` is its digest, if that is known.
         """
-        kept = content if len(content) <= _MAX_KEPT_BYTES else None
-        baseline = Baseline(sha256=sha256 or digest_of(content), content=kept)
+        saved = content if len(content) <= _MAX_KEPT_BYTES else None
+        baseline = Baseline(sha256=sha256 or digest_of(content), content=saved)
         with self._lock:
             self._forget(real)
             self._by_path[real] = baseline
-            self._bytes += len(kept or b"")
+            self._bytes += len(saved or b"")
             self._bound()
 
     def _forget(self, real: str) -> None:

@@ -65,11 +65,11 @@ class Diff(Record):
         changed = (line for line in self.lines if line.startswith(("+", "-")))
         return not self.more and not any(len(line) > MAX_LINE_CHARACTERS + 1 for line in changed)
 
-    def text(self, most: int = MAX_LINES) -> str:
-        """Return at most `most` lines, and one that counts the rest."""
-        kept = self.lines[:most]
-        rest = len(self.lines) - len(kept) + self.more
-        return "\n".join((*kept, f"[... {rest:,} more lines of the diff ...]") if rest else kept)
+    def text(self, max_lines: int = MAX_LINES) -> str:
+        """Return at most `max_lines` lines, and one that counts the rest."""
+        first_lines = self.lines[:max_lines]
+        rest = len(self.lines) - len(first_lines) + self.more
+        return "\n".join((*first_lines, f"[... {rest:,} more lines of the diff ...]") if rest else first_lines)
 
 
 class Change(Record):
@@ -104,9 +104,9 @@ def _compare(before: Sequence[bytes], after: Sequence[bytes], *, first: int, crl
         added += sign == "+"
         removed += sign == "-"
         if len(lines) < MAX_LINES and characters < MAX_CHARACTERS:
-            shown = tuple(_shown(sign, line, crlf=crlf))
-            characters += sum(map(len, shown))
-            lines.extend(shown)
+            pieces = tuple(_shown(sign, line, crlf=crlf))
+            characters += sum(map(len, pieces))
+            lines.extend(pieces)
         else:
             more += 1
     return Diff(lines=tuple(lines), more=more, added=added, removed=removed)
@@ -117,18 +117,18 @@ def _equal_bytes(old: bytes, new: bytes) -> tuple[int, int]:
 
     A change in a large file is mostly small: blocks are compared as a whole, and only the rest as lines.
     """
-    most = min(len(old), len(new))
-    if most < _BLOCK_BYTES:
+    shorter = min(len(old), len(new))
+    if shorter < _BLOCK_BYTES:
         return 0, 0
     start = 0
-    while old[start : start + _BLOCK_BYTES] == new[start : start + _BLOCK_BYTES] and start < most:
+    while old[start : start + _BLOCK_BYTES] == new[start : start + _BLOCK_BYTES] and start < shorter:
         start += _BLOCK_BYTES
-    start = min(start, most)
+    start = min(start, shorter)
     for _ in range(CONTEXT + 1):
         start = old.rfind(b"\n", 0, max(start, 0))
     start += 1
     end = 0
-    while end + _BLOCK_BYTES <= most - start:
+    while end + _BLOCK_BYTES <= shorter - start:
         a, b = len(old) - end, len(new) - end
         if old[a - _BLOCK_BYTES : a] != new[b - _BLOCK_BYTES : b]:
             break
@@ -148,15 +148,15 @@ def _too_long(old: bytes, new: bytes) -> Diff:
     removed, added = count_lines(old), count_lines(new)
     lines = [f"[too long to compare: {removed:,} lines before, {added:,} after; the new content begins:]"]
     beginning = sum(len(line) + 1 for line in new.split(b"\n", MAX_LINES)[:MAX_LINES])
-    shown = characters = 0
+    line_count = characters = 0
     for line in _lines(new[:beginning]):
         if characters >= MAX_CHARACTERS:
             break
         lines.extend(_shown("+", _text(line), crlf=False))
         characters += len(lines[-1])
-        shown += 1
+        line_count += 1
     # Nothing of what goes is shown, so that it is never the whole.
-    return Diff(lines=tuple(lines), more=removed + added - shown, added=added, removed=removed)
+    return Diff(lines=tuple(lines), more=removed + added - line_count, added=added, removed=removed)
 
 
 def _lines(data: bytes) -> list[bytes]:
@@ -176,12 +176,12 @@ def changes(
     start, tail = common(before, after)
     old, new = before[start : len(before) - tail], after[start : len(after) - tail]
     i = j = 0
-    left = most_pairs
+    remaining = most_pairs
     for x, y in (*_anchors(old, new), (len(old), len(new))):
         pairs = (x - i) * (y - j)
         if pairs:
-            left -= max(pairs, _LEAST_PAIRS)
-        for a1, a2, b1, b2 in _gap(old[i:x], new[j:y], closely=left >= 0 and pairs <= _MAX_PAIRS):
+            remaining -= max(pairs, _LEAST_PAIRS)
+        for a1, a2, b1, b2 in _gap(old[i:x], new[j:y], closely=remaining >= 0 and pairs <= _MAX_PAIRS):
             yield Change(
                 old_start=start + i + a1, old_end=start + i + a2, new_start=start + j + b1, new_end=start + j + b2
             )
@@ -196,15 +196,15 @@ def common(before: Sequence[object], after: Sequence[object]) -> tuple[int, int]
 
 def _equal_run(old: Sequence[object], i: int, new: Sequence[object], j: int) -> int:
     """Return the number of equal items from `i` and `j` on, compared in slices."""
-    most = min(len(old) - i, len(new) - j)
+    max_run = min(len(old) - i, len(new) - j)
     run, size, grows = 0, 1, True
-    while size and run < most:
+    while size and run < max_run:
         if old[i + run : i + run + size] == new[j + run : j + run + size]:
             run += size
         else:
             grows = False
         size = size * 2 if grows else size // 2
-    return min(run, most)
+    return min(run, max_run)
 
 
 def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
@@ -254,7 +254,7 @@ def _few_changes(old: Sequence[object], new: Sequence[object]) -> list[tuple[int
     INVARIANT: its time is proportional to the length of the lists.
     """
     total = len(old) + len(new)
-    left = _MAX_LOOKS * total
+    remaining = _MAX_LOOKS * total
     reached = {1: 0}
     trace = []
     for edits in range(min(_MAX_EDITS, isqrt(total)) + 1):
@@ -266,8 +266,8 @@ def _few_changes(old: Sequence[object], new: Sequence[object]) -> list[tuple[int
             if end >= len(old) and end - diagonal >= len(new):
                 return _way_back(trace, len(old), len(new))
             reached[diagonal] = end
-            left -= end - start
-        if left < 0:
+            remaining -= end - start
+        if remaining < 0:
             break
     return []
 
@@ -281,17 +281,17 @@ def _step(reached: dict[int, int], diagonal: int, edits: int) -> tuple[int, int]
 
 def _way_back(trace: Sequence[dict[int, int]], old_end: int, new_end: int) -> list[tuple[int, int, int, int]]:
     """Return the changes on the way to the ends, edits that touch each other as one."""
-    found: list[tuple[int, int, int, int]] = []
+    blocks: list[tuple[int, int, int, int]] = []
     diagonal = old_end - new_end
     for edits in range(len(trace) - 1, 0, -1):
         end, before = _step(trace[edits], diagonal, edits)
         start = trace[edits][before]
         a1, a2, b1, b2 = start, end, start - before, end - diagonal
-        if found and (found[-1][0], found[-1][2]) == (a2, b2):
-            _, a2, _, b2 = found.pop()
-        found.append((a1, a2, b1, b2))
+        if blocks and (blocks[-1][0], blocks[-1][2]) == (a2, b2):
+            _, a2, _, b2 = blocks.pop()
+        blocks.append((a1, a2, b1, b2))
         diagonal = before
-    return found[::-1]
+    return blocks[::-1]
 
 
 def _hunks(changes: Iterator[Change]) -> list[list[Change]]:
@@ -309,7 +309,7 @@ def _diff_lines(
     hunks: Iterable[Sequence[Change]], before: Sequence[bytes], after: Sequence[bytes], above: int
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of hunks with their signs, unchanged text in long lines left out."""
-    left = _MAX_WORD_CHARACTERS
+    remaining = _MAX_WORD_CHARACTERS
     for hunk in hunks:
         first, last = hunk[0], hunk[-1]
         lead = min(CONTEXT, first.old_start)
@@ -322,11 +322,11 @@ def _diff_lines(
             yield from ((" ", _clipped(line)) for line in before[position : change.old_start])
             goes, comes = before[change.old_start : change.old_end], after[change.new_start : change.new_end]
             if max(map(len, (*goes, *comes))) > LONG_LINE:
-                gone, come, looked_at = _shortened(b"".join(goes), b"".join(comes), left)
-                left -= looked_at
+                old_lines, new_lines, looked_at = _shortened(b"".join(goes), b"".join(comes), remaining)
+                remaining -= looked_at
             else:
-                gone, come = list(map(_text, goes)), list(map(_text, comes))
-            removed, added = [("-", line) for line in gone], [("+", line) for line in come]
+                old_lines, new_lines = list(map(_text, goes)), list(map(_text, comes))
+            removed, added = [("-", line) for line in old_lines], [("+", line) for line in new_lines]
             # A diff is cut at its end: where much goes, what comes is shown first.
             yield from (*added, *removed) if len(removed) > MAX_LINES // 2 else (*removed, *added)
             position = change.old_end
@@ -348,10 +348,10 @@ def _clipped(line: bytes) -> str:
     return f"{text[:first]}{_LEFT_OUT}{end - first}{_LEFT_OUT}{text[end:]}"
 
 
-def _shortened(before: bytes, after: bytes, most: int) -> tuple[list[str], list[str], int]:
+def _shortened(before: bytes, after: bytes, max_characters: int) -> tuple[list[str], list[str], int]:
     """Return the lines of two texts without long stretches that are in both, and the number of characters compared.
 
-    Of more than `most` characters between their common start and end, all are taken as changed.
+    Of more than `max_characters` characters between their common start and end, all are taken as changed.
     INVARIANT: a stretch left out is equal in both; everything else is in the lines.
     """
     old, new = _text(before), _text(after)
@@ -359,27 +359,31 @@ def _shortened(before: bytes, after: bytes, most: int) -> tuple[list[str], list[
     start, tail = common(old, new)
     changed = [(start, len(old) - tail, start, len(new) - tail)]
     size = changed[0][1] + changed[0][3] - 2 * start
-    if size <= most:
+    if size <= max_characters:
         changed = _changed_words(old[: changed[0][1]], new[: changed[0][3]], start)
-    gone: list[str] = []
-    come: list[str] = []
+    old_pieces: list[str] = []
+    new_pieces: list[str] = []
     i = j = kept_old = kept_new = 0
     for a1, a2, b1, b2 in (*changed, ends):
         first = i + _BESIDE if i or j else 0
         last = a1 if (a1, b1) == (ends[0], ends[2]) else a1 - _BESIDE
         for left_out, end in _left_out(old, first, last):
             note = f"{_LEFT_OUT}{end - left_out}{_LEFT_OUT}"
-            gone += (old[kept_old:left_out], note)
-            come += (new[kept_new : left_out + j - i], note)
+            old_pieces += (old[kept_old:left_out], note)
+            new_pieces += (new[kept_new : left_out + j - i], note)
             kept_old, kept_new = end, end + j - i
         i, j = a2, b2
-    return _text_lines("".join((*gone, old[kept_old:]))), _text_lines("".join((*come, new[kept_new:]))), min(size, most)
+    return (
+        _text_lines("".join((*old_pieces, old[kept_old:]))),
+        _text_lines("".join((*new_pieces, new[kept_new:]))),
+        min(size, max_characters),
+    )
 
 
 def _changed_words(old: str, new: str, start: int) -> list[tuple[int, int, int, int]]:
     """Return the places of the words that differ behind an equal start, in both texts."""
     words = _WORD.findall(old, start), _WORD.findall(new, start)
-    before, after = (list(accumulate(map(len, found), initial=start)) for found in words)
+    before, after = (list(accumulate(map(len, word_list), initial=start)) for word_list in words)
     return [
         (before[change.old_start], before[change.old_end], after[change.new_start], after[change.new_end])
         for change in changes(*words, most_pairs=0)
@@ -418,7 +422,7 @@ def _shown(sign: str, line: str, *, crlf: bool) -> Iterator[str]:
     if sign == "@":
         yield line
         return
-    whole = line.endswith("\n")
+    has_newline = line.endswith("\n")
     pieces = line.removesuffix("\r\n" if crlf else "\n").split(_LEFT_OUT)
     texts, counts = [piece[: MAX_LINE_CHARACTERS + 1] for piece in pieces[::2]], list(map(int, pieces[1::2]))
     double = _looks_escaped(texts, is_shortened=bool(counts))
@@ -435,15 +439,15 @@ def _shown(sign: str, line: str, *, crlf: bool) -> Iterator[str]:
         yield f"\\ {sum(counts):,} unchanged characters of the line above are left out, where {_COUNT_SIGN} encloses a number"
     if double:
         yield "\\ Backslashes of the line above are doubled, to tell them from those that stand for hidden characters"
-    if not whole:
+    if not has_newline:
         yield "\\ No newline at end of file"
 
 
 def _visible(text: str, *, is_shortened: bool) -> str:
     """Return decoded text with hidden characters as escapes; in a shortened line, the sign of counts is escaped too."""
     plain = text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    shown = visible(plain)
-    return shown.replace(_COUNT_SIGN, "\\u2026") if is_shortened else shown
+    text_shown = visible(plain)
+    return text_shown.replace(_COUNT_SIGN, "\\u2026") if is_shortened else text_shown
 
 
 def _looks_escaped(texts: Sequence[str], *, is_shortened: bool) -> bool:
@@ -453,8 +457,8 @@ def _looks_escaped(texts: Sequence[str], *, is_shortened: bool) -> bool:
     """
     if not any("\\" in text for text in texts):
         return False
-    *others, last = texts
-    plain = [*others, last.removesuffix("\r")]
+    *earlier, last = texts
+    plain = [*earlier, last.removesuffix("\r")]
     if any(_visible(text, is_shortened=is_shortened) != text for text in plain):
         return True
     return plain[-1] != last and any(_LIKE_AN_ESCAPE.search(text) for text in plain)

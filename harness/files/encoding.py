@@ -119,15 +119,15 @@ def adapted(content: bytes, old: bytes) -> Adapted:
     text = read_text(old)
     if text is None:
         return Adapted(data=content, text=content, kept=())
-    kept = []
+    properties = []
     newlines = text.body.count(b"\n")
     if newlines and newlines == text.body.count(b"\r\n") and b"\r" not in content and b"\n" in content:
         content = content.replace(b"\n", b"\r\n")
-        kept.append("CRLF line endings")
+        properties.append("CRLF line endings")
     if text.encoding is not Encoding.UTF_8:
-        kept.append(f"{text.encoding.label} with BOM")
+        properties.append(f"{text.encoding.label} with BOM")
         content = content.removeprefix(UTF_8_MARK)
     elif text.body.startswith(UTF_8_MARK) and not content.startswith(UTF_8_MARK):
         content = UTF_8_MARK + content
-        kept.append("BOM")
-    return Adapted(data=text.encoded(content), text=content, kept=tuple(kept))
+        properties.append("BOM")
+    return Adapted(data=text.encoded(content), text=content, kept=tuple(properties))

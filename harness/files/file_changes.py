@@ -108,18 +108,16 @@ def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
     """
     if digest_of(data) == baseline.sha256:
         return None
-    said = f"The file changed on disk after it was read: {shown(path)}."
+    message = f"The file changed on disk after it was read: {shown(path)}."
     if baseline.content is not None:
         diff = compare(readable(baseline.content), readable(data))
         lines = diff.text(_MAX_STALE_LINES)
         if diff.lines and diff.whole and len(diff.lines) <= _MAX_STALE_LINES and len(lines) <= _MAX_STALE_CHARACTERS:
-            reason = (
-                f"{said} Nothing was written. What changed, whole; if the call is still right, send it again:\n{lines}"
-            )
+            reason = f"{message} Nothing was written. What changed, whole; if the call is still right, send it again:\n{lines}"
             return Unable(reason=reason, code=ErrorCode.STALE, shows=data)
-        said = f"{said} Nothing was written. Read it again. What changed begins:\n{lines[:_MAX_STALE_CHARACTERS]}"
-        return Unable(reason=said, code=ErrorCode.STALE)
-    return Unable(reason=f"{said} Nothing was written. Read it again.", code=ErrorCode.STALE)
+        message = f"{message} Nothing was written. Read it again. What changed begins:\n{lines[:_MAX_STALE_CHARACTERS]}"
+        return Unable(reason=message, code=ErrorCode.STALE)
+    return Unable(reason=f"{message} Nothing was written. Read it again.", code=ErrorCode.STALE)
 
 
 def apply(change: Replacement, workspace: Workspace, images: BeforeImages | None) -> str:
@@ -146,9 +144,9 @@ def put(change: Replacement, images: BeforeImages | None) -> str:
     path = change.path
     own_code().note_before((path.real,))
     folder_path, name = os.path.split(path.real)
-    made: list[str] = []
+    new_folders: list[str] = []
     try:
-        folder = open_folder(folder_path, made if change.before_sha256 is None else None)
+        folder = open_folder(folder_path, new_folders if change.before_sha256 is None else None)
         lock = -1
         try:
             lock = _lock_of(folder, path)
@@ -158,13 +156,13 @@ def put(change: Replacement, images: BeforeImages | None) -> str:
             if lock >= 0:
                 os.close(lock)
     except FileNotFoundError:
-        _remove_folders(made)
+        _remove_folders(new_folders)
         raise _changed(path) from None
     except OSError as error:
-        _remove_folders(made)
+        _remove_folders(new_folders)
         raise failure(error, path, "write") from None
     except BaseException:
-        _remove_folders(made)
+        _remove_folders(new_folders)
         raise
 
 
@@ -196,9 +194,9 @@ def _replace(folder: int, name: str, change: Replacement, images: BeforeImages |
     check_regular(present, change.path)
     _check_writable(folder, name, present, change.path)
     old = _judged_content(folder, name, change)
-    kept = _keep(old, change.path, images)
+    is_saved = _keep(old, change.path, images)
     if not _may_replace(folder, present):
-        return _in_place(folder, name, old, change, kept=kept)
+        return _in_place(folder, name, old, change, is_saved=is_saved)
 
     def still_the_same() -> None:
         try:
@@ -211,11 +209,11 @@ def _replace(folder: int, name: str, change: Replacement, images: BeforeImages |
     try:
         atomic.replace(folder, name, change.content, present=present, check=still_the_same)
     except atomic.NotKeptError:
-        return _in_place(folder, name, old, change, kept=kept)
+        return _in_place(folder, name, old, change, is_saved=is_saved)
     except OSError as error:
         if error.errno not in _RENAME_CANNOT:
             raise
-        return _in_place(folder, name, old, change, kept=kept)
+        return _in_place(folder, name, old, change, is_saved=is_saved)
     links = present.st_nlink
     return f"[note: the file had {links} hard links; only this path was changed]" if links > 1 else ""
 
@@ -266,8 +264,8 @@ def _may_replace(folder: int, present: os.stat_result) -> bool:
     return os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True)
 
 
-def _in_place(folder: int, name: str, old: bytes, change: Replacement, *, kept: bool) -> str:
-    if not kept:
+def _in_place(folder: int, name: str, old: bytes, change: Replacement, *, is_saved: bool) -> str:
+    if not is_saved:
         text = f"Permission denied: {shown(change.path)} can only be written in place, and its old content is not kept."
         raise ToolError(text, code=ErrorCode.ACCESS)
     _judged_content(folder, name, change)
@@ -275,8 +273,8 @@ def _in_place(folder: int, name: str, old: bytes, change: Replacement, *, kept: 
         atomic.overwrite(folder, name, old, change.content)
     except atomic.TornError as error:
         # No ToolError: that would say that nothing was changed.
-        told = f"{shown(change.path)} was written in part, and what it held could not be put back ({error})"
-        raise atomic.TornError(f"{told}. That is kept: `harness undo` names the file in which.") from None
+        message = f"{shown(change.path)} was written in part, and what it held could not be put back ({error})"
+        raise atomic.TornError(f"{message}. That is kept: `harness undo` names the file in which.") from None
     return "[note: the file could not be replaced and was written in place]"
 
 
@@ -308,8 +306,8 @@ def _lock(descriptor: int, path: PathAccess) -> None:
         raise ToolError(text, code=ErrorCode.IO)
 
 
-def _remove_folders(made: list[str]) -> None:
-    for folder in reversed(made):
+def _remove_folders(folders: list[str]) -> None:
+    for folder in reversed(folders):
         try:
             os.rmdir(folder)
         except OSError:

@@ -12,10 +12,10 @@ import stat
 _OPEN_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def open_folder(folder: str, made: list[str] | None = None) -> int:
+def open_folder(folder: str, new_folders: list[str] | None = None) -> int:
     """Return a descriptor (O_PATH) of the absolute, resolved `folder`; the caller closes it.
 
-    Where `made` is a list, folders that are missing are made (0777 less the umask) and their paths appended to it.
+    Where `new_folders` is a list, folders that are missing are made (0777 less the umask) and their paths appended to it.
 
     Raises OSError: FileNotFoundError for a missing folder, NotADirectoryError for a file on the way, ELOOP for a link.
     """
@@ -24,22 +24,22 @@ def open_folder(folder: str, made: list[str] | None = None) -> int:
     for part in filter(None, folder.split("/")):
         path = f"{path}/{part}"
         try:
-            following = _open_part(descriptor, part, path, made)
+            following = _open_part(descriptor, part, path, new_folders)
         finally:
             os.close(descriptor)
         descriptor = following
     return descriptor
 
 
-def _open_part(parent: int, part: str, path: str, made: list[str] | None) -> int:
+def _open_part(parent: int, part: str, path: str, new_folders: list[str] | None) -> int:
     try:
         return _open_folder_in(parent, part)
     except FileNotFoundError:
-        if made is None:
+        if new_folders is None:
             raise
     try:
         os.mkdir(part, dir_fd=parent)
-        made.append(path)
+        new_folders.append(path)
     except FileExistsError:
         pass  # someone else was faster
     return _open_folder_in(parent, part)
@@ -64,13 +64,13 @@ def open_to_list(folder: str) -> int:
         os.close(descriptor)
 
 
-def names_in(folder: str, most: int) -> list[str] | None:
-    """Return at most `most` names in the absolute, resolved `folder`, sorted, or None if it cannot be listed."""
+def names_in(folder: str, max_names: int) -> list[str] | None:
+    """Return at most `max_names` names in the absolute, resolved `folder`, sorted, or None if it cannot be listed."""
     try:
         readable = open_to_list(folder)
         try:
             with os.scandir(readable) as entries:
-                return sorted(entry.name for entry, _ in zip(entries, range(most), strict=False))
+                return sorted(entry.name for entry, _ in zip(entries, range(max_names), strict=False))
         finally:
             os.close(readable)
     except OSError:

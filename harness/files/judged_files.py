@@ -236,19 +236,19 @@ def _of_this_name(name: str, root: str) -> list[str]:
     if not tracked:
         return list(islice(_walk_to(name, root), MAX_NAMED))
     paths = [os.path.relpath(os.path.join(top, each), root) for each, *_ in tracked if os.path.basename(each) == name]
-    seen = [path for path in paths if "/." not in f"/{os.path.dirname(path)}"]
-    there = [path for path in seen if os.path.isfile(os.path.join(root, path))]
-    return sorted(there, key=lambda path: (path.count("/"), path))
+    visible_paths = [path for path in paths if "/." not in f"/{os.path.dirname(path)}"]
+    files = [path for path in visible_paths if os.path.isfile(os.path.join(root, path))]
+    return sorted(files, key=lambda path: (path.count("/"), path))
 
 
 def _walk_to(name: str, root: str) -> Iterator[str]:
     """Yield the files of this name below `root`, folder by folder, following no link."""
-    left = _MAX_WALKED_NAMES
+    remaining = _MAX_WALKED_NAMES
     waiting = deque([""])
-    while waiting and left > 0:
+    while waiting and remaining > 0:
         folder = waiting.popleft()
-        names = names_in(os.path.join(root, folder), left) or ()
-        left -= len(names)
+        names = names_in(os.path.join(root, folder), remaining) or ()
+        remaining -= len(names)
         for each in names:
             path = os.path.join(folder, each)
             if each == name and os.path.isfile(os.path.join(root, path)):

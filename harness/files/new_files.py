@@ -42,15 +42,15 @@ class NewFiles:
             descriptor = os.open(os.path.basename(path), _NEW, 0o666, dir_fd=folder)
         finally:
             os.close(folder)
-        found = os.fstat(descriptor)
-        self._made[path] = (found.st_ino, found.st_mtime_ns)
+        status = os.fstat(descriptor)
+        self._made[path] = (status.st_ino, status.st_mtime_ns)
         os.close(descriptor)
 
     def _remove(self) -> None:
-        for path, made in self._made.items():
+        for path, stamp in self._made.items():
             try:
-                found = os.lstat(path)
-                if (found.st_ino, found.st_mtime_ns) == made and not found.st_size:
+                status = os.lstat(path)
+                if (status.st_ino, status.st_mtime_ns) == stamp and not status.st_size:
                     os.unlink(path)
             except OSError:
                 pass  # it is gone already, or its folder is closed now

@@ -130,7 +130,7 @@ class Walk:
         self._look_into_folders()
         return PlacesLook(
             places=self._places,
-            gaps=tuple(f"{count:,} {why}" for why, count in self._gaps.items()),
+            gaps=tuple(f"{count:,} {reason}" for reason, count in self._gaps.items()),
             followed=tuple(self._followed),
             protected=tuple(self._protected),
             folders=self._folders,
@@ -140,21 +140,21 @@ class Walk:
 
     def _look_into_folders(self) -> None:
         """Look for protected names, near the root first, and first in the folders that were looked into last time."""
-        known, new = deque([""]), deque[str]()
-        while known or new:
-            folder = known.popleft() if known else new.popleft()
+        old, new = deque([""]), deque[str]()
+        while old or new:
+            folder = old.popleft() if old else new.popleft()
             names = self._names(folder, everything=False)
             if names is None and self._is_enough:
-                self._miss(_TOO_MANY, len(known) + len(new))  # this one is counted
+                self._miss(_TOO_MANY, len(old) + len(new))  # this one is counted
                 return
             for name in () if names is None else names.names:
                 self._add_protected(folder + name)
             for name in () if names is None else names.folders:
                 inner = f"{folder}{name}/"
-                (known if (inner, False) in self._last.folders else new).append(inner)
+                (old if (inner, False) in self._last.folders else new).append(inner)
 
-    def _miss(self, why: str, count: int = 1) -> None:
-        self._gaps[why] = self._gaps.get(why, 0) + count
+    def _miss(self, reason: str, count: int = 1) -> None:
+        self._gaps[reason] = self._gaps.get(reason, 0) + count
 
     # Folders
 
@@ -194,9 +194,9 @@ class Walk:
             return False
         above, _, name = folder.rstrip("/").rpartition("/")
         keys = [(f"{above}/" if above else "", everything) for everything in (False, True)]
-        listed = [before.folders[key] for key in keys if key in before.folders]
-        if listed:
-            return any(name in one.folders for one in listed)
+        lists = [before.folders[key] for key in keys if key in before.folders]
+        if lists:
+            return any(name in names.folders for names in lists)
         if any(is_within(above, root) for root in before.protected):
             return folder.rstrip("/") in before.places
         return bool(before.gaps) and not any(key in self._folders for key in keys)
@@ -207,12 +207,12 @@ class Walk:
         stamp, names = stamp_of(status), self._last.folders.get(key)
         if names is not None and names.is_sure and names.stamp == stamp:
             return names
-        found = self._listed(folder)
-        if found is None:
+        entries = self._listed(folder)
+        if entries is None:
             return None
-        taken, folders = (_all if everything else _sorted_out)(found)
+        kept_names, folders = (_all if everything else _sorted_out)(entries)
         sure = is_sure(status, self._sure_before)
-        return _Names(stamp, sure, tuple(sorted(taken)), tuple(sorted(folders)), len(found))
+        return _Names(stamp, sure, tuple(sorted(kept_names)), tuple(sorted(folders)), len(entries))
 
     @property
     def _is_enough(self) -> bool:
@@ -227,21 +227,21 @@ class Walk:
             return None
         try:
             with os.scandir(descriptor) as entries:
-                most = self._left["entries"]
-                found = [
-                    (one.name, one.is_dir(follow_symlinks=False))
-                    for one, _ in zip(entries, range(most + 1), strict=False)
+                max_entries = self._left["entries"]
+                pairs = [
+                    (entry.name, entry.is_dir(follow_symlinks=False))
+                    for entry, _ in zip(entries, range(max_entries + 1), strict=False)
                 ]
         except OSError:
             self._miss(_CLOSED)
             return None
         finally:
             os.close(descriptor)
-        if len(found) > most:
+        if len(pairs) > max_entries:
             self._left["entries"] = 0
             self._miss(_TOO_MANY)
             return None
-        return found
+        return pairs
 
     # Places
 
@@ -268,28 +268,28 @@ class Walk:
         """Take in everything below a folder."""
         waiting = [folder]
         while waiting:
-            here = waiting.pop()
-            names = self._names(here, everything=True)
+            inner = waiting.pop()
+            names = self._names(inner, everything=True)
             if names is None:
                 continue
             for name in names.names:
-                self._add_file(here + name)
+                self._add_file(inner + name)
             for name in names.folders:
-                self._add_file(here + name)
-                waiting.append(f"{here}{name}/")
+                self._add_file(inner + name)
+                waiting.append(f"{inner}{name}/")
 
     def _add_repository(self, folder: str) -> None:
         """Take in what git obeys in the data of a repository, and in those of its submodules."""
         self._add_inside(folder, _GIT)
         waiting = [f"{folder}modules/"]
         while waiting:
-            here = waiting.pop()
-            names = self._names(here, everything=True)
+            inner = waiting.pop()
+            names = self._names(inner, everything=True)
             if names is None:
                 continue
             if "HEAD" in names.names:
-                self._add_inside(here, _GIT)
-            waiting += [f"{here}{name}/" for name in names.folders if name not in _NO_MODULES]
+                self._add_inside(inner, _GIT)
+            waiting += [f"{inner}{name}/" for name in names.folders if name not in _NO_MODULES]
 
     def _add_inside(self, folder: str, patterns: Sequence[str]) -> None:
         for pattern in patterns:
@@ -302,8 +302,8 @@ class Walk:
             self._add_below(folder)
             return
         if "*" in first:
-            listed = self._names(folder, everything=True)
-            names: Sequence[str] = () if listed is None else (*listed.names, *listed.folders)
+            content = self._names(folder, everything=True)
+            names: Sequence[str] = () if content is None else (*content.names, *content.folders)
             names = [name for name in names if fnmatchcase(name, first)]
         else:
             names = (first,)
@@ -333,8 +333,8 @@ class Walk:
             self._miss("files more than can be compared")
             return
         self._left["places"] -= 1
-        stamp, known = stamp_of(status), self._last.places.get(path)
-        place = known if known is not None and known.is_sure and known.stamp == stamp else None
+        stamp, earlier = stamp_of(status), self._last.places.get(path)
+        place = earlier if earlier is not None and earlier.is_sure and earlier.stamp == stamp else None
         if place is None:
             place = look_at(self._root, path, status, self._sure_before)
         size = len(place.content or b"")
@@ -365,16 +365,16 @@ class Walk:
                 self._add_below(f"{path}/")
 
 
-def _sorted_out(found: Sequence[tuple[str, bool]]) -> tuple[list[str], list[str]]:
+def _sorted_out(entries: Sequence[tuple[str, bool]]) -> tuple[list[str], list[str]]:
     """Split names into the protected ones and the folders to examine as well."""
     protected = [
         name
-        for name, is_folder in found
+        for name, is_folder in entries
         if fold(name) in PROTECTED_NAMES or (not is_folder and is_entry_name(fold(name)))
     ]
-    taken = frozenset((*protected, *NEVER_ENTERED))
-    return protected, [name for name, is_folder in found if is_folder and name not in taken]
+    excluded = frozenset((*protected, *NEVER_ENTERED))
+    return protected, [name for name, is_folder in entries if is_folder and name not in excluded]
 
 
-def _all(found: Sequence[tuple[str, bool]]) -> tuple[list[str], list[str]]:
-    return [name for name, is_folder in found if not is_folder], [name for name, is_folder in found if is_folder]
+def _all(entries: Sequence[tuple[str, bool]]) -> tuple[list[str], list[str]]:
+    return [name for name, is_folder in entries if not is_folder], [name for name, is_folder in entries if is_folder]

@@ -24,11 +24,14 @@ def put_back(root: str, changes: Sequence[PlaceChange], images: BeforeImages) ->
 
     Their present content is kept among the images before. Set-id bits are not restored.
     """
-    made = [one for one in changes if one.before is None]
-    rest = [one for one in changes if one.before is not None]
-    ordered = (*sorted(made, key=lambda one: one.path, reverse=True), *sorted(rest, key=lambda one: one.path))
-    done = {one.path: _tried(root, one, images) for one in ordered}
-    return tuple(PlaceReturn(change=one, problem=done[one.path]) for one in changes)
+    created = [change for change in changes if change.before is None]
+    rest = [change for change in changes if change.before is not None]
+    ordered = (
+        *sorted(created, key=lambda change: change.path, reverse=True),
+        *sorted(rest, key=lambda change: change.path),
+    )
+    done = {change.path: _tried(root, change, images) for change in ordered}
+    return tuple(PlaceReturn(change=change, problem=done[change.path]) for change in changes)
 
 
 def _tried(root: str, change: PlaceChange, images: BeforeImages) -> str:
@@ -43,10 +46,10 @@ def _tried(root: str, change: PlaceChange, images: BeforeImages) -> str:
         return _CHANGED
     content = b""
     if change.before is not None and change.before.kind is not PlaceKind.FOLDER:
-        kept = images.get(change.before.sha256) if change.before.sha256 else None
-        if kept is None:
+        image = images.get(change.before.sha256) if change.before.sha256 else None
+        if image is None:
             return _NO_COPY
-        content = kept
+        content = image
     try:
         if not _has_copy(root, change, now, images):
             return _TOO_LARGE
@@ -58,13 +61,13 @@ def _tried(root: str, change: PlaceChange, images: BeforeImages) -> str:
     return "" if _is_alike(state_of(root, change.path), change.before) else "it could not be made what it was"
 
 
-def _is_alike(one: PlaceState | None, other: PlaceState | None) -> bool:
+def _is_alike(state: PlaceState | None, other: PlaceState | None) -> bool:
     """Return whether two states are equal as far as known. For unread content, the size decides."""
-    if one is None or other is None:
-        return one is other
-    if one.kind is not other.kind or (one.mode ^ other.mode) & 0o777:
+    if state is None or other is None:
+        return state is other
+    if state.kind is not other.kind or (state.mode ^ other.mode) & 0o777:
         return False
-    return one.kind is PlaceKind.FOLDER or (one.sha256, one.size) == (other.sha256, other.size)
+    return state.kind is PlaceKind.FOLDER or (state.sha256, state.size) == (other.sha256, other.size)
 
 
 def _has_copy(root: str, change: PlaceChange, now: PlaceState | None, images: BeforeImages) -> bool:

@@ -42,8 +42,8 @@ class ProtectedPlaces:
 
         `forbidden` are the names of all files that a rule forbids to write; None where they cannot be looked for.
         """
-        further = [path.removeprefix(f"{self.root}/") for path in also if is_within(path, self.root)]
-        return NotedPlaces(self, self.look(further), further, forbidden)
+        relative_paths = [path.removeprefix(f"{self.root}/") for path in also if is_within(path, self.root)]
+        return NotedPlaces(self, self.look(relative_paths), relative_paths, forbidden)
 
     def look(self, also: Sequence[str], before: PlacesLook | None = None) -> PlacesLook:
         """Return all of them as they are now: those that were there `before` a command first, then what is new."""
@@ -53,31 +53,34 @@ class ProtectedPlaces:
     def put_back(self, changes: Sequence[PlaceChange]) -> tuple[PlaceReturn, ...]:
         """Restore places, each only if it still is in the reported state."""
         if self.images is None:
-            return tuple(PlaceReturn(change=one, problem="no copies are kept here") for one in changes)
+            return tuple(PlaceReturn(change=change, problem="no copies are kept here") for change in changes)
         return put_back(self.root, changes, self.images)
 
     def shown(self, changes: Sequence[PlaceChange]) -> tuple[PlaceChange, ...]:
         """Return changes of an earlier session with their differences, as far as copies and files still tell them."""
-        return tuple(replace(one, diff=self._diff_of(one)) if n < _MOST_DIFFS else one for n, one in enumerate(changes))
+        return tuple(
+            replace(change, diff=self._diff_of(change)) if n < _MOST_DIFFS else change
+            for n, change in enumerate(changes)
+        )
 
     def _diff_of(self, change: PlaceChange) -> tuple[str, ...]:
         before, after = change.before, change.after
-        kept = self.images.get(before.sha256) if before and before.sha256 and self.images else None
+        image = self.images.get(before.sha256) if before and before.sha256 and self.images else None
         now = content_at(self.root, change.path, after.kind) if after else None
         if after is not None and (now is None or hashlib.sha256(now).hexdigest() != after.sha256):
             return ()
-        return _lines(_text(before, kept) if before else b"", _text(after, now) if after else b"")
+        return _lines(_text(before, image) if before else b"", _text(after, now) if after else b"")
 
     @property
     def held(self) -> tuple[str, ...]:
         """The absolute paths of the last look that a wall can hold as they are: files, and folders as a whole; no links."""
-        held: set[str] = set()
+        paths: set[str] = set()
         for path, place in sorted(self._last.places.items()):
-            if fold(path).rpartition("/")[2] in INSIDE or _is_entry_point(path) or len(held) == MOST_HELD:
+            if fold(path).rpartition("/")[2] in INSIDE or _is_entry_point(path) or len(paths) == MOST_HELD:
                 continue
-            if place.state.kind in (PlaceKind.FILE, PlaceKind.FOLDER) and held.isdisjoint(_above(path)):
-                held.add(path)
-        return tuple(f"{self.root}/{path}" for path in sorted(held))
+            if place.state.kind in (PlaceKind.FILE, PlaceKind.FOLDER) and paths.isdisjoint(_above(path)):
+                paths.add(path)
+        return tuple(f"{self.root}/{path}" for path in sorted(paths))
 
 
 class NotedPlaces:
@@ -109,11 +112,11 @@ class NotedPlaces:
         after = self._places.look(also, self._before)
         lost = ("", *after.lost) if forbidden is None and self._forbidden is not None else after.lost
         changes, entry_points = [_lost(path) for path in lost], list[PlaceChange]()
-        for path in sorted({*before, *after.places}, key=lambda one: (one not in before, one)):
+        for path in sorted({*before, *after.places}, key=lambda name: (name not in before, name)):
             was, now = before.get(path), after.places.get(path)
             if not _is_same(was, now):
-                found = entry_points if _is_entry_point(path) and path not in also else changes
-                found.append(self._change(path, was, now, shows=len(found) < _MOST_DIFFS))
+                group = entry_points if _is_entry_point(path) and path not in also else changes
+                group.append(self._change(path, was, now, shows=len(group) < _MOST_DIFFS))
         gaps = tuple(dict.fromkeys((*self._before.gaps, *after.gaps)))
         return PlacesFound(changes=tuple(changes), entry_points=tuple(entry_points), gaps=gaps)
 
@@ -162,7 +165,7 @@ def _above(path: str) -> Iterator[str]:
 def _is_same(was: PlaceLook | None, now: PlaceLook | None) -> bool:
     """Return whether a place is unchanged. A folder that appeared or vanished is known by its content."""
     if was is None or now is None:
-        return all(one is None or one.state.kind is PlaceKind.FOLDER for one in (was, now))
+        return all(look is None or look.state.kind is PlaceKind.FOLDER for look in (was, now))
     if was.state.kind is not now.state.kind:
         return False
     if was.state.kind is PlaceKind.FOLDER:
@@ -174,7 +177,7 @@ def _is_same(was: PlaceLook | None, now: PlaceLook | None) -> bool:
 
 def _diff(was: PlaceLook | None, now: PlaceLook | None) -> tuple[str, ...]:
     """Return the differing lines of two contents; empty if one of them is binary."""
-    texts = [b"" if one is None else _text(one.state, one.content) for one in (was, now)]
+    texts = [b"" if look is None else _text(look.state, look.content) for look in (was, now)]
     return _lines(*texts)
 
 

@@ -52,12 +52,12 @@ def _entries(data: bytes, size: int) -> Iterator[TrackedFile]:
         if data[start + 24 : start + 28] not in _MODES:
             raise ValueError("an entry of a kind that is not known")
         place = start + flags + (4 if data[start + flags] & 0x40 else 2)
-        kept = b""
+        prefix = b""
         if version == 4:
             dropped, place = _number(data, place)
-            kept = name[: len(name) - dropped]
+            prefix = name[: len(name) - dropped]
         end = data.index(b"\0", place)
-        name = kept + data[place:end]
+        name = prefix + data[place:end]
         place = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
         noted = data[start : start + _BEFORE_ID]
         yield name.decode("utf-8", "surrogateescape"), data[start + _BEFORE_ID : start + flags], noted
@@ -99,33 +99,33 @@ def git_problem(folder: str) -> str | None:
     """
     if ".git" in folder.split("/"):
         return "it is run inside a .git folder"
-    here = folder
+    ancestor = folder
     while True:
-        problem = _problem_at(here)
+        problem = _problem_at(ancestor)
         if problem is not None:
             return problem
-        if here in ("/", ""):
+        if ancestor in ("/", ""):
             return None
-        here = os.path.dirname(here)
+        ancestor = os.path.dirname(ancestor)
 
 
 def git_top(folder: str) -> str:
     """Return the nearest folder on the way up that holds a `.git`; `folder` (absolute) itself where none does."""
-    here = folder
-    while not os.path.lexists(os.path.join(here, ".git")):
-        if here in ("/", ""):
+    ancestor = folder
+    while not os.path.lexists(os.path.join(ancestor, ".git")):
+        if ancestor in ("/", ""):
             return folder
-        here = os.path.dirname(here)
-    return here
+        ancestor = os.path.dirname(ancestor)
+    return ancestor
 
 
 def folders_up(folder: str) -> Sequence[str]:
     """Return `folder` (absolute, links followed) and the folders above it within its repository, the nearest first."""
     top = git_top(folder)
-    found = [folder]
-    while found[-1] != top:
-        found.append(os.path.dirname(found[-1]))
-    return found
+    folders = [folder]
+    while folders[-1] != top:
+        folders.append(os.path.dirname(folders[-1]))
+    return folders
 
 
 Tracked: TypeAlias = "tuple[str, tuple[TrackedFile, ...]]"
@@ -139,11 +139,11 @@ def tracked_from(folder: str, most_bytes: int = _MAX_INDEX_BYTES) -> Tracked | N
     further up is skipped if it has no index, and unclear otherwise.
     """
     top = git_top(folder)
-    found = _data_of(top)
-    if not isinstance(found, tuple):
-        return None if found else ("", ())
-    index = os.path.join(found[0], "index")
-    sure = _is_surely_one(*found)
+    git_folders = _data_of(top)
+    if not isinstance(git_folders, tuple):
+        return None if git_folders else ("", ())
+    index = os.path.join(git_folders[0], "index")
+    sure = _is_surely_one(*git_folders)
     if not os.path.lexists(index):
         return (top, ()) if sure or top == "/" else tracked_from(os.path.dirname(top), most_bytes)
     if not sure:
@@ -154,14 +154,14 @@ def tracked_from(folder: str, most_bytes: int = _MAX_INDEX_BYTES) -> Tracked | N
 
 def exclude_file(top: str) -> str:
     """Return the ignore file of the repository at `top` outside its work tree; empty if there is none."""
-    found = _data_of(top)
-    return os.path.join(found[1], "info", "exclude") if isinstance(found, tuple) else ""
+    git_folders = _data_of(top)
+    return os.path.join(git_folders[1], "info", "exclude") if isinstance(git_folders, tuple) else ""
 
 
 def is_repository(folder: str) -> bool:
     """Return whether git surely takes this folder for the top of a repository. False in case of doubt."""
-    found = _data_of(folder) if os.path.lexists(os.path.join(folder, ".git")) else None
-    return isinstance(found, tuple) and _is_surely_one(*found)
+    git_folders = _data_of(folder) if os.path.lexists(os.path.join(folder, ".git")) else None
+    return isinstance(git_folders, tuple) and _is_surely_one(*git_folders)
 
 
 _SHARED = ("objects", "refs", "logs", "lfs", "rr-cache")
@@ -177,10 +177,10 @@ def linked_places(folder: str, *, worktrees: bool) -> tuple[tuple[str, ...], str
     """
     top = git_top(folder)
     link = os.path.join(top, ".git")
-    found = _data_of(top)
-    if os.path.islink(link) or not os.path.isfile(link) or not isinstance(found, tuple):
+    git_folders = _data_of(top)
+    if os.path.islink(link) or not os.path.isfile(link) or not isinstance(git_folders, tuple):
         return (), ""
-    git, common = map(os.path.realpath, found)
+    git, common = map(os.path.realpath, git_folders)
     if not _is_surely_one(git, common):
         return (), ""
     if git != common:
@@ -213,13 +213,13 @@ def _is_surely_one(git: str, common: str) -> bool:
 
 
 def _problem_at(folder: str) -> str | None:
-    found = _data_of(folder)
-    if not isinstance(found, tuple):
-        return found
-    git, common = found
-    own = _configured(git, "config.worktree")  # obeyed where extensions.worktreeConfig is set
-    problems = (_laid_out(each) for each in dict.fromkeys(found))
-    return own or _configured(common) or next(filter(None, problems), None)
+    git_folders = _data_of(folder)
+    if not isinstance(git_folders, tuple):
+        return git_folders
+    git, common = git_folders
+    worktree_problem = _configured(git, "config.worktree")  # obeyed where extensions.worktreeConfig is set
+    problems = (_laid_out(each) for each in dict.fromkeys(git_folders))
+    return worktree_problem or _configured(common) or next(filter(None, problems), None)
 
 
 def _data_of(folder: str) -> tuple[str, str] | str | None:
@@ -292,7 +292,7 @@ def changed_files(top: str, tracked: Sequence[TrackedFile]) -> tuple[str, ...]:
 
     Content is compared where the noted state differs, up to MAX_COMPARED_BYTES in total; filters are not run.
     """
-    changed, left = [], MAX_COMPARED_BYTES
+    changed, remaining = [], MAX_COMPARED_BYTES
     for name, object_id, noted in tracked:
         path = os.path.join(top, name)
         try:
@@ -304,8 +304,8 @@ def changed_files(top: str, tracked: Sequence[TrackedFile]) -> tuple[str, ...]:
             continue
         if noted[:16] + noted[36:40] == _noted(status):
             continue
-        data = read_small(path, left) if stat.S_ISREG(status.st_mode) else None
-        left -= len(data or b"")
+        data = read_small(path, remaining) if stat.S_ISREG(status.st_mode) else None
+        remaining -= len(data or b"")
         if data is None or not _is_object(data, object_id):
             changed.append(name)
     return tuple(changed)
@@ -335,10 +335,10 @@ def checked_out(folder: str) -> str | None:
 
     HEAD, a loose ref, packed-refs, and the two files of a linked worktree are read as gitrepository-layout(5) has them.
     """
-    found = _data_of(git_top(folder))
-    if not isinstance(found, tuple):
+    git_folders = _data_of(git_top(folder))
+    if not isinstance(git_folders, tuple):
         return None
-    git, common = found
+    git, common = git_folders
     head = _line_of(os.path.join(git, "HEAD"))
     if _OBJECT.fullmatch(head):
         return head
@@ -355,7 +355,7 @@ def checked_out(folder: str) -> str | None:
 def _packed(folder: str, name: str) -> str | None:
     lines = (read_small(os.path.join(folder, "packed-refs"), _MAX_PACKED_BYTES) or b"").decode("utf-8", "replace")
     for line in lines.splitlines():
-        found, _, of = line.partition(" ")
-        if of == name and _OBJECT.fullmatch(found):
-            return found
+        object_name, _, of = line.partition(" ")
+        if of == name and _OBJECT.fullmatch(object_name):
+            return object_name
     return None

@@ -45,15 +45,15 @@ class SeenFiles:
 
     def changed(self, now: dict[str, SeenFile]) -> list[str]:
         """Return the names of those that are not what they were when they were last seen."""
-        return [name for name, found in now.items() if found != self._seen[name]]
+        return [name for name, file in now.items() if file != self._seen[name]]
 
     def differences(self, now: dict[str, SeenFile]) -> list[str]:
         """Return these changes as lines for a person."""
         lines: list[str] = []
         for name in self.changed(now):
             old, new = self._seen[name].data, now[name].data
-            what = "is new" if not self._seen[name].sha256 else "has changed" if now[name].sha256 else "is gone"
-            lines.append(f"{name} {what} since it was last seen:")
+            state = "is new" if not self._seen[name].sha256 else "has changed" if now[name].sha256 else "is gone"
+            lines.append(f"{name} {state} since it was last seen:")
             if old is None or new is None:
                 lines.append("[it is too large for its difference to be shown]")
             else:
@@ -66,23 +66,23 @@ class SeenFiles:
 
     def _is_inside(self, name: str) -> bool:
         try:
-            found = self._workspace.resolve(name, Access.READ)
+            path = self._workspace.resolve(name, Access.READ)
         except ToolError:
             return False
-        return found.place is Place.INSIDE or not found.names[0].startswith("/")
+        return path.place is Place.INSIDE or not path.names[0].startswith("/")
 
     def _look(self, name: str) -> SeenFile:
         real = self._workspace.resolve(name, Access.READ).real
         nothing = SeenFile(real=real, sha256="", data=b"")
         try:
-            found = os.stat(real)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.stat(real)
+            if not stat.S_ISREG(status.st_mode):
                 return nothing
-            if found.st_size > MAX_READ_BYTES:
-                times = f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+            if status.st_size > MAX_READ_BYTES:
+                times = f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
                 return SeenFile(real=real, sha256=digest_of(times.encode()), data=None)
             with open(os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-                data = file.read(found.st_size + 1)
+                data = file.read(status.st_size + 1)
         except OSError:
             return nothing
         return SeenFile(real=real, sha256=digest_of(data), data=data if len(data) <= MAX_KEPT_BYTES else None)

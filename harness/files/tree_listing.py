@@ -43,42 +43,42 @@ class TreeListing:
         self._root = root
         self._known: dict[str, _Folder] = {}
 
-    def look(self, skips: Collection[str], most: int) -> ListedTree:
+    def look(self, skips: Collection[str], max_names: int) -> ListedTree:
         """Return the names of at most so many files and folders, those below folders of the names in `skips` left out."""
         sure_before = time.time_ns() - _SURE_NS
-        known: dict[str, _Folder] = {}
+        cache: dict[str, _Folder] = {}
         files, folders = list[str](), [""]
-        waiting, whole = [""], True
+        waiting, is_complete = [""], True
         while waiting:
-            here = waiting.pop()
+            name = waiting.pop()
             try:
-                found = self._folder(here, sure_before)
+                folder = self._folder(name, sure_before)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError:
-                whole = False
+                is_complete = False
                 continue
-            known[here] = found
-            files += found.files
-            folders += found.folders
-            if len(files) + len(folders) > most:
-                whole = False
+            cache[name] = folder
+            files += folder.files
+            folders += folder.folders
+            if len(files) + len(folders) > max_names:
+                is_complete = False
                 break
-            waiting += [path for path in found.folders if path.rpartition("/")[2] not in skips]
-        self._known = known
-        return ListedTree(tuple(files), tuple(folders), whole)
+            waiting += [path for path in folder.folders if path.rpartition("/")[2] not in skips]
+        self._known = cache
+        return ListedTree(tuple(files), tuple(folders), is_complete)
 
-    def _folder(self, here: str, sure_before: int) -> _Folder:
+    def _folder(self, name: str, sure_before: int) -> _Folder:
         """Return the content of one folder. Raises OSError."""
-        path = f"{self._root}/{here}".rstrip("/") or "/"
+        path = f"{self._root}/{name}".rstrip("/") or "/"
         status = os.lstat(path)
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(path)
-        stamp, known = stamp_of(status), self._known.get(here)
-        if known is not None and known.is_sure and known.stamp == stamp:
-            return known
+        stamp, cached = stamp_of(status), self._known.get(name)
+        if cached is not None and cached.is_sure and cached.stamp == stamp:
+            return cached
         files, folders = list[str](), list[str]()
-        before = f"{here}/" if here else ""
+        before = f"{name}/" if name else ""
         with os.scandir(path) as entries:
             for entry in entries:
                 (folders if entry.is_dir(follow_symlinks=False) else files).append(before + entry.name)

@@ -125,7 +125,7 @@ class Narrowing:
 
 
 def names_below(
-    folder: str, root: str, narrowing: Narrowing, *, home: str, follows: bool, most: int = MAX_BELOW
+    folder: str, root: str, narrowing: Narrowing, *, home: str, follows: bool, max_names: int = MAX_BELOW
 ) -> tuple[Sequence[str], bool]:
     """Return the files below `folder` by their names relative to `root`, and whether these are all that may be met.
 
@@ -137,20 +137,20 @@ def names_below(
         narrowing = narrowing.with_hidden()
     names: list[str] = []
     waiting = [folder]
-    whole = True
-    while waiting and len(names) <= most:
-        here = waiting.pop()
-        entries = _entries(here)
+    is_complete = True
+    while waiting and len(names) <= max_names:
+        inner = waiting.pop()
+        entries = _entries(inner)
         if entries is None:
-            whole = False
+            is_complete = False
             continue
         if not narrowing.hidden and _bring_back_here(entries):
             narrowing = narrowing.with_hidden()
             names, waiting = [], [folder]
             continue
-        found = _look_at(here, entries, root, narrowing, names, waiting, follows=follows, first=here == folder)
-        whole = found and whole
-    return names[:most], whole and len(names) <= most
+        has_all = _look_at(inner, entries, root, narrowing, names, waiting, follows=follows, first=inner == folder)
+        is_complete = has_all and is_complete
+    return names[:max_names], is_complete and len(names) <= max_names
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]] | None:
@@ -176,52 +176,52 @@ def _look_at(
 ) -> bool:
     """Add the files of one folder to `names` and its folders to `waiting`; say whether no link leads elsewhere."""
     inside = root.rstrip("/") + "/"
-    here = f"{folder.rstrip('/')}/".removeprefix(inside)
-    reads_all, whole = narrowing.reads_all, True
+    prefix = f"{folder.rstrip('/')}/".removeprefix(inside)
+    reads_all, is_complete = narrowing.reads_all, True
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             if narrowing.enters(entry.name, first=first):
                 waiting.append(entry.path)
         elif reads_all or narrowing.reads(entry.name, first=first):
-            names.append(here + entry.name)
+            names.append(prefix + entry.name)
             if follows and entry.is_symlink():
                 real = os.path.realpath(entry.path)
                 names.append(real.removeprefix(inside))
-                whole = whole and real.startswith(inside) and not os.path.isdir(real)
-    return whole
+                is_complete = is_complete and real.startswith(inside) and not os.path.isdir(real)
+    return is_complete
 
 
-def plain_below(folder: str, narrowing: Narrowing, *, split: str, bare: bool, most: int = MAX_BELOW) -> bool:
+def plain_below(folder: str, narrowing: Narrowing, *, split: str, bare: bool, max_names: int = MAX_BELOW) -> bool:
     """Return whether the names of all files and folders below `folder` are unambiguous in a list of names.
 
     `split`: the characters at which the list is split. `bare`: a name in `folder` itself must not look like an
     option, nor like `NAME=VALUE`. False if unknown.
     """
-    waiting, seen = [folder], 0
+    waiting, count = [folder], 0
     while waiting:
-        here = waiting.pop()
-        entries = _entries(here)
-        seen += len(entries or ())
-        if entries is None or seen > most:
+        inner = waiting.pop()
+        entries = _entries(inner)
+        count += len(entries or ())
+        if entries is None or count > max_names:
             return False
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                if narrowing.enters(entry.name, first=here == folder):
+                if narrowing.enters(entry.name, first=inner == folder):
                     waiting.append(entry.path)
-            elif not narrowing.reads(entry.name, first=here == folder):
+            elif not narrowing.reads(entry.name, first=inner == folder):
                 continue
-            if not is_plain_name(entry.name, split=split) or (bare and here == folder and _odd_first(entry.name)):
+            if not is_plain_name(entry.name, split=split) or (bare and inner == folder and _odd_first(entry.name)):
                 return False
     return True
 
 
-def plain_in_list(path: str, here: str, *, split: str, nul: bool) -> bool:
-    """Return whether a path, seen from `here`, is unambiguous in a list of bare names (see `plain_below`).
+def plain_in_list(path: str, prefix: str, *, split: str, nul: bool) -> bool:
+    """Return whether a path, seen from `prefix`, is unambiguous in a list of bare names (see `plain_below`).
 
     False for a name that git quotes: other letters than ASCII's, quotes, backslashes. It quotes nothing if a NUL ends
     each name.
     """
-    first = path.removeprefix(here).partition("/")[0] if path.startswith(here) else ".."
+    first = path.removeprefix(prefix).partition("/")[0] if path.startswith(prefix) else ".."
     quoted = not nul and (not path.isascii() or '"' in path or "\\" in path)
     return not quoted and is_plain_name(path, split=split) and not _odd_first(first)
 
@@ -232,7 +232,7 @@ def followed(top: str, names: Sequence[str], root: str) -> tuple[list[str], bool
 
     Names are relative to `top` if they are below it; a missing one counts as not a file.
     """
-    inside, ends, whole = os.path.join(top, ""), [], True
+    inside, ends, is_complete = os.path.join(top, ""), [], True
     folders: dict[str, str] = {}
     for name in names:
         folder, _, last = os.path.join(top, name).rpartition("/")
@@ -244,15 +244,15 @@ def followed(top: str, names: Sequence[str], root: str) -> tuple[list[str], bool
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError:
-            whole = False
+            is_complete = False
             continue
         if stat.S_ISLNK(mode) or folders[folder] != folder:
             path = os.path.realpath(path)
             ends.append(path.removeprefix(inside))
-            whole = whole and is_within(path, root) and not os.path.isdir(path)
+            is_complete = is_complete and is_within(path, root) and not os.path.isdir(path)
         elif stat.S_ISDIR(mode):
-            whole = False
-    return ends, whole
+            is_complete = False
+    return ends, is_complete
 
 
 def _odd_first(name: str) -> bool:
@@ -278,17 +278,17 @@ def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
     if "//" in pattern:
         return None  # which of the slashes bash keeps depends on where they stand
     parts = _parts(pattern)
-    found = ["/"] if pattern.startswith("/") else [""]
+    words = ["/"] if pattern.startswith("/") else [""]
     for place, part in enumerate(parts):
         last = place == len(parts) - 1
-        longer = _matches(part, found, cwd) if _has_pattern(part) else [f"{start}{_unescaped(part)}" for start in found]
+        longer = _matches(part, words, cwd) if _has_pattern(part) else [f"{start}{_unescaped(part)}" for start in words]
         if longer is None or len(longer) > MAX_MATCHES:
             return None
         if last:
-            found = [word for word in longer if os.path.lexists(os.path.join(cwd, word))]
+            words = [word for word in longer if os.path.lexists(os.path.join(cwd, word))]
         else:
-            found = [f"{word}/" for word in longer if os.path.isdir(os.path.join(cwd, word))]
-    return tuple(sorted(found)) if all(word.isprintable() for word in found) else None
+            words = [f"{word}/" for word in longer if os.path.isdir(os.path.join(cwd, word))]
+    return tuple(sorted(words)) if all(word.isprintable() for word in words) else None
 
 
 def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
@@ -301,7 +301,7 @@ def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
         return None
     if part[0] == "." and (regex.fullmatch(".") or regex.fullmatch("..")):
         return None
-    found: list[str] = []
+    matches: list[str] = []
     looked_at = 0
     counts = "?" in part or "[" in part  # bytes or characters: where a locale is missing, bash counts bytes
     for start in starts:
@@ -312,8 +312,8 @@ def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
         looked_at += len(names)
         if looked_at > _MAX_ENTRIES or (counts and not all(map(str.isascii, names))):
             return None
-        found += [f"{start}{name}" for name in names if (name[0] != "." or part[0] == ".") and regex.fullmatch(name)]
-    return found
+        matches += [f"{start}{name}" for name in names if (name[0] != "." or part[0] == ".") and regex.fullmatch(name)]
+    return matches
 
 
 def _parts(pattern: str) -> list[str]:

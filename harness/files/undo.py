@@ -158,12 +158,12 @@ def _change(
         return _file(call, tool, path, "the log does not hold the digests of the file")
     if (mode is None) != (before is None) or not (mode is None or _is_mode(mode)):
         return _file(call, tool, path, "the log does not hold the permissions of the file")
-    told = () if outcome is None or ending is Ending.UNKNOWN else tuple(outcome.get(name) for name in _TOLD)
-    if told and outcome is not None and outcome.get("seen_by") and _is_digest(told[2]):
-        after = str(told[2])  # another program made the change: what it was to become was no more than foretold
-        if before is not None and _is_digest(told[1]):
-            before = told[1]  # and another call may have changed the file since this one was judged
-    if told and told != (path, before, after):
+    reported = () if outcome is None or ending is Ending.UNKNOWN else tuple(outcome.get(name) for name in _TOLD)
+    if reported and outcome is not None and outcome.get("seen_by") and _is_digest(reported[2]):
+        after = str(reported[2])  # another program made the change: what it was to become was no more than foretold
+        if before is not None and _is_digest(reported[1]):
+            before = reported[1]  # and another call may have changed the file since this one was judged
+    if reported and reported != (path, before, after):
         return _file(call, tool, path, "what the log says of the change before and after the call differs")
     return Undoable(
         call=call,
@@ -180,8 +180,8 @@ def _change(
 _TOLD = ("changed_path", "before_sha256", "after_sha256")
 
 
-def _file(call: int, tool: str, path: JsonValue, why: str) -> Unrestorable:
-    return Unrestorable(call=call, tool=tool, what=str(path), why=why, is_command=False)
+def _file(call: int, tool: str, path: JsonValue, reason: str) -> Unrestorable:
+    return Unrestorable(call=call, tool=tool, what=str(path), why=reason, is_command=False)
 
 
 def _unforeseen(call: int, tool: str, intent: LogRecord, outcome: LogRecord | None) -> Unrestorable | None:
@@ -205,9 +205,11 @@ def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Un
     # Of one that a person let run unconfined, the effects are what is known of it, no more.
     if reads_only and isinstance(effects, dict) and effects.get("enforcement") != Enforcement.OFF.value:
         return None
-    who = "a command" if tool_kind(tool).does is Does.RUNS else "this tool"
-    what = str(decision.get("summary"))
-    return Unrestorable(call=call, tool=tool, what=what, why=f"what {who} changed is not recorded", is_command=True)
+    subject = "a command" if tool_kind(tool).does is Does.RUNS else "this tool"
+    summary = str(decision.get("summary"))
+    return Unrestorable(
+        call=call, tool=tool, what=summary, why=f"what {subject} changed is not recorded", is_command=True
+    )
 
 
 def _is_plain(path: str) -> bool:
@@ -409,13 +411,15 @@ def _what_else(step: Undoable, digest: str | None, images: BeforeImages) -> str:
     if digest is None:
         return "it is gone; not made again"
     if step.ending is Ending.UNKNOWN:
-        told = "it is neither what it was before the call, which was cut short, nor what the call was to leave; not touched"
-        kept = step.before_sha256
+        message = "it is neither what it was before the call, which was cut short, nor what the call was to leave; not touched"
+        saved_digest = step.before_sha256
         return (
-            f"{told}; what it was is kept in {images.path_of(kept)}" if kept is not None and images.get(kept) else told
+            f"{message}; what it was is kept in {images.path_of(saved_digest)}"
+            if saved_digest is not None and images.get(saved_digest)
+            else message
         )
     return "it was changed since; not touched"
 
 
-def _refused(step: Undoable, why: str) -> StepOutcome:
-    return StepOutcome(step=step, result=Result.REFUSED, detail=visible_line(why, 500))
+def _refused(step: Undoable, reason: str) -> StepOutcome:
+    return StepOutcome(step=step, result=Result.REFUSED, detail=visible_line(reason, 500))

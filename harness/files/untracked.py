@@ -44,7 +44,7 @@ def untracked_files(
     *,
     ignored: bool,
     below: Sequence[str] = (),
-    most: int = MAX_BELOW,
+    max_names: int = MAX_BELOW,
 ) -> tuple[list[str], bool]:
     """Return the untracked files below `top` by their names from there on, and whether these are all.
 
@@ -56,28 +56,28 @@ def untracked_files(
 
     names: list[str] = []
     waiting: list[tuple[str, Sequence[tuple[int, Patterns]], bool]] = [("", [(0, _read(exclude_file))], False)]
-    whole = True
-    while waiting and len(names) <= most:
-        here, above, all_ignored = waiting.pop()
+    is_complete = True
+    while waiting and len(names) <= max_names:
+        prefix, above, all_ignored = waiting.pop()
         try:
-            entries = list(os.scandir(os.path.join(top, here)))
+            entries = list(os.scandir(os.path.join(top, prefix)))
         except OSError:
-            whole = False
+            is_complete = False
             continue
-        ignore_files = [(len(here), _read(os.path.join(top, here, ".gitignore"))), *above]
+        ignore_files = [(len(prefix), _read(os.path.join(top, prefix, ".gitignore"))), *above]
         for entry in entries:
-            name = here + entry.name
+            name = prefix + entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
             if entry.name == ".git" or (is_folder and is_repository(entry.path)):
                 continue
             is_ignored = all_ignored or _is_ignored(name, is_folder=is_folder, ignore_files=ignore_files)
-            if is_folder and below and not any(is_within(name, one) or is_within(one, name) for one in below):
+            if is_folder and below and not any(is_within(name, path) or is_within(path, name) for path in below):
                 continue
             if is_folder and (ignored or not is_ignored):
                 waiting.append((f"{name}/", ignore_files, is_ignored))
             elif not is_folder and is_ignored is ignored and name not in tracked:
                 names.append(name)
-    return names[:most], whole and len(names) <= most
+    return names[:max_names], is_complete and len(names) <= max_names
 
 
 def _is_ignored(name: str, *, is_folder: bool, ignore_files: Sequence[tuple[int, Patterns]]) -> bool:
@@ -117,8 +117,8 @@ def _patterns(data: bytes) -> Patterns:
 def matches_quickly(text: str) -> bool:
     """Return whether an ignore pattern takes no long time to match: one part may hold two stars, and one folder be `**`."""
     *folders, last = text.strip("/").split("/")
-    further = (part.count("*") - 1 for part in (*folders, last) if "*" in part and part != "**")
-    return folders.count("**") <= 1 and sum(further) <= 1
+    stars = (part.count("*") - 1 for part in (*folders, last) if "*" in part and part != "**")
+    return folders.count("**") <= 1 and sum(stars) <= 1
 
 
 def _pattern(text: str, *, ignores: bool) -> _Pattern:

@@ -64,7 +64,7 @@ class Workspace:
         """Reading there is like reading in the workspace; it need not exist yet."""
         if not os.path.isdir(self.root):
             raise UsageError(f"the workspace is not an existing folder: {folder}")
-        self.added = tuple(dict.fromkeys(self._addable(one) for one in added))
+        self.added = tuple(dict.fromkeys(self._addable(path) for path in added))
         """Absolute paths, links followed; none of them is in the workspace."""
         self.skills = tuple(skills)
         self._copy_of = copy_of
@@ -126,8 +126,8 @@ class Workspace:
             return path
         escaped = _ESCAPED_BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)), path)
         name = os.fsdecode(os.fsencode(escaped))  # several bytes may be a character
-        written, meant = (os.path.join(self.root, self._expanded(each)) for each in (path, name))
-        return name if not os.path.lexists(written) and os.path.lexists(meant) else path
+        written, corrected = (os.path.join(self.root, self._expanded(each)) for each in (path, name))
+        return name if not os.path.lexists(written) and os.path.lexists(corrected) else path
 
     def _expanded(self, path: str) -> str:
         return self.home + path[1:] if path == "~" or path.startswith("~/") else path
@@ -140,7 +140,7 @@ class Workspace:
         A path that cannot be followed to its end counts as outside.
         """
         try:
-            found = self.resolve(word, access, cwd, entry=entry)
+            path = self.resolve(word, access, cwd, entry=entry)
         except ToolError:
             name = os.path.normpath(word)
             return (
@@ -148,7 +148,7 @@ class Workspace:
             )
 
         # Behind a closed folder may lie a link, and a command follows it once the folder is open.
-        return replace(found, place=Place.OUTSIDE) if found.closed else found
+        return replace(path, place=Place.OUTSIDE) if path.closed else path
 
     def look_below(
         self,
@@ -175,14 +175,14 @@ class Workspace:
             return replace(path, tree=True)
         narrowing = Narrowing(only=only, skips=skips, excluded=excluded, hidden=hidden)
         root = self._added_root(path.real) or self.root
-        names, whole = trees.names_below(path.real, root, narrowing, home=self.home, follows=follows)
+        names, is_complete = trees.names_below(path.real, root, narrowing, home=self.home, follows=follows)
         if ignore_files:
             context = os.path.join(path.real, "").removeprefix(os.path.join(root, ""))
             names = sent_files(names, context, ignore_files)
-        return replace(path, tree=True, below=self._names_in(root, names), whole=whole)
+        return replace(path, tree=True, below=self._names_in(root, names), whole=is_complete)
 
-    def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
-        """Return the folder that git runs in, with the names of the files that a command shows or adds, as `what`
+    def look_tracked(self, path: PathAccess, selection: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
+        """Return the folder that git runs in, with the names of the files that a command shows or adds, as `selection`
         selects.
 
         The names are incomplete if it is unclear which files git tracks. Unless the content of the disk is `sure`,
@@ -191,54 +191,54 @@ class Workspace:
         """
         if path.place not in _LOOKED_INTO:
             return replace(path, tree=True)
-        found = self._tracked(path.real, what, sure=sure)
-        if found is None:
+        tracked = self._tracked(path.real, selection, sure=sure)
+        if tracked is None:
             return replace(path, tree=True, whole=False)
-        top, names, whole = found
+        top, names, is_complete = tracked
         if not follows:
-            return replace(path, tree=True, below=self._names_in(top, names), whole=whole)
-        ends, whole = trees.followed(top, names, self._added_root(path.real) or self.root)
-        return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=whole)
+            return replace(path, tree=True, below=self._names_in(top, names), whole=is_complete)
+        ends, is_complete = trees.followed(top, names, self._added_root(path.real) or self.root)
+        return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=is_complete)
 
-    def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
+    def plain_tracked(self, folder: str, selection: ShownFiles, *, split: str, nul: bool) -> bool:
         """Return whether the names that git lists in an absolute folder, seen from there, are unambiguous in a list
         of names.
 
         See `trees.plain_in_list`.
         """
-        found = self._tracked(folder, what, sure=True)
-        if found is None:
+        tracked = self._tracked(folder, selection, sure=True)
+        if tracked is None:
             return False
-        top, names, _ = found
-        here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
-        return all(trees.plain_in_list(name, here, split=split, nul=nul) for name in names)
+        top, names, _ = tracked
+        prefix = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
+        return all(trees.plain_in_list(name, prefix, split=split, nul=nul) for name in names)
 
-    def _tracked(self, folder: str, what: ShownFiles, *, sure: bool) -> tuple[str, Sequence[str], bool] | None:
+    def _tracked(self, folder: str, selection: ShownFiles, *, sure: bool) -> tuple[str, Sequence[str], bool] | None:
         """Return the top of a repository, the names that a command shows or adds of the files there, and whether these are
         all; None where it is not plain what git tracks. Outside of a repository `folder` may become the top of one.
         """
-        found = repository.tracked_from(folder)
-        if found is None:
+        tracked = repository.tracked_from(folder)
+        if tracked is None:
             return None
-        top, files = found
-        whole, adds = True, what.kind in (GitFiles.NEW, GitFiles.IGNORED)
+        top, files = tracked
+        is_complete, adds = True, selection.kind in (GitFiles.NEW, GitFiles.IGNORED)
         top = top or (folder if adds else "")
-        here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
+        prefix = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
         exists = (lambda word: self.exists(os.path.join(folder, word))) if sure else None
         if adds:
-            untracked, whole = untracked_files(
+            untracked, is_complete = untracked_files(
                 top,
                 frozenset(name for name, *_ in files),
                 repository.exclude_file(top),
-                ignored=what.kind is GitFiles.IGNORED,
-                below=places(what, here),
+                ignored=selection.kind is GitFiles.IGNORED,
+                below=places(selection, prefix),
             )
             files = tuple((name, b"", b"") for name in untracked)
-        names = shown(files, what, here, exists)
-        if what.kind is GitFiles.CHANGED:
-            meant = frozenset(names)
-            names = repository.changed_files(top, [entry for entry in files if entry[0] in meant])
-        return top, names, whole
+        names = shown(files, selection, prefix, exists)
+        if selection.kind is GitFiles.CHANGED:
+            selected = frozenset(names)
+            names = repository.changed_files(top, [entry for entry in files if entry[0] in selected])
+        return top, names, is_complete
 
     def _names_in(self, folder: str, names: Sequence[str]) -> TreeNames:
         """Return names below a folder as patterns are matched against them: from the root on, or absolute outside of it."""
@@ -399,10 +399,10 @@ def _walk(path: str, start: str = "") -> _Way:
         if part == "..":
             real = real.rpartition("/")[0]
             continue
-        here = f"{real}/{part}"
-        sure = sure and here != "/proc"
+        location = f"{real}/{part}"
+        sure = sure and location != "/proc"
         try:
-            target = os.readlink(here)
+            target = os.readlink(location)
         except OSError as error:
             # No link, nothing there, or a name that no disk can hold: plain names all. What else cannot be read may be
             # a link nevertheless, to whoever comes by a shorter way.
@@ -412,7 +412,7 @@ def _walk(path: str, start: str = "") -> _Way:
                 or len(os.fsencode(part)) > _MAX_NAME_BYTES
             )
             sure = sure and plain
-            real = here
+            real = location
             continue
         links += 1
         if links > MAX_LINKS:

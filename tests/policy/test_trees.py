@@ -95,7 +95,7 @@ def test_a_file_a_missing_folder_and_one_that_cannot_be_read(root: Path) -> None
 
 @all_rows(("most", "whole"), [(len(ALL) - 1, False), (len(ALL), True)])
 def test_too_many_files_are_not_whole(root: Path, most: int, *, whole: bool) -> None:
-    found = names_below(str(root), str(root), Narrowing(), home=str(root.parent), follows=False, most=most)
+    found = names_below(str(root), str(root), Narrowing(), home=str(root.parent), follows=False, max_names=most)
     assert (len(found[0]), found[1]) == (most, whole)
 
 
@@ -157,7 +157,7 @@ def test_names_that_are_not_listed_may_be_odd(root: Path) -> None:
         assert plain_below(str(root), narrowing, split=XARGS_SPLITS, bare=False) is plain
     (root / "left out").rmdir()
     assert plain_below(str(root), Narrowing(only=("*.py",)), split=XARGS_SPLITS, bare=False)
-    assert not plain_below(str(root), Narrowing(), split="", bare=False, most=5)
+    assert not plain_below(str(root), Narrowing(), split="", bare=False, max_names=5)
 
 
 BRINGS_BACK = [
