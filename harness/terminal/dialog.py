@@ -242,7 +242,7 @@ class Dialog(ABC, Generic[AnswerT]):
         return self._rest(SURE_SECONDS)
 
     def _rest(self, min_seconds: float = 0.0) -> AnswerT | None:
-        """Let the keys rest, for `min_seconds` seconds at least; the answer where they do not, or the terminal ends."""
+        """Let the keys rest, for at least `min_seconds`; the answer where they do not, or the terminal ends."""
         with self._interrupt:
             came = self._keyboard.rest(max(self._dead_seconds, min_seconds))
         return None if came is None else self._ended(came)
