@@ -94,10 +94,10 @@ class _ExampleDisk:
     def look_below(self, path: PathAccess, **_narrowing: object) -> PathAccess:
         return replace(path, tree=True)
 
-    def look_tracked(self, path: PathAccess, what: ShownFiles, **_how: object) -> PathAccess:  # noqa: ARG002 - nothing is tracked
+    def look_tracked(self, path: PathAccess, selection: ShownFiles, **_how: object) -> PathAccess:  # noqa: ARG002 - nothing is tracked
         return replace(path, tree=True)
 
-    def plain_tracked(self, folder: str, what: ShownFiles, **_how: object) -> bool:  # noqa: ARG002 - likewise
+    def plain_tracked(self, folder: str, selection: ShownFiles, **_how: object) -> bool:  # noqa: ARG002 - likewise
         return True
 
     def exists(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever

@@ -61,14 +61,14 @@ def _zip_words(argv: Sequence[str]) -> tuple[list[str], list[str], str | None]:
             if not patterns:
                 operands.append(word)
             continue
-        listed, patterns = patterns, word in ("-x", "-i", "--exclude", "--include")
+        was_patterns, patterns = patterns, word in ("-x", "-i", "--exclude", "--include")
         if word in ("-O", "--out"):
             out = next(words, None)
             if out is None or isinstance(out, Unknown | Found):
                 raise NotCoveredError("-O has no value that is known")
         elif word == "-d" or _ZIP_LETTERS.fullmatch(word):
             options.append(word)
-        elif not patterns and not (listed and word == "@"):
+        elif not patterns and not (was_patterns and word == "@"):
             raise NotCoveredError(f"the option {word} is not in the model of zip")
     return options, operands, out
 

@@ -57,18 +57,18 @@ class _Reader:
         """Whether the statement is a print, in which `>` writes a file."""
 
     def problem(self) -> str:
-        own = frozenset(re.findall(r"\b(?:function|func)[ \t]+([A-Za-z_][A-Za-z0-9_]*)", self.text))
+        functions = frozenset(re.findall(r"\b(?:function|func)[ \t]+([A-Za-z_][A-Za-z0-9_]*)", self.text))
         lexicon = re.compile(_LEXICON)
         while self.at < len(self.text):
-            found = lexicon.match(self.text, self.at)
-            if found is None:
+            match = lexicon.match(self.text, self.at)
+            if match is None:
                 return f"{self.text[self.at]} in its program is not in the model"
-            problem = self.step(str(found.lastgroup), found[0], own)
+            problem = self.step(str(match.lastgroup), match[0], functions)
             if problem:
                 return problem
         return "a parenthesis of its program has no end" if self.depth else ""
 
-    def step(self, kind: str, piece: str, own: frozenset[str]) -> str:
+    def step(self, kind: str, piece: str, functions: frozenset[str]) -> str:
         """Step over one token, and return what speaks against it."""
         begin = self.at
         self.at += len(piece)
@@ -83,7 +83,7 @@ class _Reader:
             case "slash":
                 return self.slash(begin)
             case "name":
-                problem = self.name(piece, own)
+                problem = self.name(piece, functions)
             case "operator":
                 problem = self.operator(piece)
             case _:
@@ -103,10 +103,10 @@ class _Reader:
             self.prints = False
         return ""
 
-    def name(self, piece: str, own: frozenset[str]) -> str:
+    def name(self, piece: str, functions: frozenset[str]) -> str:
         if piece in _NEVER:
             return f"{piece} in its program may read, write or run something else"
-        if self.text[self.at : self.at + 1] == "(" and piece not in _CALLS and piece not in own:
+        if self.text[self.at : self.at + 1] == "(" and piece not in _CALLS and piece not in functions:
             return f"the function {piece} of its program is not in the model"
         self.prints = self.prints or piece in ("print", "printf")
         return ""
@@ -125,8 +125,8 @@ class _Reader:
         elif piece == ">" and self.before == ">":
             return ">> in its program writes a file"
         elif piece in (">", ">=") and self.prints and not self.depth:
-            found = re.compile(r'[ \t]*("[^"]*")[ \t]*(?=[;}\n]|\Z)').match(self.text, self.at)
-            if found is None or found[1] not in _STANDARD or piece == ">=":
+            match = re.compile(r'[ \t]*("[^"]*")[ \t]*(?=[;}\n]|\Z)').match(self.text, self.at)
+            if match is None or match[1] not in _STANDARD or piece == ">=":
                 return "> in its program may write a file"
         return ""
 
@@ -134,10 +134,10 @@ class _Reader:
         """Read a token that begins with a slash: a regular expression, or a division."""
         if self.ends_operand:
             return self.division(begin)
-        found = re.compile(_REGEX).match(self.text, begin)
-        if found is None or self.before == "$":
+        match = re.compile(_REGEX).match(self.text, begin)
+        if match is None or self.before == "$":
             return "a regular expression of its program is not in the model"
-        self.at = found.end()
+        self.at = match.end()
         self.before = "/"
         self.ends_operand = True
         return ""
@@ -171,9 +171,9 @@ def _balanced(text: str) -> bool:
 
 def _assigns(word: str) -> bool:
     """Say whether an operand, or the value of -v, sets a variable: those that would add operands do not count."""
-    known = word.prefix if isinstance(word, Unknown) else word
-    found = re.match(r"([A-Za-z_][A-Za-z0-9_]*)=", known)
-    return found is not None and found[1] not in _NEVER
+    text = word.prefix if isinstance(word, Unknown) else word
+    match = re.match(r"([A-Za-z_][A-Za-z0-9_]*)=", text)
+    return match is not None and match[1] not in _NEVER
 
 
 def _read(parsed: Parsed, use: Use) -> Use:

@@ -124,8 +124,8 @@ def _clang_format(parsed: Parsed, use: Use) -> Use:
     use = replace(use, paths=(*use.paths, *(PathUse(word=file, access=Access.READ) for file in files)))
     if parsed.has("-i"):
         use = operands_written(parsed, use)
-    named = bool(styles) and _STYLES.issuperset(styles)
-    return use if named else replace(use, act=stricter(use.act, Act.CHANGES))
+    is_named_style = bool(styles) and _STYLES.issuperset(styles)
+    return use if is_named_style else replace(use, act=stricter(use.act, Act.CHANGES))
 
 
 _CLANG_FORMAT = Program(
@@ -164,7 +164,7 @@ _PROTOC = Program(
 
 
 def _no_lists(parsed: Parsed, use: Use) -> Use:
-    words = (*parsed.operands, *(given.value for given in parsed.options if given.value))
+    words = (*parsed.operands, *(option.value for option in parsed.options if option.value))
     if any(word.startswith("@") for word in words):
         return gap("options out of a file (@)")
     return use if parsed.operands else replace(use, paths=(PathUse(word="a.out", access=Access.READ),))

@@ -225,8 +225,8 @@ def _model(argv: Sequence[str]) -> Program | None:
         return None
     if not program.subcommands:
         return program
-    known = (program.subcommands.get(" ".join(words[:count])) for count in (3, 2, 1))
-    return next((each for each in known if each is not None), None)
+    models = (program.subcommands.get(" ".join(words[:count])) for count in (3, 2, 1))
+    return next((each for each in models if each is not None), None)
 
 
 # --- Whether an operand is more than a name

@@ -59,8 +59,8 @@ def _copied(parsed: Parsed, use: Use) -> Use:
     """
     if len(parsed.operands) != 2 or any(isinstance(word, Unknown | Found) for word in parsed.operands):
         return gap("what is copied is not known")
-    here = [word for word in parsed.operands if ":" not in word or word[:1] in "./"]
-    paths = tuple(PathUse(word=word, access=Access.EITHER, tree=True) for word in here)
+    local_words = [word for word in parsed.operands if ":" not in word or word[:1] in "./"]
+    paths = tuple(PathUse(word=word, access=Access.EITHER, tree=True) for word in local_words)
     return plain_values(parsed, replace(use, paths=(*use.paths, *paths)))
 
 

@@ -59,8 +59,8 @@ def _removes_many(words: LooseWords) -> Iterator[str]:
     operands = words.operands
     if words.has("-r"):
         alone = len(operands) == 1 and len(operands[0]) <= _LONGEST_NAME
-        what = f"{operands[0]} with all that is in it" if alone else "folders with all that is in them"
-        yield f"rm -r deletes {what}"
+        target = f"{operands[0]} with all that is in it" if alone else "folders with all that is in them"
+        yield f"rm -r deletes {target}"
     if len(operands) > 1 or any(set("*?[") & set(word) for word in operands):
         yield "rm deletes several files"
 
@@ -114,16 +114,16 @@ def _link(parsed: Parsed, use: Use) -> Use:
         return gap("ln without an operand")
     if not parsed.has("-s"):
         return _added(use, _used(sources, Access.EITHER, deep=False), links)
-    named = _used(sources, Access.READ, deep=False)
-    if isinstance(named, str) or isinstance(links, str):
-        return gap(named if isinstance(named, str) else str(links))
+    source_uses = _used(sources, Access.READ, deep=False)
+    if isinstance(source_uses, str) or isinstance(links, str):
+        return gap(source_uses if isinstance(source_uses, str) else str(links))
     from_links = [
         PathUse(word=f"{folder.rstrip('/')}/{path.word}", access=Access.READ, tree=path.tree)
         for folder in dict.fromkeys(_folder_of(link.word) for link in links)
-        for path in named
+        for path in source_uses
         if folder and not path.word.startswith("/")
     ]
-    return _added(use, named, from_links, links)
+    return _added(use, source_uses, from_links, links)
 
 
 def _folder_of(word: str) -> str:
@@ -152,12 +152,12 @@ def _written(
     """Return every path that `sources` may be written to, or why that is not known."""
     if isinstance(target, Unknown | Found):
         return f"the target {target} is not known"
-    whole = PathUse(word=target, access=Access.WRITE, tree=deep, entry=entry)
+    target_use = PathUse(word=target, access=Access.WRITE, tree=deep, entry=entry)
     if parsed.has("-T"):
-        return [whole]
+        return [target_use]
     last = target.rstrip("/").rpartition("/")[2]
     is_folder = target.endswith("/") or last in (".", "..")
-    written = [] if is_folder else [whole]
+    written = [] if is_folder else [target_use]
     folder = target.rstrip("/") or "/"
     for source in sources:
         if isinstance(source, Found):
@@ -165,9 +165,9 @@ def _written(
             continue
         name = source.rstrip("/").rpartition("/")[2]
         if name in ("", ".", ".."):  # the content of the source goes into the target itself
-            written.append(replace(whole, word=folder))
+            written.append(replace(target_use, word=folder))
         else:
-            written.append(replace(whole, word=f"{folder.rstrip('/')}/{name}"))
+            written.append(replace(target_use, word=f"{folder.rstrip('/')}/{name}"))
     return written
 
 
@@ -177,13 +177,13 @@ def _used(words: Sequence[str], access: Access, *, deep: bool) -> Sequence[PathU
     return use.gap or [path if access is Access.READ else replace(path, access=access) for path in use.paths]
 
 
-def _added(use: Use, *found: Sequence[PathUse] | str) -> Use:
+def _added(use: Use, *additions: Sequence[PathUse] | str) -> Use:
     """Return `use` with these paths, or a gap where one of them is a reason."""
     paths = list(use.paths)
-    for some in found:
-        if isinstance(some, str):
-            return gap(some)
-        paths += some
+    for addition in additions:
+        if isinstance(addition, str):
+            return gap(addition)
+        paths += addition
     return replace(use, act=stricter(use.act, Act.WRITES), paths=tuple(paths))
 
 
@@ -220,12 +220,12 @@ def _mktemp(parsed: Parsed, use: Use) -> Use:
     template = "".join((*(parsed.operands or ("tmp.XXXXXXXXXX",)), *parsed.values("--suffix")[-1:]))
     # What lies deeper in the private folder may be a link that was made there before.
     private = TEMPORARY_FOLDER if "/" not in template else "/tmp"  # noqa: S108 - a name, for people
-    given = [option.value or private for option in parsed.options if option.name in ("-p", "--tmpdir")]
-    folders = given[-1:] or [private if parsed.has("-t") or not parsed.operands else "."]
+    chosen_folders = [option.value or private for option in parsed.options if option.name in ("-p", "--tmpdir")]
+    folders = chosen_folders[-1:] or [private if parsed.has("-t") or not parsed.operands else "."]
     if parsed.has("-t"):  # $TMPDIR then comes before the folder of -p
         folders.append(private)
-    made = [PathUse(word=joined(folder, template), access=Access.WRITE) for folder in dict.fromkeys(folders)]
-    return replace(use, act=Act.WRITES, paths=tuple(made))
+    paths = [PathUse(word=joined(folder, template), access=Access.WRITE) for folder in dict.fromkeys(folders)]
+    return replace(use, act=Act.WRITES, paths=tuple(paths))
 
 
 _DD = Program(

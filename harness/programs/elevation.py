@@ -40,11 +40,11 @@ def _sudo(argv: Sequence[str]) -> Use:
             return gap(parsed)
         folders += parsed.values("-D")
         rest = parsed.operands
-        ended = words[: len(words) - len(rest)][-1:] == ("--",)
-        names = [] if ended else _assignments(rest)
+        has_end_mark = words[: len(words) - len(rest)][-1:] == ("--",)
+        names = [] if has_end_mark else _assignments(rest)
         variables += names
         words = rest[len(names) :]
-        if not ended and words and _looks_like_assignment(words[0]):
+        if not has_end_mark and words and _looks_like_assignment(words[0]):
             return gap(f"{words[0]} sets a variable whose name is not plain")
         if not names or not words or not words[0].startswith("-"):
             break
@@ -69,8 +69,8 @@ def _assignments(words: Sequence[str]) -> list[str]:
     """Return the names of the variables that the first words set."""
     names: list[str] = []
     for word in words:
-        known = word.prefix if isinstance(word, Unknown) else word
-        name, equals, _ = known.partition("=")
+        text = word.prefix if isinstance(word, Unknown) else word
+        name, equals, _ = text.partition("=")
         if not equals or isinstance(word, Found) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             break
         names.append(name)

@@ -59,8 +59,8 @@ _PRINTS_OTHERWISE = frozenset(("-printf", "-ls", "-delete", *_WRITE, *FIND_RUNS)
 def names_found(argv: Sequence[str]) -> FileNames | None:
     """Return the facts about the names that a find prints. `None` if its output may contain anything else."""
     find = _Find(argv)
-    known = not any(isinstance(word, Unknown | Found) for word in argv)
-    if not known or find.use().gap or not _PRINTS_OTHERWISE.isdisjoint(argv) or len(find.printed) > 1:
+    is_known = not any(isinstance(word, Unknown | Found) for word in argv)
+    if not is_known or find.use().gap or not _PRINTS_OTHERWISE.isdisjoint(argv) or len(find.printed) > 1:
         return None
     if find.pruned and not find.printed:
         return None  # what is pruned is printed too
@@ -176,7 +176,9 @@ class _Find:
         if isinstance(word, Unknown | Found):
             return f"{word} may be a part of the expression"
         if word in _ALONE:
-            self.printed += [self.names(nul=word == "-print0", here=True)] if word in ("-print", "-print0") else []
+            self.printed += (
+                [self.names(nul=word == "-print0", for_action=True)] if word in ("-print", "-print0") else []
+            )
             return ""
         if word == "-name":
             return self._name()
@@ -238,8 +240,8 @@ class _Find:
             anywhere = match[1] == "*"
             self.skips += (match[2],) if anywhere else (f"./{match[2]}",) if self.starts == ["."] else ()
 
-    def names(self, *, nul: bool = False, here: bool = False) -> FileNames:
-        """Return the facts, up to here in the expression, about the names found; with `here`, about those that the
+    def names(self, *, nul: bool = False, for_action: bool = False) -> FileNames:
+        """Return the facts, up to here in the expression, about the names found; with `for_action`, about those that the
         action here gets.
 
         INVARIANT: without `!` and `,`, each file found fits one of the parts between `-o` wholly, in any grouping by
@@ -247,11 +249,11 @@ class _Find:
         """
         words = self.words[self.first :]
         plain = _BRANCHES.isdisjoint(words) or {"!", "-not", ","}.isdisjoint(words)
-        parts = self.only[-1:] if here and "(" not in words else self.only
-        known = plain and (all(parts) or _OR.isdisjoint(words))
+        parts = self.only[-1:] if for_action and "(" not in words else self.only
+        is_known = plain and (all(parts) or _OR.isdisjoint(words))
         return FileNames(
             starts=tuple(self.starts),
-            only=tuple(filter(None, parts)) if known else (),
+            only=tuple(filter(None, parts)) if is_known else (),
             skips=self.skips,
             excluded=self.excluded,
             hidden=self.hidden,
@@ -323,7 +325,7 @@ class _Find:
         if isinstance(word, Unknown | Found):
             return Unknown(word, prefix="", single=True) if elsewhere else word
         if word == "{}":
-            return Found(word, names=names_for(program, self.names(here=True)))
+            return Found(word, names=names_for(program, self.names(for_action=True)))
         if "{}" in word:
             return Unknown(word, prefix=word.partition("{}")[0], single=True)
         if not elsewhere or word.startswith("/") or re.fullmatch(r"-.?|--[a-z-]*", word):

@@ -18,8 +18,8 @@ def _request(parsed: Parsed, use: Use) -> Use:
         if isinstance(field, Unknown | Found):
             return gap(f"{field} may name a file that is sent")
     for field in parsed.values("-F"):
-        name, found, file = field.partition("=@")
-        if found and file != "-" and name:
+        name, separator, file = field.partition("=@")
+        if separator and file != "-" and name:
             paths.append(PathUse(word=file, access=Access.READ))
     methods = [value.removeprefix("=").upper() for value in parsed.values("-X")]
     sends = parsed.has("-F", "-f", "--input") and not methods

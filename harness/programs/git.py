@@ -529,13 +529,13 @@ def _read(argv: Sequence[str]) -> Use:
         return gap(parsed)
     folder = ""
     words = [argv[0]]
-    for given in parsed.options:
-        if given.name != "-C":
-            words += [given.name] if given.value is None else [given.name, given.value]
-        elif isinstance(given.value, Unknown | Found):
-            return gap(f"the folder {given.value} is not known")
+    for option in parsed.options:
+        if option.name != "-C":
+            words += [option.name] if option.value is None else [option.name, option.value]
+        elif isinstance(option.value, Unknown | Found):
+            return gap(f"the folder {option.value} is not known")
         else:
-            folder = joined(folder, given.value or "")
+            folder = joined(folder, option.value or "")
     use = read_command(_GIT, [*words, *parsed.operands])
     return _behind(folder, use)
 

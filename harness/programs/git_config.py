@@ -106,13 +106,13 @@ def _problem(name: str, value: str | None) -> str:
     below, _, key = rest.rpartition(".")
     if name in OVERRIDDEN or section in _HARMLESS_SECTIONS or (below and section == "branch"):
         return ""
-    listed = (_HARMLESS_BELOW if "." in rest else _HARMLESS).get(section, "")
-    if key in listed.split() or _is_harmless_value(section, below, key, value or ""):
+    harmless_keys = (_HARMLESS_BELOW if "." in rest else _HARMLESS).get(section, "")
+    if key in harmless_keys.split() or _is_harmless_value(section, below, key, value or ""):
         return ""
     if (section == "merge" and "." not in rest) or (section == "alias" and not _is_looking(rest)):
         return ""
-    named = _REASONS.get(name) or _REASONS.get(section) or _REASONS.get(key)
-    return named or "may name a program or a file elsewhere"
+    reason = _REASONS.get(name) or _REASONS.get(section) or _REASONS.get(key)
+    return reason or "may name a program or a file elsewhere"
 
 
 def _is_looking(alias: str) -> bool:

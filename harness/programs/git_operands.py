@@ -54,8 +54,8 @@ def patches(parsed: Parsed, use: Use) -> Use:
 
 def objects(parsed: Parsed, use: Use) -> Use:
     """For `git show`: of `HEAD:src/a.py` it shows that file alone, and of a folder the names; options may add commits."""
-    named = parsed.operands[: parsed.before]
-    if named and not parsed.options and all(_FILE_IN_REVISION.fullmatch(word) for word in named):
+    words = parsed.operands[: parsed.before]
+    if words and not parsed.options and all(_FILE_IN_REVISION.fullmatch(word) for word in words):
         return revisions(parsed, use)
     return patches(parsed, use)
 
@@ -76,15 +76,15 @@ def patched(parsed: Parsed, use: Use, *, patches: bool, objects: tuple[str, ...]
     # What is followed may have had any name before.
     if parsed.has("--full-diff", "--follow", "-L") or any(isinstance(word, Found) for word in words):
         words = ()
-    what = ShownFiles(words=words, behind_dashes=parsed.before is not None, patches=patches, objects=objects)
-    return _with_tracked(use, what)
+    selection = ShownFiles(words=words, behind_dashes=parsed.before is not None, patches=patches, objects=objects)
+    return _with_tracked(use, selection)
 
 
-def _with_tracked(use: Use, what: ShownFiles) -> Use:
+def _with_tracked(use: Use, selection: ShownFiles) -> Use:
     """Return the same, with what git shows of the files that it tracks."""
-    if use.gap or not (what.patches or what.objects):
+    if use.gap or not (selection.patches or selection.objects):
         return use
-    return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=True, tracked=what)))
+    return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=True, tracked=selection)))
 
 
 def ranges(parsed: Parsed, use: Use) -> Use:
@@ -129,53 +129,53 @@ def comparison(parsed: Parsed, use: Use) -> Use:
 def _compared(path: PathUse, words: Container[str], *, no_index: bool) -> PathUse:
     if path.word not in words or path.at_top or path.tracked is not None:
         return path
-    found = path.handed is not None
-    skips = () if no_index or found else (".git",)
+    is_handed = path.handed is not None
+    skips = () if no_index or is_handed else (".git",)
     return replace(path, tree=True, only=(), skips=skips, compared=not no_index, handed=None)
 
 
 def stashed(parsed: Parsed, use: Use) -> Use:
     """For `git stash show`, which hands words on and may take a value for an option on the way."""
-    for given in parsed.options:
-        if isinstance(given.value, Unknown | Found):
-            return gap(f"{given.value} may be an option")
+    for option in parsed.options:
+        if isinstance(option.value, Unknown | Found):
+            return gap(f"{option.value} may be an option")
     return ranges(parsed, use)
 
 
 def stashes(parsed: Parsed, use: Use) -> Use:
     """For `git stash list`, which does so too, and shows patches where an option says so."""
-    found = stashed(parsed, use)
-    return found if found.gap or parsed.has(*_PATCH) else revisions(parsed, use)
+    stash_use = stashed(parsed, use)
+    return stash_use if stash_use.gap or parsed.has(*_PATCH) else revisions(parsed, use)
 
 
 def search(parsed: Parsed, use: Use) -> Use:
     """For `git grep`: the tracked files, and new ones with --untracked. With --no-index, and beside a revision, all files."""
     first = 0 if parsed.has("-e", "-f") else 1
-    named = [word for word in parsed.operands[first:] if word not in ("(", ")")]
+    candidates = [word for word in parsed.operands[first:] if word not in ("(", ")")]
     before = parsed.before
     parted = before is not None and (before > 0 or first == 0)  # else it stands in front of the pattern
-    words = parsed.operands[max(before or 0, first) :] if parted else tuple(named)
+    words = parsed.operands[max(before or 0, first) :] if parted else tuple(candidates)
     if (before is not None and not parted) or any(isinstance(word, Unknown | Found) for word in words):
         words, parted = (), False
-    likely = [word for word in named if _is_revision(word) and not is_exclusion(word)]
+    likely = [word for word in candidates if _is_revision(word) and not is_exclusion(word)]
     reaches_back = (before or 0) > first or (not parted and bool(likely))
     everything = parsed.has("--no-index") or reaches_back or (before is not None and not parted)
-    use = _searched(parsed, use, named) if everything else _spelled_out(parsed, use, globs=False)
+    use = _searched(parsed, use, candidates) if everything else _spelled_out(parsed, use, globs=False)
     if use.gap or parsed.has("--no-index"):
         return use
     kinds = [GitFiles.TRACKED]
     if parsed.has("--untracked"):
         kinds += [GitFiles.NEW, *([GitFiles.IGNORED] if parsed.has("--no-exclude-standard") else [])]
     folder = PathUse(word=".", access=Access.READ, tree=True, follows=True)
-    taken = (ShownFiles(kind=kind, words=words, behind_dashes=parted) for kind in kinds)
-    return replace(use, paths=(*use.paths, *(replace(folder, tracked=what) for what in taken)))
+    selections = (ShownFiles(kind=kind, words=words, behind_dashes=parted) for kind in kinds)
+    return replace(use, paths=(*use.paths, *(replace(folder, tracked=selection) for selection in selections)))
 
 
-def _searched(parsed: Parsed, use: Use, named: Sequence[str]) -> Use:
+def _searched(parsed: Parsed, use: Use, candidates: Sequence[str]) -> Use:
     """Return a search of trees, or of the current folder where every operand is a revision, or only narrows."""
-    trees = (replace(path, tree=True) if path.word in named else path for path in use.paths)
+    trees = (replace(path, tree=True) if path.word in candidates else path for path in use.paths)
     use = _spelled_out(parsed, replace(use, paths=tuple(trees)), globs=True)
-    if use.gap or any(not is_exclusion(word) and not _is_revision(word) for word in named):
+    if use.gap or any(not is_exclusion(word) and not _is_revision(word) for word in candidates):
         return use
     return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=True, skips=(".git",))))
 
@@ -234,9 +234,9 @@ def _taken(parsed: Parsed, use: Use, pathspecs: Sequence[str], *kinds: GitFiles)
     use = _spelled_out(parsed, use, globs=True)
     if use.gap:
         return use
-    taken = (ShownFiles(kind=kind, words=words, behind_dashes=True) for kind in kinds)
+    selections = (ShownFiles(kind=kind, words=words, behind_dashes=True) for kind in kinds)
     folder = PathUse(word=".", access=Access.READ, tree=True)
-    return replace(use, paths=(*use.paths, *(replace(folder, tracked=what) for what in taken)))
+    return replace(use, paths=(*use.paths, *(replace(folder, tracked=selection) for selection in selections)))
 
 
 def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
@@ -277,11 +277,11 @@ def _out_of_place(parsed: Parsed) -> str:
     for word in parsed.operands:
         if word.startswith("-") and word != "-":
             return f"{word} may be an option"
-    for given in parsed.options:
-        value = given.value or ""
-        free = given.name in _FREE_TEXT and value != "--" and not value.startswith(_TELLING)
+    for option in parsed.options:
+        value = option.value or ""
+        free = option.name in _FREE_TEXT and value != "--" and not value.startswith(_TELLING)
         if value.startswith("-") and value != "-" and not free:
-            return f"{value} behind {given.name} may be an option"
+            return f"{value} behind {option.name} may be an option"
     return ""
 
 

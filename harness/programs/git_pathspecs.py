@@ -50,12 +50,12 @@ def is_exclusion(word: str) -> bool:
 
 def object_ids(words: Iterable[str]) -> tuple[str, ...]:
     """Return the beginnings of object ids among the revisions of a command."""
-    found = (_OBJECT_ID.fullmatch(end) for word in words for end in re.split(r"\.\.\.?", word))
-    return tuple(match[1].lower() for match in found if match is not None)
+    matches = (_OBJECT_ID.fullmatch(end) for word in words for end in re.split(r"\.\.\.?", word))
+    return tuple(match[1].lower() for match in matches if match is not None)
 
 
 def shown(
-    files: Sequence[tuple[str, bytes, bytes]], what: ShownFiles, folder: str, exists: Callable[[str], bool] | None
+    files: Sequence[tuple[str, bytes, bytes]], selection: ShownFiles, folder: str, exists: Callable[[str], bool] | None
 ) -> tuple[str, ...]:
     """Return the names that a command may show or add of `files`: name, object id, and a state that does not matter here.
 
@@ -63,23 +63,29 @@ def shown(
     there is a file of a name, seen from there; None where that is not known.
     """
     names = [name for name, *_ in files]
-    by_id = [name for name, found, _ in files if found.hex().startswith(what.objects)] if what.objects else []
-    if not what.patches:
+    by_id = (
+        [name for name, object_id, _ in files if object_id.hex().startswith(selection.objects)]
+        if selection.objects
+        else []
+    )
+    if not selection.patches:
         return tuple(by_id)
-    words = what.words if what.behind_dashes else _pathspecs(what.words, frozenset(names), exists)
+    words = selection.words if selection.behind_dashes else _pathspecs(selection.words, frozenset(names), exists)
     if words:
         names = _narrowed(names, words, folder)
     return tuple(dict.fromkeys((*by_id, *names)))
 
 
-def places(what: ShownFiles, folder: str) -> tuple[str, ...]:
+def places(selection: ShownFiles, folder: str) -> tuple[str, ...]:
     """Return the files and folders that contain every file that may be shown, relative to the top of the repository.
 
     Empty if the files may be anywhere. `folder` is that of `shown`.
     """
-    words = [word for word in what.words if not is_exclusion(word)]
+    words = [word for word in selection.words if not is_exclusion(word)]
     starts = [_at_top(word, folder) for word in words]
-    if not what.behind_dashes or any(not start or _SPECIAL.search(start) or start.startswith(":") for start in starts):
+    if not selection.behind_dashes or any(
+        not start or _SPECIAL.search(start) or start.startswith(":") for start in starts
+    ):
         return ()
     return tuple(start.rstrip("/") for start in starts if start)
 
@@ -98,10 +104,10 @@ def _is_pathspec(word: str, names: frozenset[str]) -> bool:
 
 
 def _narrowed(names: Sequence[str], words: Sequence[str], folder: str) -> list[str]:
-    wanted = [_wanted(word, folder) for word in words if not is_exclusion(word)]
+    conditions = [_wanted(word, folder) for word in words if not is_exclusion(word)]
     unwanted = [_unwanted(word, folder) for word in words if is_exclusion(word)]
-    if wanted:
-        names = [name for name in names if any(wants(name) for wants in wanted)]
+    if conditions:
+        names = [name for name in names if any(wants(name) for wants in conditions)]
     return [name for name in names if not any(refuses(name) for refuses in unwanted)]
 
 

@@ -44,9 +44,9 @@ def _behind_options(words: Sequence[str]) -> Iterator[str]:
 
 
 def _git_asks(words: Sequence[str]) -> bool:
-    command, *others = words or ("",)
-    long = [word for word in others if word.startswith("--")]
-    short = {letter for word in others if word[:1] == "-" and word[:2] != "--" for letter in _letters(word)}
+    command, *arguments = words or ("",)
+    long = [word for word in arguments if word.startswith("--")]
+    short = {letter for word in arguments if word[:1] == "-" and word[:2] != "--" for letter in _letters(word)}
     if command in _PICKS and (short & {"p", "i"} or {"--patch", "--interactive"} & set(long)):
         return True
     if command in ("add", "commit") and ("e" in short or "--edit" in long):

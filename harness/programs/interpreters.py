@@ -23,7 +23,7 @@ def _interprets(options: str, *, refine: Refine = with_arguments) -> Program:
 
 def _php(parsed: Parsed, use: Use) -> Use:
     """`-l FILE` checks the syntax and runs nothing."""
-    if [given.name for given in parsed.options] == ["-l"]:
+    if [option.name for option in parsed.options] == ["-l"]:
         plain = len(parsed.operands) == 1 and parsed.operands[0] != "-"
         return replace(use, act=Act.LOOKS) if plain else gap("php -l of more than one file")
     return with_arguments(parsed, use)

@@ -76,10 +76,10 @@ def _parsed(model: Program | None, options: str, argv: Sequence[str]) -> Parsed 
     if (
         model is None
         or isinstance(parsed, str)
-        or any(isinstance(given.value, Unknown | Found) for given in parsed.options)
+        or any(isinstance(option.value, Unknown | Found) for option in parsed.options)
     ):
         return None
-    if not allowed.issuperset(given.name for given in parsed.options):
+    if not allowed.issuperset(option.name for option in parsed.options):
         return None
     if NUMBER not in allowed and NUMBER in option_table(model.options) and any(map(_NUMBER.fullmatch, argv)):
         return None
@@ -109,26 +109,26 @@ def _by_rg(argv: Sequence[str]) -> FileNames | None:
 
 def _below(argv: Sequence[str], files: Sequence[str], *, nul: bool, descends: bool) -> FileNames | None:
     """Return the facts about the file names that a search reads, by its model; `files` are its operands."""
-    found = [word.names for word in files if isinstance(word, Found)]
-    if found:
-        names = replace(found[0], nul=nul, folders=False)
-        if descends and found[0].folders:
+    name_lists = [word.names for word in files if isinstance(word, Found)]
+    if name_lists:
+        names = replace(name_lists[0], nul=nul, folders=False)
+        if descends and name_lists[0].folders:
             names = replace(names, only=(), skips=(), excluded=(), hidden=True)
-        return names if found == found[:1] * len(files) else None
+        return names if name_lists == name_lists[:1] * len(files) else None
     if "-" in files:
         return None
     model = model_of(name_of(argv[0]))
     use = read_command(model, argv) if model is not None else None
     if use is None or use.gap or not use.paths:
         return None
-    one = use.paths[0]
+    path_use = use.paths[0]
     starts = tuple(path.word for path in use.paths)
     return FileNames(
         starts=starts,
-        only=one.only,
-        skips=one.skips,
-        excluded=one.excluded,
-        hidden=one.hidden,
+        only=path_use.only,
+        skips=path_use.skips,
+        excluded=path_use.excluded,
+        hidden=path_use.hidden,
         bare=not files,
         folders=False,
         nul=nul,

@@ -62,9 +62,9 @@ def _curl_files(parsed: Parsed, use: Use) -> Use:
     try:
         for address in addresses:
             _check_curl_address(address)
-        for given in parsed.options:
-            if given.value is not None and given.name in _CURL_MAY_READ:
-                _curl_reads(given.name, given.value, gathered)
+        for option in parsed.options:
+            if option.value is not None and option.name in _CURL_MAY_READ:
+                _curl_reads(option.name, option.value, gathered)
         _curl_written(parsed, addresses, gathered)
     except NotCoveredError as problem:
         return gap(str(problem))
@@ -75,10 +75,10 @@ def _curl_files(parsed: Parsed, use: Use) -> Use:
 
 
 def _check_curl_address(address: str) -> None:
-    known = address.prefix if isinstance(address, Unknown) else address
-    if isinstance(address, Found) or not (_PLAIN_ADDRESS.fullmatch(known) or _BARE_ADDRESS.fullmatch(known)):
+    text = address.prefix if isinstance(address, Unknown) else address
+    if isinstance(address, Found) or not (_PLAIN_ADDRESS.fullmatch(text) or _BARE_ADDRESS.fullmatch(text)):
         raise NotCoveredError(f"{address} is not an address of the web")
-    if isinstance(address, Unknown) and not re.match(r"https?://[^/]", known):
+    if isinstance(address, Unknown) and not re.match(r"https?://[^/]", text):
         raise NotCoveredError(f"the address {address} is not known")
 
 
@@ -249,8 +249,8 @@ _SSH_OPTIONS = "-4 -6 -C -q -v -i=READ -c=TEXT -o=TEXT -F=CODE -J=CODE -S=CODE"
 
 def _ssh_options(parsed: Parsed) -> str:
     for value in parsed.values("-o"):
-        known = value.prefix if isinstance(value, Unknown) else value
-        name = re.split(r"[= \t]", known, maxsplit=1)
+        text = value.prefix if isinstance(value, Unknown) else value
+        name = re.split(r"[= \t]", text, maxsplit=1)
         if len(name) < 2 or name[0].lower() not in _SSH_HARMLESS or "\n" in value or isinstance(value, Found):
             return f"-o {value} is not in the model of ssh"
     return ""
@@ -295,10 +295,10 @@ def _rsync_copies(parsed: Parsed, use: Use) -> Use:
     """With one operand rsync lists it; a colon or `rsync://` in any operand reaches another machine."""
     remote = any(_is_remote(word) and not isinstance(word, Found) for word in parsed.operands)
     if len(parsed.operands) == 1 and parsed.operands[0][:1] != "-" and not isinstance(parsed.operands[0], Unknown):
-        listed = CommandPaths()
+        copied_paths = CommandPaths()
         if not remote:
-            listed.add(parsed.operands[0], Access.READ, tree=True)
-        return replace(use, network=remote, paths=(*use.paths, *listed.paths))
+            copied_paths.add(parsed.operands[0], Access.READ, tree=True)
+        return replace(use, network=remote, paths=(*use.paths, *copied_paths.paths))
     use = _copies(parsed, use, tree=True)
     return use if use.gap else replace(use, network=remote)
 

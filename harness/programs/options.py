@@ -33,9 +33,9 @@ _MARKS = frozenset((*_ACTS, "tree", "inplace", "network", "gap", "instead", "inf
 NUMBER = "-NUM"
 
 
-def stricter(one: Act, other: Act) -> Act:
+def stricter(first: Act, second: Act) -> Act:
     """Return the one that does more."""
-    return max(one, other, key=_ORDER.index)
+    return max(first, second, key=_ORDER.index)
 
 
 def read_command(program: Program, argv: Sequence[str]) -> Use:
@@ -87,8 +87,10 @@ def _with_subcommand(program: Program, argv: Sequence[str]) -> Use:
     name, rest = _subcommand(program.subcommands, parsed.operands)
     inner = program.subcommands.get(name)
     if inner is None:
-        shown = parsed.operands[0] if parsed.operands else ""
-        return gap(f"{argv[0]} {shown} has no model" if shown else f"{argv[0]} without a subcommand has no model")
+        subcommand = parsed.operands[0] if parsed.operands else ""
+        return gap(
+            f"{argv[0]} {subcommand} has no model" if subcommand else f"{argv[0]} without a subcommand has no model"
+        )
     words = (f"{argv[0]} {name}".strip(), *rest)
     use = inner.read(words) if inner.read is not None else _plain(inner, words, folder)
     if use.gap:
@@ -104,13 +106,13 @@ def _with_subcommand(program: Program, argv: Sequence[str]) -> Use:
     )
 
 
-def _subcommand(known: Mapping[str, Program], operands: Sequence[str]) -> tuple[str, Sequence[str]]:
+def _subcommand(subcommands: Mapping[str, Program], operands: Sequence[str]) -> tuple[str, Sequence[str]]:
     """Return the longest known subcommand that the operands begin with, and what follows it."""
     for count in (3, 2, 1):
         words = operands[:count]
         if len(words) == count and not any(isinstance(word, Unknown | Found) for word in words):
             name = " ".join(words)
-            if name in known and " " not in "".join(words):
+            if name in subcommands and " " not in "".join(words):
                 return name, operands[count:]
     return ("", ()) if not operands else ("\0", ())
 
@@ -154,11 +156,11 @@ def _entry(text: str) -> tuple[Entry, list[str]]:
     elif "=" in head:
         names, _, value = head.partition("=")
     spellings = names.split("|")
-    found = frozenset(marks.split(",")) - {""}
-    if not found <= _MARKS or not all(name[:1] in "-+" and len(name) > 1 for name in spellings):
+    mark_set = frozenset(marks.split(",")) - {""}
+    if not mark_set <= _MARKS or not all(name[:1] in "-+" and len(name) > 1 for name in spellings):
         raise ValueError(f"{text!r} is not an entry of an option table")
     role = OperandRole[value] if value else None
-    return Entry(name=spellings[0], role=role, joined_only=joined_only, marks=found), spellings
+    return Entry(name=spellings[0], role=role, joined_only=joined_only, marks=mark_set), spellings
 
 
 def parse_words(program: Program, argv: Sequence[str], *, stop: bool = False) -> Parsed | str:
@@ -315,11 +317,11 @@ class _Reading:
         self.gap = ""
 
     def use(self) -> Use:
-        for given in self.parsed.options:
-            entry = self.table[given.name]
+        for option in self.parsed.options:
+            entry = self.table[option.name]
             self.marks |= entry.marks
-            if entry.role is not None and given.value is not None:
-                self.apply(entry.role, given.value, f"{given.name} ", operand=False)
+            if entry.role is not None and option.value is not None:
+                self.apply(entry.role, option.value, f"{option.name} ", operand=False)
         if "gap" in self.marks:
             name = next(g.name for g in self.parsed.options if "gap" in self.table[g.name].marks)
             self.gap = self.gap or f"its model does not vouch for {name}"
@@ -417,9 +419,9 @@ def _folder(parsed: Parsed, table: Mapping[str, Entry]) -> str:
     folder.
     """
     folder = ""
-    for given in parsed.options:
-        if table[given.name].role is OperandRole.FOLDER and given.value and not isinstance(given.value, Unknown):
-            folder = joined(folder, given.value)
+    for option in parsed.options:
+        if table[option.name].role is OperandRole.FOLDER and option.value and not isinstance(option.value, Unknown):
+            folder = joined(folder, option.value)
     return folder
 
 

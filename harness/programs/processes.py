@@ -108,9 +108,11 @@ def _crontab_loses(words: LooseWords) -> Iterator[str]:
 
 def _tput(parsed: Parsed, use: Use) -> Use:
     """The capabilities of a terminal may name a program, which `init` and `reset` run (terminfo(5), iprog)."""
-    known = "cols lines colors sgr0 bold setaf setab rev smul rmul cr el clear op".split()
+    capabilities = "cols lines colors sgr0 bold setaf setab rev smul rmul cr el clear op".split()
     return (
-        use if parsed.operands and parsed.operands[0] in known else gap("a capability that is not in the model of tput")
+        use
+        if parsed.operands and parsed.operands[0] in capabilities
+        else gap("a capability that is not in the model of tput")
     )
 
 

@@ -301,11 +301,11 @@ class Parsed(Record):
 
     def has(self, *names: str) -> bool:
         """Say whether one of these options occurs, each named by the first spelling of its entry."""
-        return any(given.name in names for given in self.options)
+        return any(option.name in names for option in self.options)
 
     def values(self, *names: str) -> tuple[str, ...]:
         """Return the values of these options, in the order of the command."""
-        return tuple(given.value for given in self.options if given.name in names and given.value is not None)
+        return tuple(option.value for option in self.options if option.name in names and option.value is not None)
 
 
 class LooseWords(Record):

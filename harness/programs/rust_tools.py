@@ -153,9 +153,9 @@ _OUTPUT = "(?:asm|llvm-bc|llvm-ir|dep-info|link|metadata|mir|obj)"
 
 def _rustc(parsed: Parsed, use: Use) -> Use:
     """Allow code generation options that name neither a program nor a file."""
-    for option, known in (("-C", _CODEGEN), ("--emit", f"{_OUTPUT}(?:,{_OUTPUT})*"), ("--print", "[a-z-]+")):
+    for option, pattern in (("-C", _CODEGEN), ("--emit", f"{_OUTPUT}(?:,{_OUTPUT})*"), ("--print", "[a-z-]+")):
         for value in parsed.values(option):
-            if type(value) is not str or not re.fullmatch(known, value):
+            if type(value) is not str or not re.fullmatch(pattern, value):
                 return replace(use, gap=f"the value {value} of {option} is not in its model")
     return use
 

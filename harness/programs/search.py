@@ -56,13 +56,13 @@ def _grep_here(parsed: Parsed, use: Use) -> Use:
     pattern = 0 if parsed.has("-e", "-f") else 1
     if len(parsed.operands) <= pattern:
         use = _here(use, tree=True)
-    chosen = [given for given in parsed.options if given.name in ("--include", "--exclude", "--exclude-from")]
-    included = [place for place, given in enumerate(chosen) if given.name == "--include"]
+    chosen = [option for option in parsed.options if option.name in ("--include", "--exclude", "--exclude-from")]
+    included = [place for place, option in enumerate(chosen) if option.name == "--include"]
     only = parsed.values("--include")
     if included[:1] != [0] or not all(map(_ENDING.fullmatch, only)):
         only = ()  # the grep of BSD holds a pattern against whole paths: `t*` is also `t/x`
-    behind = chosen[included[-1] + 1 :] if included else chosen
-    excluded = _left_out([given.value or "" for given in behind if given.name == "--exclude"])
+    rest = chosen[included[-1] + 1 :] if included else chosen
+    excluded = _left_out([option.value or "" for option in rest if option.name == "--exclude"])
     skips = parsed.values("--exclude-dir")
     follows = parsed.has("-R")
     if any(isinstance(name, Unknown) for name in (*only, *skips)):
@@ -138,8 +138,8 @@ def _rg_paths(parsed: Parsed, use: Use) -> Use:
     # Of globs the last that matches counts, and those of --iglob stand behind the others. One with `!` and a name alone
     # leaves out files and folders of that name.
     last = max((place for place, value in enumerate(every) if value in globs), default=-1)
-    behind = () if parsed.has("--iglob") and globs else every[last + 1 :]
-    excluded = _left_out(value[1:].removeprefix("**/") for value in behind if value not in globs)
+    rest = () if parsed.has("--iglob") and globs else every[last + 1 :]
+    excluded = _left_out(value[1:].removeprefix("**/") for value in rest if value not in globs)
     hidden = bool(globs) or parsed.has("-.", "-u", "-t", "--type-add", "--type-clear", "--ignore-file")
     read = (replace(path, tree=True, only=only, skips=excluded, excluded=excluded, hidden=hidden) for path in use.paths)
     return replace(use, paths=tuple(read))
@@ -217,8 +217,8 @@ def _tree(argv: Sequence[str]) -> Use:
         if _TREE_VALUES & set(letters[:-1]) and not re.fullmatch(r"L[0-9]+", letters):
             return gap(f"{word}: options with values in one word")
     use = read_command(_TREE, argv)
-    listed = any(path.access is Access.READ for path in use.paths)
-    return use if use.gap or listed or argv[1:] == ["--version"] else _here(use, tree=False)
+    has_paths = any(path.access is Access.READ for path in use.paths)
+    return use if use.gap or has_paths or argv[1:] == ["--version"] else _here(use, tree=False)
 
 
 def _ctags_writes(parsed: Parsed, use: Use) -> Use:
@@ -228,9 +228,9 @@ def _ctags_writes(parsed: Parsed, use: Use) -> Use:
     if parsed.has("-f"):
         return use
     name = "TAGS" if parsed.has("-e") else "tags"
-    here = () if parsed.operands else (PathUse(word=".", access=Access.READ, tree=True),)
+    default_paths = () if parsed.operands else (PathUse(word=".", access=Access.READ, tree=True),)
     written = PathUse(word=name, access=Access.WRITE)
-    return replace(use, act=stricter(use.act, Act.WRITES), paths=(*use.paths, *here, written))
+    return replace(use, act=stricter(use.act, Act.WRITES), paths=(*use.paths, *default_paths, written))
 
 
 _CTAGS = Program(

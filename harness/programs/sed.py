@@ -74,11 +74,11 @@ class _Reader:
 
     def match(self, pattern: str) -> str:
         """Step over what the pattern matches here, and return it."""
-        found = re.compile(pattern).match(self.script, self.at)
-        if found is None:
+        match = re.compile(pattern).match(self.script, self.at)
+        if match is None:
             return ""
-        self.at = found.end()
-        return found[0]
+        self.at = match.end()
+        return match[0]
 
     def addresses(self) -> bool:
         """Read `ADDR`, `ADDR,ADDR` and `!` in front of a command, and say whether there was an address."""
@@ -212,10 +212,10 @@ def _open_bracket(regex: str) -> bool:
         if regex[at] == "\\":
             at += 2
         elif regex[at] == "[":
-            found = re.compile(_BRACKETS).match(regex, at)
-            if found is None:
+            match = re.compile(_BRACKETS).match(regex, at)
+            if match is None:
                 return True
-            at = found.end()
+            at = match.end()
         else:
             at += 1
     return False

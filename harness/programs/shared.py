@@ -227,8 +227,8 @@ def options_first(program: Program) -> Program:
 
     def read(argv: Sequence[str]) -> Use:
         parsed = parse_words(program, argv, stop=True)
-        behind = parsed.operands[1:] if isinstance(parsed, Parsed) else ()
-        for word in behind:
+        later_words = parsed.operands[1:] if isinstance(parsed, Parsed) else ()
+        for word in later_words:
             if _may_begin_with("-", word):
                 return gap(f"{word} stands behind an operand")
         return read_command(program, argv)
@@ -259,11 +259,11 @@ def name_first(parsed: Parsed, use: Use) -> Use:
 
 def one_of(option: str, values: str) -> Refine:
     """Refuse values of `option` (or a list with commas) other than these: they could name a module that is loaded."""
-    known = frozenset(values.split())
+    allowed_values = frozenset(values.split())
 
     def refine(parsed: Parsed, use: Use) -> Use:
         for value in parsed.values(option):
-            if isinstance(value, Unknown | Found) or not known.issuperset(value.split(",")):
+            if isinstance(value, Unknown | Found) or not allowed_values.issuperset(value.split(",")):
                 return replace(use, gap=f"the value {value} of {option} is not in its model")
         return use
 
@@ -272,13 +272,13 @@ def one_of(option: str, values: str) -> Refine:
 
 def definitions(option: str, names: str) -> Refine:
     """Refuse definitions `NAME=VALUE` other than switches (`X=ON`) and those of `names`: values may name compilers."""
-    known = frozenset(names.split())
+    allowed_names = frozenset(names.split())
 
     def refine(parsed: Parsed, use: Use) -> Use:
         for text in parsed.values(option):
             name, _, value = text.partition("=")
             plain = not isinstance(text, Unknown | Found) and re.fullmatch(_NAME, text.replace("=", ""))
-            if not plain or not (name.partition(":")[0] in known or re.fullmatch(_SWITCH, value)):
+            if not plain or not (name.partition(":")[0] in allowed_names or re.fullmatch(_SWITCH, value)):
                 return replace(use, gap=f"the definition {text} is not in its model")
         return use
 
@@ -303,9 +303,9 @@ def also_writes(*paths: str) -> Refine:
 
 def plain_values(parsed: Parsed, use: Use) -> Use:
     """Refine for programs written with Go's pflag: it drops the `=` of `-o=x`, and no file is the input."""
-    if any(given.value is not None and given.value[:1] == "=" for given in parsed.options):
+    if any(option.value is not None and option.value[:1] == "=" for option in parsed.options):
         return gap("an option of one letter with = behind it")
-    if "-" in parsed.operands or any(given.value == "-" for given in parsed.options):
+    if "-" in parsed.operands or any(option.value == "-" for option in parsed.options):
         return gap("a file that is the input")
     return use
 
@@ -314,8 +314,8 @@ def here_by_default(parsed: Parsed, use: Use) -> tuple[Parsed, Use]:
     """Return both as if the folder of the command had been named, where no operand is."""
     if parsed.operands:
         return parsed, use
-    here = PathUse(word=".", access=Access.READ)
-    return replace(parsed, operands=(".",)), replace(use, paths=(*use.paths, here))
+    folder = PathUse(word=".", access=Access.READ)
+    return replace(parsed, operands=(".",)), replace(use, paths=(*use.paths, folder))
 
 
 def _operands(parsed: Parsed) -> frozenset[str]:

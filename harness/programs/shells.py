@@ -85,14 +85,14 @@ def _problem_of_unknown(words: Sequence[str]) -> str:
     while len(words) > 1 and words[0] == "!" and not isinstance(words[0], Unknown):
         words = words[1:]
     operator = words[0] if len(words) == 2 else words[1] if len(words) == 3 else ""
-    known = not isinstance(operator, Unknown)
+    is_known = not isinstance(operator, Unknown)
     match len(words):
         case 1:
             covered = True
         case 2:
-            covered = known and (operator in _ASKS_A_TEXT or operator in _ASKS_A_FILE)
+            covered = is_known and (operator in _ASKS_A_TEXT or operator in _ASKS_A_FILE)
         case 3:
-            covered = known and operator in _COMPARES_NUMBERS | _ASKS_TWO_FILES
+            covered = is_known and operator in _COMPARES_NUMBERS | _ASKS_TWO_FILES
         case _:
             covered = False
     return "" if covered else "a word of test is not known, and may be an operator"
@@ -127,15 +127,15 @@ _CONVERSION = r"%(?:%|[-+ #0']*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh|ll|[hlLqjzt
 def _printf(argv: Sequence[str]) -> Use:
     """Read `printf FORMAT [OPERAND...]`; -v assigns to the variable that its value names, and evaluates that value."""
     words = list(argv[1:])
-    ended = words[:1] == ["--"]
-    if ended:
+    has_end_mark = words[:1] == ["--"]
+    if has_end_mark:
         words.pop(0)
     if not words:
         return gap("printf without a format")
     form = words[0]
     if isinstance(form, Unknown):
         return gap(f"the format {form} is not known")
-    if not ended and form.startswith("-") and len(form) > 1:
+    if not has_end_mark and form.startswith("-") and len(form) > 1:
         return gap(f"the option {form} of printf is not in its model")
     if "%" in re.sub(_CONVERSION, "", form):
         return gap("a conversion of printf that is not in its model")

@@ -34,13 +34,13 @@ _JOURNALCTL = """
 def _journal_files(parsed: Parsed, use: Use) -> Use:
     if any(re.search(r"[*?\[]", value) for value in parsed.values("--file")):
         return gap("--file with a pattern, which journalctl expands")
-    named = parsed.has("-D", "--file", "--list-catalog", "--dump-catalog", "-h", "--version")
-    return use if named or use.act is not Act.LOOKS else reads(use, "/var/log/journal")
+    is_elsewhere = parsed.has("-D", "--file", "--list-catalog", "--dump-catalog", "-h", "--version")
+    return use if is_elsewhere or use.act is not Act.LOOKS else reads(use, "/var/log/journal")
 
 
 def _kernel_log(parsed: Parsed, use: Use) -> Use:
-    named = parsed.has("-F", "-h", "-V")
-    return use if named or use.act is not Act.LOOKS else reads(use, "/dev/kmsg")
+    is_elsewhere = parsed.has("-F", "-h", "-V")
+    return use if is_elsewhere or use.act is not Act.LOOKS else reads(use, "/dev/kmsg")
 
 
 _IP_FLAGS = frozenset(
@@ -123,7 +123,7 @@ _DPKG_ACTIONS = """
 
 def _one_action(parsed: Parsed, use: Use) -> Use:
     """dpkg needs one action; what is installed are files."""
-    actions = [given.name for given in parsed.options if given.name in _DPKG_ACTIONS]
+    actions = [option.name for option in parsed.options if option.name in _DPKG_ACTIONS]
     if len(set(actions)) != 1:
         return gap("dpkg without one action")
     if actions[0] in ("-i", "--unpack"):

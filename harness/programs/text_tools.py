@@ -33,9 +33,9 @@ def _plain_operands(parsed: Parsed, use: Use) -> Use:
 
 def _no_lists(parsed: Parsed, use: Use) -> Use:
     """Refuse @FILE at any place: programs of binutils read further words from that file."""
-    words = (*parsed.operands, *(given.value or "" for given in parsed.options))
-    listed = next((word for word in words if any(begin.startswith("@") for begin in _begins(word))), "")
-    return gap(f"{listed} is a file of further words") if listed else use
+    words = (*parsed.operands, *(option.value or "" for option in parsed.options))
+    list_word = next((word for word in words if any(begin.startswith("@") for begin in _begins(word))), "")
+    return gap(f"{list_word} is a file of further words") if list_word else use
 
 
 def _following(parsed: Parsed, use: Use) -> Use:
@@ -80,16 +80,16 @@ def _jq(argv: Sequence[str]) -> Use:
         return Use(act=Act.LOOKS)
     files: list[str] = []
     program: str | None = None
-    texts = ended = False
+    texts = has_end_mark = False
     words = iter(argv[1:])
     for word in words:
-        if isinstance(word, Unknown) and not (ended and _is_one_word(word)):
+        if isinstance(word, Unknown) and not (has_end_mark and _is_one_word(word)):
             return gap(f"{word} may be an option, or several words")
-        if not ended and len(word) > 1 and word.startswith("-"):
+        if not has_end_mark and len(word) > 1 and word.startswith("-"):
             problem = "" if word == "--" and program is not None else _jq_option(word, words, files)
             if problem:
                 return gap(problem)
-            ended = word == "--"
+            has_end_mark = word == "--"
             texts = texts or word in ("--args", "--jsonargs")  # what stands in front of these is a file
         elif program is None:
             program = word
@@ -150,7 +150,7 @@ def _xxd(argv: Sequence[str]) -> Use:
 
 def _man(parsed: Parsed, use: Use) -> Use:
     """Allow names and sections. With a slash in it, a word is a file that is laid out."""
-    for word in (*parsed.operands, *(given.value for given in parsed.options if given.value)):
+    for word in (*parsed.operands, *(option.value for option in parsed.options if option.value)):
         if isinstance(word, Unknown | Found) or "/" in word:
             return gap(f"{word} is not the plain name of a manual page")
     return use

@@ -92,8 +92,8 @@ def _with_split_string(argv: Sequence[str]) -> Sequence[str] | str:
 
 def _assigned(word: str) -> str | None:
     """Return the name of the variable that a word of env or sudo sets, or None if it sets none."""
-    known = word.prefix if isinstance(word, Unknown) else word
-    name, equals, _ = known.partition("=")
+    text = word.prefix if isinstance(word, Unknown) else word
+    name, equals, _ = text.partition("=")
     return name if equals and not isinstance(word, Found) else None
 
 
@@ -103,8 +103,8 @@ def _assigned(word: str) -> str | None:
 def _xargs(parsed: Parsed, use: Use) -> Use:
     """Refine xargs: the incoming words come last, or replace the marker of -I."""
     command = use.commands[0].argv if use.commands else ("echo",)
-    markers = [given.value or "{}" for given in parsed.options if given.name in ("-I", "-i")]
-    if any(given.value == "" or isinstance(given.value, Unknown | Found) for given in parsed.options):
+    markers = [option.value or "{}" for option in parsed.options if option.name in ("-I", "-i")]
+    if any(option.value == "" or isinstance(option.value, Unknown | Found) for option in parsed.options):
         return gap("an option of xargs whose value is not known")
     words: tuple[str, ...] = ()
     if markers:
@@ -190,7 +190,7 @@ def _strace(parsed: Parsed, use: Use) -> Use:
     outputs = parsed.values("-o")
     if any(output[:1] in ("|", "!") for output in outputs):
         return gap("strace -o with a command")
-    if outputs and sum(given.name == "-f" for given in parsed.options) > 1:
+    if outputs and sum(option.name == "-f" for option in parsed.options) > 1:
         return gap("strace -ff, which names its files itself")
     return with_command(parsed, use)
 

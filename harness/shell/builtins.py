@@ -77,8 +77,8 @@ def _set(words: Sequence[str], state: ShellState) -> ShellState | str:
 
 def _export(words: Sequence[str], state: ShellState) -> ShellState | str:
     for word in words:
-        known = word.prefix if isinstance(word, Unknown) else word
-        match = re.fullmatch(f"({_NAME})(=.*)?", known, re.DOTALL)
+        text = word.prefix if isinstance(word, Unknown) else word
+        match = re.fullmatch(f"({_NAME})(=.*)?", text, re.DOTALL)
         if match is None or isinstance(word, Found) or (isinstance(word, Unknown) and not match[2]):
             return "export with more than names and values"
         name = match[1]
@@ -129,15 +129,15 @@ def _change_folder(
         line.add_opaque("the folder that it runs in is not known", text, after)
         return Outcome(ok=after, failed=after)
     reached = [_folders_after_cd(line, target, after, physical="-P" in argv) for target in targets]
-    paths = tuple(dict.fromkeys((*stdin.paths, *(path for found, _ in reached for path in found))))
+    paths = tuple(dict.fromkeys((*stdin.paths, *(path for accesses, _ in reached for path in accesses))))
     folders = reached[0][1]
-    for _, others in reached[1:]:
-        folders = either_folder(folders, others)
+    for _, other_folders in reached[1:]:
+        folders = either_folder(folders, other_folders)
     variables = tuple(sorted(inside.exported))
     line.add(Command(text=text, argv=argv, variables=variables, paths=paths, act=Act.WRAPS, model=argv[0]))
     plain = all(".." not in target.strip("/").removeprefix("../").split("/") for target in targets)
-    there = plain and bool(folders) and not line.disk_changed and all(map(line.disk.is_folder, folders))
-    return Outcome(ok=after.in_folders(folders, _stack_after(argv[0], after)), failed=None if there else after)
+    exists = plain and bool(folders) and not line.disk_changed and all(map(line.disk.is_folder, folders))
+    return Outcome(ok=after.in_folders(folders, _stack_after(argv[0], after)), failed=None if exists else after)
 
 
 def _targets(line: CommandLine, argv: tuple[str, ...], state: ShellState) -> tuple[str, ...]:
@@ -164,10 +164,10 @@ def _folders_after_cd(
     paths: list[PathAccess] = []
     folders: dict[str, None] = {}
     for folder in state.folders or (line.disk.root,):
-        here = replace(state, folders=(folder,))
+        folder_state = replace(state, folders=(folder,))
         written = normpath(join(folder, target))  # as bash tries it first: `..` taken from the path as it is written
-        ends = line.resolved(target, Access.READ, here)
-        first = line.resolved(written, Access.READ, here)
+        ends = line.resolved(target, Access.READ, folder_state)
+        first = line.resolved(written, Access.READ, folder_state)
         if [path.real for path in first] == [path.real for path in ends] and not physical:
             folders[written] = None  # both readings agree: a later `cd ..` goes back as it was written
         else:

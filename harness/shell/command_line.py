@@ -92,9 +92,9 @@ class CommandLine:
             word = f"/tmp{below}"  # noqa: S108 - a name, for people
         name = f"./{word}" if word.startswith("~") else word  # bash has replaced the ~ that it means
         folders = state.folders or (self.disk.root,)
-        found = []
+        accesses = []
         for folder in folders:
             path = self.disk.resolve_word(name, access, folder, entry=entry)
             if path is not None:
-                found.append(path if name is word else replace(path, written=word))
-        return found
+                accesses.append(path if name is word else replace(path, written=word))
+        return accesses

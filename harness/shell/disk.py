@@ -50,14 +50,14 @@ class Disk(Protocol):
     ) -> PathAccess:
         """Return the path with the names of the files below it."""
 
-    def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
+    def look_tracked(self, path: PathAccess, selection: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return git's folder with the names of those tracked files that git shows.
 
         Unless the state of the disk is `sure`, a word that may be a revision narrows no names. With `follows` the
         files that links lead to are included too.
         """
 
-    def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
+    def plain_tracked(self, folder: str, selection: ShownFiles, *, split: str, nul: bool) -> bool:
         """Return whether the names that git lists in an absolute folder can form a list; with `nul` a NUL ends each."""
 
     def exists(self, path: str) -> bool:
@@ -156,18 +156,18 @@ class Witness:
             ),
         )
 
-    def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
+    def look_tracked(self, path: PathAccess, selection: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return the folder that git runs in with the names of what it shows of the files that it tracks."""
         return self._bounded(
             path,
-            (path.real, what, sure, follows),
-            lambda: self._disk.look_tracked(path, what, sure=sure, follows=follows),
+            (path.real, selection, sure, follows),
+            lambda: self._disk.look_tracked(path, selection, sure=sure, follows=follows),
         )
 
-    def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
+    def plain_tracked(self, folder: str, selection: ShownFiles, *, split: str, nul: bool) -> bool:
         """Return whether the names that git lists in a folder can form a list of names. False after too many lists."""
         return self._listed(
-            (folder, what, split, nul), lambda: self._disk.plain_tracked(folder, what, split=split, nul=nul)
+            (folder, selection, split, nul), lambda: self._disk.plain_tracked(folder, selection, split=split, nul=nul)
         )
 
     def _listed(self, key: tuple[object, ...], look: Callable[[], bool]) -> bool:
@@ -176,15 +176,15 @@ class Witness:
         return self._plain[key]
 
     def _bounded(self, path: PathAccess, key: tuple[object, ...], look: Callable[[], PathAccess]) -> PathAccess:
-        known = self._below.get(key)
-        if known is None:
+        listing = self._below.get(key)
+        if listing is None:
             if self._names > MAX_NAMES:
                 return replace(path, tree=True, whole=False)
-            known = self._below[key] = look()
-        self._names += len(known.below)
+            listing = self._below[key] = look()
+        self._names += len(listing.below)
         if self._names > MAX_NAMES:
             return replace(path, tree=True, whole=False)
-        return replace(path, tree=True, below=known.below, whole=known.whole)
+        return replace(path, tree=True, below=listing.below, whole=listing.whole)
 
     def exists(self, path: str) -> bool:
         """Return whether an absolute path exists."""

@@ -86,25 +86,25 @@ class Expander:
         if isinstance(first, Substitution) and not first.quoted:
             return self._substituted(first)
         written: list[str] = []
-        known: list[str] = []
+        known_parts: list[str] = []
         unknown = False
         single = True
         for piece in word.pieces:
             text = self._piece(piece, alone=len(word.pieces) == 1)
             written.append(_written(piece) if text is None else text)
             if text is None:
-                if isinstance(piece, Number) and not unknown and not any(known):
-                    known.append("0")  # digits: no option begins so
+                if isinstance(piece, Number) and not unknown and not any(known_parts):
+                    known_parts.append("0")  # digits: no option begins so
                 unknown = True
                 single = single and (self._is_integer(piece) or _is_one_word(piece))
             elif not unknown:
-                known.append(text)
-        if sum(map(len, known)) > MAX_VALUE:
-            return Unknown("".join(written)[:MAX_VALUE], prefix="".join(known)[:MAX_VALUE], single=single)
+                known_parts.append(text)
+        if sum(map(len, known_parts)) > MAX_VALUE:
+            return Unknown("".join(written)[:MAX_VALUE], prefix="".join(known_parts)[:MAX_VALUE], single=single)
         if not unknown:
-            return "".join(known)
+            return "".join(known_parts)
         integer = len(word.pieces) == 1 and self._is_integer(word.pieces[0])
-        return Unknown("".join(written), prefix="".join(known), single=single, integer=integer)
+        return Unknown("".join(written), prefix="".join(known_parts), single=single, integer=integer)
 
     def temporary(self, word: Word) -> Temporary | None:
         """Return the path in the private temporary folder that a word names by a quoted variable, or None."""
@@ -125,9 +125,9 @@ class Expander:
         """Return the words of a `$( )` that is a word of its own, not quoted."""
         names = self._run(piece.body, self._state)
         if names is not None:
-            listed = Listed(_written(piece), single=False)
-            listed.names = names
-            return listed
+            output = Listed(_written(piece), single=False)
+            output.names = names
+            return output
         integer = self._is_integer(piece)
         return Unknown(_written(piece), single=integer, integer=integer)
 
@@ -222,10 +222,10 @@ class Expander:
         folder, _, last = written.rpartition("/")
         if not last.strip("*.?"):
             self.whole_folders.append(folder or ("/" if written.startswith("/") else "."))
-        found = {self._disk.expand(pattern, cwd) for cwd in self._state.folders}
-        if len(found) != 1 or not self._sure_of_disk():
+        expansions = {self._disk.expand(pattern, cwd) for cwd in self._state.folders}
+        if len(expansions) != 1 or not self._sure_of_disk():
             return [Unknown(written, prefix=beginning, single=False)]
-        names = found.pop()
+        names = expansions.pop()
         if names is None:
             return [Unknown(written, prefix=beginning, single=False)]
         self.folders += {name.rstrip("/").rpartition("/")[0] or "." for name in names if "/" in name.strip("/")}

@@ -231,8 +231,8 @@ class _LineReader:
             check_variable(node.name, node.text)
             state = state.touching(node.name)
             values = self._loop_values(node, state)
-            known = len(values) <= MAX_ROUNDS and not any(isinstance(value, Unknown) for value in values)
-            if node.words is not None and known and words.isdisjoint(("break", "continue")):
+            is_known = len(values) <= MAX_ROUNDS and not any(isinstance(value, Unknown) for value in values)
+            if node.words is not None and is_known and words.isdisjoint(("break", "continue")):
                 return self._rounds(node, values, state)
             if len(values) == 1 and isinstance(values[0], Listed):
                 lines, names = lines_of(node), values[0].names
@@ -335,5 +335,5 @@ def _passes_on(node: Node) -> bool:
 
 def _unfed(outcome: Outcome, before: ShellState) -> Outcome:
     """Return the state after a compound command: its redirections end with it."""
-    ok, failed = (None if one is None else replace(one, fed=before.fed) for one in (outcome.ok, outcome.failed))
+    ok, failed = (None if state is None else replace(state, fed=before.fed) for state in (outcome.ok, outcome.failed))
     return Outcome(ok=ok, failed=failed)

@@ -45,8 +45,8 @@ class Lines(Record):
 def lines_of(loop: For | While) -> Lines | None:
     """Return the lines that a loop reads or gets in each round, or `None` for a loop without such lines."""
     if isinstance(loop, For):
-        given = Lines(variable=loop.name, takes="*")
-        return given if not loop.redirections and _leaves_the_input(loop.body, given) else None
+        parameters = Lines(variable=loop.name, takes="*")
+        return parameters if not loop.redirections and _leaves_the_input(loop.body, parameters) else None
     if not loop.text.startswith("while") or len(loop.condition.items) != 1 or loop.redirections:
         return None
     condition = loop.condition.items[0]
@@ -57,10 +57,10 @@ def lines_of(loop: For | While) -> Lines | None:
     names = [word for word in words if word not in ("read", "-r")]
     if words[:1] != ["read"] or len(names) != 1 or not names[0] or read.redirections:
         return None
-    whole = [(each.name, each.value.constant) for each in read.assignments] == [("IFS", "")] and "-r" in words
-    if read.assignments and not whole:
+    is_whole_line = [(each.name, each.value.constant) for each in read.assignments] == [("IFS", "")] and "-r" in words
+    if read.assignments and not is_whole_line:
         return None
-    lines = Lines(variable=names[0], takes="\n" if whole else " ")
+    lines = Lines(variable=names[0], takes="\n" if is_whole_line else " ")
     return lines if _leaves_the_input(loop.body, lines) else None
 
 
@@ -79,8 +79,8 @@ def _is_plain(node: Simple) -> bool:
     targets = all(each.target.constant == "/dev/null" or each.copies_descriptor for each in node.redirections)
     outputs = all(">" in each.operator and each.descriptor in (None, 1, 2) for each in node.redirections)
     pieces = [piece for word in node.words for piece in word.pieces]
-    known = all(isinstance(piece, Literal | Parameter | Modified | Number) for piece in pieces)
-    return bool(node.words) and not node.assignments and targets and outputs and known
+    is_known = all(isinstance(piece, Literal | Parameter | Modified | Number) for piece in pieces)
+    return bool(node.words) and not node.assignments and targets and outputs and is_known
 
 
 def _reads_no_input(node: object, lines: Lines) -> bool:
@@ -92,13 +92,13 @@ def _reads_no_input(node: object, lines: Lines) -> bool:
     if is_known(program, "no-input"):
         return True
     operands = node.words[1:]
-    others = [word.constant for word in operands if not lines.is_line(word)]
+    constants = [word.constant for word in operands if not lines.is_line(word)]
     return (
         is_known(program, "input-without-files")
-        and len(others) < len(operands)
+        and len(constants) < len(operands)
         and all(
             word == "--" or (word and word[-1] != "-" and "/dev/" not in word and "/proc/" not in word)
-            for word in others
+            for word in constants
         )
     )
 

@@ -33,10 +33,10 @@ def cluster(word: str) -> str:
 
 def path_words(words: Sequence[str], *, options_too: bool) -> Iterator[str]:
     """Yield possible paths among operands, each once: every word, and the possible names of files inside words."""
-    seen = {""}
+    earlier_words = {""}
     for word in _all_path_words(words, options_too=options_too):
-        if word not in seen:
-            seen.add(word)
+        if word not in earlier_words:
+            earlier_words.add(word)
             yield word
 
 
@@ -59,8 +59,8 @@ def _inner_paths(word: str, *, whole_trees: bool) -> Iterator[str]:
     if "=" in word:
         yield word.partition("=")[2].removeprefix("@")
         yield word.rpartition("=")[2]
-    if ":" in word and not (behind := word.rpartition(":")[2]).startswith("/"):
-        yield behind
+    if ":" in word and not (ending := word.rpartition(":")[2]).startswith("/"):
+        yield ending
     if word.startswith("@"):
         yield word[1:]
     for start in range(2, min(len(cluster(word)), MAX_CLUSTER_LETTERS) + 1):
@@ -94,15 +94,15 @@ refused.
 def loose_opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -> Opaque:
     """Return the facet of a text that was not understood, with all words and paths that may be in it."""
     commands = loose_commands(text)
-    accesses, whole = _likely_paths(commands)
-    found = (disk.resolve_word(word, access, folder) for word, access in accesses.items())
+    accesses, whole_trees = _likely_paths(commands)
+    paths = (disk.resolve_word(word, access, folder) for word, access in accesses.items())
     return Opaque(
         text=text,
         reason=reason,
         column=column,
         commands=commands,
-        paths=tuple(path for path in found if path is not None),
-        whole=whole,
+        paths=tuple(path for path in paths if path is not None),
+        whole=whole_trees,
     )
 
 
@@ -153,10 +153,10 @@ def _with_quotes(text: str) -> Iterator[tuple[str, ...]]:
     for piece in _PIECES.finditer(f"{text}\n\n"):
         kind = piece.lastgroup
         if kind in ("blank", "redirection", "end"):
-            whole = "".join(word).lstrip("$")
+            joined_word = "".join(word).lstrip("$")
             word = []
-            if whole:
-                (targets if into_target else commands[-1]).append(whole)
+            if joined_word:
+                (targets if into_target else commands[-1]).append(joined_word)
                 into_target = False
             into_target = kind == "redirection" or (into_target and kind == "blank")
             if kind == "end":

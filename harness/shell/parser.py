@@ -225,8 +225,8 @@ class _Parser:
         if not keyword:
             return self._simple()
         if keyword not in self._compounds:
-            what = _UNREAD_KEYWORDS.get(keyword, f"the reserved word {keyword} where it is not expected")
-            raise cursor.stop(what)
+            construct = _UNREAD_KEYWORDS.get(keyword, f"the reserved word {keyword} where it is not expected")
+            raise cursor.stop(construct)
         cursor.enter()
         start = cursor.position
         cursor.position += len(keyword)

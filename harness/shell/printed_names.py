@@ -73,16 +73,16 @@ class HandedNames:
         """
         if not self._can_take(inner, names, state):
             return ()
-        found = Found(
+        found_name = Found(
             "$(...)" if inner.takes == "*" else "(words of xargs)", names=names_for(program_of(inner.argv[0]), names)
         )
         once: list[str] = []
         more: list[str] = []
         for word in inner.argv:
-            once.append(found if isinstance(word, Incoming) else word)
+            once.append(found_name if isinstance(word, Incoming) else word)
             # A second one shows what a model does with more than one (the second of uniq is written).
-            more += [found, found] if isinstance(word, Incoming) and not word.single else once[-1:]
-        without = tuple(word for word in once if word is not found)
+            more += [found_name, found_name] if isinstance(word, Incoming) and not word.single else once[-1:]
+        without = tuple(word for word in once if word is not found_name)
         tried = (tuple(once), tuple(more), *([without] if inner.empty else []))
         if not all(map(self._only_looks, tried)):
             return ()
@@ -97,10 +97,12 @@ class HandedNames:
         if names is None or len(argv) != len(node.words):
             return argv
         program = program_of(argv[0])
-        found = Found(f"${lines.variable}", names=names_for(program, names))
-        tried = tuple(found if lines.is_line(word) else value for word, value in zip(node.words, argv, strict=True))
+        found_name = Found(f"${lines.variable}", names=names_for(program, names))
+        tried = tuple(
+            found_name if lines.is_line(word) else value for word, value in zip(node.words, argv, strict=True)
+        )
         inner = Inner(argv=tried, takes=lines.takes)
-        if found not in tried or not self._can_take(inner, names, state) or not self._only_looks(tried):
+        if found_name not in tried or not self._can_take(inner, names, state) or not self._only_looks(tried):
             return argv
         return tried
 
@@ -128,8 +130,8 @@ class HandedNames:
         if not all(_BEGINS_A_PATH.match(start) and is_plain_name(start, split=split) for start in names.starts):
             return False
         places = [path for start in names.starts for path in self._line.resolved(start, Access.READ, state)]
-        known = all(path.place in _LOOKED_AT for path in places)
-        if not known or (names.listed and any(self._line.disk.is_folder(path.real) for path in places)):
+        is_covered = all(path.place in _LOOKED_AT for path in places)
+        if not is_covered or (names.listed and any(self._line.disk.is_folder(path.real) for path in places)):
             return False
         if names.tracked is not None:
             return all(

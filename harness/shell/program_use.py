@@ -50,42 +50,42 @@ def paths_used(line: CommandLine, path: PathUse, use: Use, state: ShellState) ->
 
     A name that may be moved or removed is a target itself: for a link, in addition to the link's target.
     """
-    found = _led_to(line, path, use, state)
+    accesses = _led_to(line, path, use, state)
     if not path.entry and path.access is not Access.EITHER:
-        return found
+        return accesses
     entries = {each.real: each for each in line.resolved(path.word, path.access, state, entry=True)}
-    found = [replace(each, entry=entries.pop(each.real, None) is not None) for each in found]
-    return [*found, *entries.values()]
+    accesses = [replace(each, entry=entries.pop(each.real, None) is not None) for each in accesses]
+    return [*accesses, *entries.values()]
 
 
 def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> list[PathAccess]:
     """Return the targets of a path of a model's `Use`, links followed, with the files below them."""
-    found = line.resolved(path.word, path.access, state)
+    accesses = line.resolved(path.word, path.access, state)
     if path.tracked is not None:
-        return _shown_by_git(line, path, path.tracked, found, state)
+        return _shown_by_git(line, path, path.tracked, accesses, state)
     if path.exclusion and not line.disk_changed:
-        found = [each for each in found if line.disk.exists(each.real)]
+        accesses = [each for each in accesses if line.disk.exists(each.real)]
     if path.at_top and use.git_folder is not None:
         tops = tuple(line.disk.git_top(use.git_folder, folder) for folder in state.folders)
         # Behind the folder of a -C the word is longer than git reads it; its name at the top is what follows.
         word = path.word.removeprefix(f"{use.git_folder}/")
-        found += line.resolved(word, path.access, replace(state, folders=tops))
+        accesses += line.resolved(word, path.access, replace(state, folders=tops))
     if path.upwards:
         above = {each for folder in state.folders for each in _with_above(folder) if is_within(each, line.disk.root)}
         words = [join(folder, path.word) for folder in sorted(above)]
-        found = [each for word in words for each in line.resolved(word, path.access, state)]
+        accesses = [each for word in words for each in line.resolved(word, path.access, state)]
     if not path.tree or (path.compared and not _compares(line, use, state)):
-        return found
+        return accesses
     if path.handed is not None:  # named one by one: only what the finder left out is left out
         names = path.handed
         if names.tracked is not None:
-            return [line.disk.look_tracked(f, names.tracked, sure=True, follows=True) for f in found]
+            return [line.disk.look_tracked(f, names.tracked, sure=True, follows=True) for f in accesses]
         only = names.only if path.only == names.only or not names.folders else ()
         return [
             line.disk.look_below(
                 f, follows=True, only=only, skips=names.skips, excluded=names.excluded, hidden=names.hidden
             )
-            for f in found
+            for f in accesses
         ]
     skips = () if path.compared and _compares_folders(line, use, state) else path.skips
     ignore_files = _ignore_files(line, path, state)
@@ -99,7 +99,7 @@ def _led_to(line: CommandLine, path: PathUse, use: Use, state: ShellState) -> li
             hidden=path.hidden,
             ignore_files=ignore_files,
         )
-        for f in found
+        for f in accesses
     ]
 
 
@@ -112,7 +112,7 @@ def _ignore_files(line: CommandLine, path: PathUse, state: ShellState) -> tuple[
 
 
 def _shown_by_git(
-    line: CommandLine, path: PathUse, what: ShownFiles, folders: Sequence[PathAccess], state: ShellState
+    line: CommandLine, path: PathUse, selection: ShownFiles, folders: Sequence[PathAccess], state: ShellState
 ) -> list[PathAccess]:
     """Return the folders that git runs in, with the files that it shows or adds there.
 
@@ -120,15 +120,15 @@ def _shown_by_git(
     then every file below the folder may be new.
     """
     steered = any(name.startswith("GIT_") for name in state.exported)  # GIT_LITERAL_PATHSPECS: `:!x` is a name
-    is_new = what.kind is GitFiles.NEW
+    is_new = selection.kind is GitFiles.NEW
     unsure = steered or any(map(_may_change_what_is_ignored, line.facets)) or _makes_another_repository(line, folders)
     if is_new and unsure:
         looked = [line.disk.look_below(each, follows=False, skips=(".git",)) for each in folders]
     else:
-        what = ShownFiles(kind=what.kind) if steered else what
+        selection = ShownFiles(kind=selection.kind) if steered else selection
         sure = not line.disk_changed
-        looked = [line.disk.look_tracked(each, what, sure=sure, follows=path.follows) for each in folders]
-    is_untracked = is_new or what.kind is GitFiles.IGNORED
+        looked = [line.disk.look_tracked(each, selection, sure=sure, follows=path.follows) for each in folders]
+    is_untracked = is_new or selection.kind is GitFiles.IGNORED
     return [replace(each, tracked=not is_untracked, untracked=is_untracked) for each in looked]
 
 
@@ -185,7 +185,7 @@ def _compared(line: CommandLine, use: Use, state: ShellState) -> list[list[str]]
     Stdin (`-`, behind the folder of a -C) counts as a folder: beside it, all of the other folder is listed.
     """
     words = [path for path in use.paths if path.compared and path.word.rpartition("/")[2] != "-"]
-    return [[found.real for found in line.resolved(path.word, path.access, state)] for path in words]
+    return [[access.real for access in line.resolved(path.word, path.access, state)] for path in words]
 
 
 def may_import(line: CommandLine, state: ShellState) -> bool:
@@ -239,8 +239,8 @@ def git_places(line: CommandLine, argv: Sequence[str], use: Use, state: ShellSta
     doubt.
     """
     folder = "" if use.git_folder is None else use.git_folder
-    known = len(state.folders) == 1 and not state.elsewhere and (use.git_folder is not None or "-C" not in argv)
-    if argv[0] != "git" or not known:
+    is_known = len(state.folders) == 1 and not state.elsewhere and (use.git_folder is not None or "-C" not in argv)
+    if argv[0] != "git" or not is_known:
         return (), ""
     return line.disk.git_places(folder, state.folders[0], worktrees="worktree" in argv)
 

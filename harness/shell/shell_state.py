@@ -119,35 +119,37 @@ class Outcome(Record):
         return merged(self.ok, self.failed)
 
 
-def merged(one: ShellState | None, other: ShellState | None) -> ShellState | None:
+def merged(first: ShellState | None, second: ShellState | None) -> ShellState | None:
     """Return the facts that hold in both states. `None` is the absence of a state."""
-    if one is None or other is None or one is other:
-        return one or other
+    if first is None or second is None or first is second:
+        return first or second
     stack = None
-    if one.stack is not None and other.stack is not None and len(one.stack) == len(other.stack):
-        stack = tuple(map(either_folder, one.stack, other.stack))
-    names = one.values.keys() | other.values.keys()
-    values = {name: _either_value(one.values.get(name), other.values.get(name)) for name in names}
+    if first.stack is not None and second.stack is not None and len(first.stack) == len(second.stack):
+        stack = tuple(map(either_folder, first.stack, second.stack))
+    names = first.values.keys() | second.values.keys()
+    values = {name: _either_value(first.values.get(name), second.values.get(name)) for name in names}
     return ShellState(
-        folders=either_folder(one.folders, other.folders),
+        folders=either_folder(first.folders, second.folders),
         values=values,
-        exported=one.exported | other.exported,
-        integers=frozenset(n for n in names if values[n] is None and one.holds_integer(n) and other.holds_integer(n)),
-        before=either_folder(one.before, other.before),
+        exported=first.exported | second.exported,
+        integers=frozenset(
+            n for n in names if values[n] is None and first.holds_integer(n) and second.holds_integer(n)
+        ),
+        before=either_folder(first.before, second.before),
         stack=stack,
-        elsewhere=one.elsewhere or other.elsewhere,
-        fed=one.fed or other.fed,
+        elsewhere=first.elsewhere or second.elsewhere,
+        fed=first.fed or second.fed,
     )
 
 
-def _either_value(one: str | None, other: str | None) -> str | None:
+def _either_value(first: str | None, second: str | None) -> str | None:
     """Return the value that holds in both cases, or None."""
-    if one != other:
+    if first != second:
         return None
-    return other if isinstance(other, Temporary) and not other.certain else one
+    return second if isinstance(second, Temporary) and not second.certain else first
 
 
-def either_folder(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+def either_folder(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     """Return the folders of both. Empty if those of either are unknown, or if there are more than `MAX_FOLDERS`."""
-    folders = tuple(dict.fromkeys((*some, *others))) if some and others else ()
+    folders = tuple(dict.fromkeys((*first, *second))) if first and second else ()
     return folders if len(folders) <= MAX_FOLDERS else ()

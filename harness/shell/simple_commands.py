@@ -69,8 +69,8 @@ class SimpleCommands:
                 raise StopReading("an assignment beside a redirection that may hold it", node.text)
             apply_redirections(self._line, node.redirections, assigned)
             only = node.assignments[0] if len(node.assignments) == 1 else None
-            made = _made_by_mktemp(only.value, state, certain=True) if only is not None else None
-            ok = assigned if only is None or made is None else assigned.with_value(only.name, made)
+            temporary = _made_by_mktemp(only.value, state, certain=True) if only is not None else None
+            ok = assigned if only is None or temporary is None else assigned.with_value(only.name, temporary)
             return Outcome(ok=ok, failed=assigned)
         expander = self._line.expander(state)
         argv = self._expanded(node, expander)
@@ -88,8 +88,8 @@ class SimpleCommands:
             inside = inside.reading(node.redirections)
         if names and argv[0] in SPECIAL_BUILTINS:
             state = replace(state, exported=state.exported | names).forgetting(names)
-        argv, *others = self._names.with_listed(argv, state)
-        for each in others:
+        argv, *arguments = self._names.with_listed(argv, state)
+        for each in arguments:
             self._command(each, node.text, inside, state, stdin=stdin, patterns=expander)
         return self._command(argv, node.text, inside, state, stdin=stdin, patterns=expander)
 
@@ -115,10 +115,10 @@ class SimpleCommands:
             expander = self._line.expander(state)
             value = expander.value(each.value)
             unknown = value if isinstance(value, Unknown) else None
-            known: str | None = value
+            known_value: str | None = value
             if unknown is not None:
-                known = expander.temporary(each.value) or _made_by_mktemp(each.value, state, certain=False)
-            state = state.with_value(each.name, known, integer=unknown is not None and unknown.integer)
+                known_value = expander.temporary(each.value) or _made_by_mktemp(each.value, state, certain=False)
+            state = state.with_value(each.name, known_value, integer=unknown is not None and unknown.integer)
             # In front of a command, what runs inside a later value is given the variables before it.
             state = state.handing_on(each.name) if node.words else state.touching(each.name)
         return state
@@ -188,8 +188,10 @@ class SimpleCommands:
             if command.folder:
                 reals = [path.real for path in self._line.resolved(command.folder, Access.READ, state)]
                 # A shell that is started where the folder is the one at hand keeps the name that this has.
-                here = [f for f in state.folders for p in self._line.resolved(f, Access.READ, state) if p.real in reals]
-                folder = replace(state, folders=tuple(dict.fromkeys((*reals, *here))))
+                same_folders = [
+                    f for f in state.folders for p in self._line.resolved(f, Access.READ, state) if p.real in reals
+                ]
+                folder = replace(state, folders=tuple(dict.fromkeys((*reals, *same_folders))))
             for name in command.variables:
                 folder = folder.handing_on(name)
             folder = replace(folder, elsewhere=folder.elsewhere or command.elsewhere)
@@ -215,10 +217,12 @@ class SimpleCommands:
         self._line.layers -= 1
         return outcome
 
-    def _add_program_text(self, argv: tuple[str, ...], text: str, state: ShellState, program: str, given: str) -> None:
+    def _add_program_text(
+        self, argv: tuple[str, ...], text: str, state: ShellState, program: str, program_text: str
+    ) -> None:
         """Add the facet of an interpreter that is given a text: what it does is not known, and the rest of the line is."""
         reason = f"text that {program} is given to run"
-        part = text if given in text else f"{text}\n{given}"
+        part = text if program_text in text else f"{text}\n{program_text}"
         if program in SHELLS:
             raise StopReading(reason, part)
         self._line.add_opaque(reason, part, state, given_to=self._facet(argv, text, state))
@@ -287,8 +291,10 @@ class SimpleCommands:
             for path in use.paths:
                 paths += paths_used(line, path, use, state)
         if patterns is not None and any(path.access is not Access.READ for path in paths):
-            whole = (path for each in patterns.whole_folders for path in line.resolved(each, Access.WRITE, state))
-            paths = [*whole, *paths]
+            folder_paths = (
+                path for each in patterns.whole_folders for path in line.resolved(each, Access.WRITE, state)
+            )
+            paths = [*folder_paths, *paths]
         return paths
 
 

@@ -88,15 +88,15 @@ class Pieces:
     def _with(self, places: list[int], chosen: Sequence[str]) -> tuple[Piece, ...]:
         if not places:
             return tuple(self.items)
-        made = Pieces(self.start)
+        new_pieces = Pieces(self.start)
         begin = 0
         for place, text in zip(places, chosen, strict=True):
-            made._take(self.items[begin:place])
-            made._take(_plain_pieces(text))
+            new_pieces._take(self.items[begin:place])
+            new_pieces._take(_plain_pieces(text))
             begin = place
-        made._take(self.items[begin:])
-        made._flush()
-        return tuple(made.items)
+        new_pieces._take(self.items[begin:])
+        new_pieces._flush()
+        return tuple(new_pieces.items)
 
     def _take(self, pieces: Sequence[Piece]) -> None:
         for piece in pieces:

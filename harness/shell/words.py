@@ -90,10 +90,10 @@ class WordReader:
             if cursor.text[end] in WORD_ENDS:
                 cursor.position = cursor.end = end
                 return [Word(pieces=(Literal(text=match.group(), quoted=False),), start=start, end=end)]
-        found = [self._process_file()] if self._at_process_file() else self._pieces(takes_braces=takes_braces)
-        cursor.count_words(len(found) - 1)
+        piece_lists = [self._process_file()] if self._at_process_file() else self._pieces(takes_braces=takes_braces)
+        cursor.count_words(len(piece_lists) - 1)
         cursor.end = cursor.position
-        return [Word(pieces=pieces, start=start, end=cursor.position) for pieces in found]
+        return [Word(pieces=pieces, start=start, end=cursor.position) for pieces in piece_lists]
 
     def _at_process_file(self) -> bool:
         cursor = self.cursor
@@ -343,13 +343,13 @@ class WordReader:
     def _brace_list(self, pieces: Pieces) -> None:
         """Read `{a,b}` or `{1..3}` where bash takes it apart; what would join an expansion before it is not read."""
         cursor = self.cursor
-        found = brace_list_at(cursor.text, cursor.position, first=cursor.position == pieces.start)
-        if found is None or not pieces.takes_braces or pieces.parameter_end == cursor.position:
+        brace_list = brace_list_at(cursor.text, cursor.position, first=cursor.position == pieces.start)
+        if brace_list is None or not pieces.takes_braces or pieces.parameter_end == cursor.position:
             raise cursor.stop("a brace expansion")
-        pieces.add_braces(found.texts)
+        pieces.add_braces(brace_list.texts)
         if pieces.count > MAX_WORDS:
             raise cursor.stop(f"more than {MAX_WORDS} words")
-        cursor.position = found.end
+        cursor.position = brace_list.end
 
     def _tilde(self, pieces: Pieces) -> None:
         cursor = self.cursor
