@@ -18,6 +18,11 @@ check:
     .venv/bin/ruff format .
     .venv/bin/mypy
 
+# Write the snapshots of the screens anew; read the difference before you commit it.
+screens:
+    RENEW_SCREENS=1 .venv/bin/python -m pytest -q tests/terminal/test_screens.py
+    git diff --stat tests/terminal/screens
+
 # Run everything that must pass before a change is merged.
 all:
     .ci/run
