@@ -89,19 +89,19 @@ MOST_PATHS = 5
 
 def effects_words(reach: CallEffects, *, outside: bool = False) -> str:
     """Return in words where a call could write and what it could reach; with `outside` also what it read."""
-    told = [f"read {_listed(reach.reads)}"] if outside and reach.reads else []
+    parts = [f"read {_listed(reach.reads)}"] if outside and reach.reads else []
     places = [*reach.writes, *("the workspace" if place == "." else place for place in reach.may_write)]
     if places:
-        told.append(f"could write {_listed(places)}")
+        parts.append(f"could write {_listed(places)}")
     elif not outside and not reach.writes_known and not reach.is_unheld:
-        told.append("could write what its walls let it")
+        parts.append("could write what its walls let it")
     if reach.network:
-        told.append("could reach the network")
+        parts.append("could reach the network")
     elif reach.hosts:
-        told.append(f"could reach only {_listed(reach.hosts)}")
+        parts.append(f"could reach only {_listed(reach.hosts)}")
     if reach.is_unheld:
-        told.append("nothing held it: it could do whatever its user may")
-    return "; ".join(told)
+        parts.append("nothing held it: it could do whatever its user may")
+    return "; ".join(parts)
 
 
 def _listed(paths: Sequence[str]) -> str:
@@ -119,13 +119,13 @@ class FileRead(Record):
     def is_outside(self) -> bool:
         """Whether it is outside the workspace of a session that read it."""
         return any(
-            outside is not None and self.path in outside.reads for outside in (one.outside for one in self.reads)
+            outside is not None and self.path in outside.reads for outside in (read.outside for read in self.reads)
         )
 
     def rows(self) -> Iterator[dict[str, JsonValue]]:
         """Yield its fields for JSON: each call that read it."""
-        for one in self.reads:
-            yield {"row": "read", "path": self.path, "outside": self.is_outside, **one.about}
+        for read in self.reads:
+            yield {"row": "read", "path": self.path, "outside": self.is_outside, **read.about}
 
 
 class Reads(Record):
@@ -186,8 +186,8 @@ def reads_of(calls: Iterable[LoggedCall]) -> Reads:
             files.setdefault(path, []).append(reach)
         if not reach.reads_known:
             unknown.append(reach)
-    found = tuple(FileRead(path=path, reads=tuple(files[path])) for path in sorted(files))
-    return Reads(files=found, unknown=tuple(unknown))
+    file_reads = tuple(FileRead(path=path, reads=tuple(files[path])) for path in sorted(files))
+    return Reads(files=file_reads, unknown=tuple(unknown))
 
 
 def _paths(effects: LogRecord, name: str) -> tuple[str, ...] | None:
@@ -197,8 +197,8 @@ def _paths(effects: LogRecord, name: str) -> tuple[str, ...] | None:
 
 def _left_out(effects: Mapping[str, JsonValue], name: str) -> int:
     count, paths = effects.get(f"{name}_count"), effects.get(name)
-    known = len(paths) if isinstance(paths, list) else 0
-    return max(0, count - known) if type(count) is int else 0
+    listed_count = len(paths) if isinstance(paths, list) else 0
+    return max(0, count - listed_count) if type(count) is int else 0
 
 
 def _is_outside(place: str, workspace: str) -> bool:

@@ -88,9 +88,9 @@ def who_answered(answer: str, by: str) -> Who:
     return Who.PERSON if by else Who.UNSAID
 
 
-def answerer(answered: LogRecord) -> str:
+def answerer(record: LogRecord) -> str:
     """Return the source of an answer in the log's words, a client or an approver with its own name; safe to show."""
-    by, name = visible_line(word(answered.get("by")), 60), visible_line(word(answered.get("who")), 100)
+    by, name = visible_line(word(record.get("by")), 60), visible_line(word(record.get("who")), 100)
     return f"{by} ({name})" if name else by
 
 
@@ -226,18 +226,18 @@ class Joiner:
 
     def rest(self, session: str | None = None) -> Iterator[LoggedCall]:
         """Yield the calls without an end, of one session or of all (session by session), and forget them."""
-        for one in [*self._flying] if session is None else [session]:
-            calls = self.open(one)
-            self._count -= len(self._flying.pop(one, ()))
+        for session_name in [*self._flying] if session is None else [session]:
+            calls = self.open(session_name)
+            self._count -= len(self._flying.pop(session_name, ()))
             yield from calls
 
     def open(self, session: str) -> list[LoggedCall]:
         """Return the calls of a session that have no end so far."""
-        return [self._call(session, name, found) for name, found in self._flying.get(session, {}).items()]
+        return [self._call(session, name, records) for name, records in self._flying.get(session, {}).items()]
 
-    def _call(self, session: str, name: str, found: Mapping[str, LogRecord]) -> LoggedCall:
+    def _call(self, session: str, name: str, records: Mapping[str, LogRecord]) -> LoggedCall:
         started = self._started.get(session, _NOTHING)
-        return LoggedCall(log=self._log, session=session, number=name, started=started, **found)
+        return LoggedCall(log=self._log, session=session, number=name, started=started, **records)
 
 
 def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]:
@@ -290,15 +290,21 @@ def usage_in(record: LogRecord) -> Usage:
 
 def objects_in(value: JsonValue) -> list[dict[str, JsonValue]]:
     """Return the objects of a list in a record, which may hold anything."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def hosts_of(outcome: LogRecord, *, allowed: bool) -> list[str]:
     """Return the reached or refused hosts of a command with network by host: `HOST:PORT`, each once, not safe to
     show.
     """
-    alike = (one for one in objects_in(outcome.get("connections")) if (one.get("allowed") is True) is allowed)
-    return [*dict.fromkeys(f"{word(one.get('host')) or '?'}:{word(one.get('port'))}" for one in alike)]
+    alike = (
+        connection
+        for connection in objects_in(outcome.get("connections"))
+        if (connection.get("allowed") is True) is allowed
+    )
+    return [
+        *dict.fromkeys(f"{word(connection.get('host')) or '?'}:{word(connection.get('port'))}" for connection in alike)
+    ]
 
 
 def word(value: object) -> str:

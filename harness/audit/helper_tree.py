@@ -65,9 +65,9 @@ class HelperTree:
             called_by = word(record.get("parent_call"))
             self._helpers[session] = Helper(session, parent, called_by, count_of(record, "helper"))
         elif kind == "outcome" and (path := text(record, "patch_file")):
-            for one in self.of(session):
-                if one.call == word(record.get("call")):
-                    one.patch_file = path
+            for child in self.of(session):
+                if child.call == word(record.get("call")):
+                    child.patch_file = path
         helper = self._helpers.get(session)
         if helper is None:
             return None
@@ -96,5 +96,5 @@ def _count(helper: Helper, record: LogRecord) -> None:
     if record.get("kind") == "model_response":
         helper.last_usage = used
     cost = record.get("cost")
-    known = isinstance(cost, int | float) and not isinstance(cost, bool)
-    helper.cost = helper.cost + float(str(cost)) if known and helper.cost is not None else None
+    has_cost = isinstance(cost, int | float) and not isinstance(cost, bool)
+    helper.cost = helper.cost + float(str(cost)) if has_cost and helper.cost is not None else None

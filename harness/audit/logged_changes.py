@@ -217,8 +217,8 @@ def changed_files(changes: Iterable[LoggedChange], file_on_disk: Callable[[str],
         by_path.setdefault(change.path, []).append((latest[session], change))
     for path in sorted(by_path):
         ordered = tuple(change for _, change in sorted(by_path[path], key=lambda pair: pair[0]))
-        found = file_on_disk(path)
-        yield ChangedFile(path=path, changes=ordered, on_disk=_on_disk(ordered, found), problem=found.problem)
+        file = file_on_disk(path)
+        yield ChangedFile(path=path, changes=ordered, on_disk=_on_disk(ordered, file), problem=file.problem)
 
 
 def undone_calls(records: Iterable[LogRecord]) -> Iterator[tuple[str, str]]:
@@ -273,18 +273,18 @@ def _change(
             )
 
 
-def _on_disk(changes: tuple[LoggedChange, ...], found: FileOnDisk) -> OnDisk:
-    if found.problem:
+def _on_disk(changes: tuple[LoggedChange, ...], file: FileOnDisk) -> OnDisk:
+    if file.problem:
         return OnDisk.NOT_LOOKED_AT
     last = changes[-1]
-    if found.sha256 is not None and found.sha256 == last.after_sha256:
+    if file.sha256 is not None and file.sha256 == last.after_sha256:
         return OnDisk.AS_LEFT
-    told = [change for change in changes if change.after_sha256 is not None]
-    if found.sha256 is not None and found.sha256 in {change.before_sha256 for change in told}:
+    hashed_changes = [change for change in changes if change.after_sha256 is not None]
+    if file.sha256 is not None and file.sha256 in {change.before_sha256 for change in hashed_changes}:
         return OnDisk.AS_BEFORE
-    if found.sha256 is not None:
+    if file.sha256 is not None:
         return OnDisk.CHANGED
-    put_back = any(change.undone or not change.sure for change in told if change.before_sha256 is None)
+    put_back = any(change.undone or not change.sure for change in hashed_changes if change.before_sha256 is None)
     return OnDisk.AS_BEFORE if put_back else OnDisk.GONE
 
 

@@ -288,10 +288,10 @@ def _continue_from(descriptor: int, path: str, wait_seconds: float) -> tuple[int
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise LogError(f"the action log is not a regular file: {path}")
     try:
-        held = is_locked_within(descriptor, wait_seconds)
+        is_locked = is_locked_within(descriptor, wait_seconds)
     except OSError:
-        held = False
-    if not held:
+        is_locked = False
+    if not is_locked:
         raise LogError(f"the action log is in use by another process: {path}")
     size = os.fstat(descriptor).st_size
     if size == 0:

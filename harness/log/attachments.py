@@ -45,10 +45,10 @@ def _listed(attachment: Attachment) -> dict[str, JsonValue]:
 
 def attachments_of(record: Mapping[str, JsonValue]) -> tuple[Attachment, ...]:
     """Return the attachments that a record or message lists. Raises ValueError for a list that harness never writes."""
-    listed = record.get(FIELD, [])
-    if not isinstance(listed, list):
+    values = record.get(FIELD, [])
+    if not isinstance(values, list):
         raise ValueError(f"{FIELD} are not a list")  # noqa: TRY004 - of what was read, not of an argument
-    return tuple(map(_attachment_of, listed))
+    return tuple(map(_attachment_of, values))
 
 
 def _attachment_of(value: JsonValue) -> Attachment:

@@ -71,12 +71,12 @@ def nanoseconds(text: JsonValue) -> int | None:
     """Return the nanoseconds from 1970 to an RFC 3339 timestamp. `None` for an invalid timestamp, or a time before
     1970.
     """
-    found = _RFC3339.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _RFC3339.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         return None
     from datetime import datetime
 
-    minutes, seconds, fraction, zone = found.groups()
+    minutes, seconds, fraction, zone = match.groups()
     is_leap = seconds == "60"  # which RFC 3339 has, and datetime has not
     try:
         moment = datetime.fromisoformat(f"{minutes}:{'59' if is_leap else seconds}{zone}".upper())

@@ -138,7 +138,7 @@ class Evidence(Record):
     @property
     def given(self) -> str | None:
         """The hash that a person kept."""
-        return next((one.head for one in self.kept if isinstance(one, GivenHead)), None)
+        return next((kept_head.head for kept_head in self.kept if isinstance(kept_head, GivenHead)), None)
 
     @property
     def is_unsigned(self) -> bool:
@@ -148,30 +148,30 @@ class Evidence(Record):
     @property
     def source(self) -> str:
         """Sources of the heads that the end is compared with, in the words of `--json`."""
-        return ", ".join(one.source for one in self.kept) or "none"
+        return ", ".join(kept_head.source for kept_head in self.kept) or "none"
 
     @property
     def heads(self) -> dict[int, frozenset[str]]:
         """Every head that the log must have had, by its number of records."""
         heads: dict[int, frozenset[str]] = {}
-        for one in (*self.kept, *((self.noted,) if self.noted is not None else ())):
-            for count, noted in one.noted.items():
+        for kept_head in (*self.kept, *((self.noted,) if self.noted is not None else ())):
+            for count, noted in kept_head.noted.items():
                 heads[count] = heads.get(count, frozenset()) | noted
         return heads
 
     def is_end(self, head: str) -> bool:
         """Say whether `head` is the one that the log had when it was closed, by all that was asked for."""
-        return bool(self.kept) and not self.is_unsigned and all(one.end == head for one in self.kept)
+        return bool(self.kept) and not self.is_unsigned and all(kept_head.end == head for kept_head in self.kept)
 
 
-def evidence_of(noted: NotedHead | None, given: str | None, signature: Signature | None) -> Evidence:
+def evidence_of(noted: NotedHead | None, given_head: str | None, signature: Signature | None) -> Evidence:
     """Return the evidence to compare a log with: the requested hash and signature, otherwise the heads file."""
-    kept: list[KeptHead] = [GivenHead(head=given)] if given else []
+    kept_heads: list[KeptHead] = [GivenHead(head=given_head)] if given_head else []
     if signature is not None and signature.note is not None:
-        kept.append(SignedHead(note=signature.note, signer=signature.signer))
-    if noted is not None and not given and signature is None:
-        kept.append(noted)
-    return Evidence(kept=tuple(kept), noted=noted, signature=signature)
+        kept_heads.append(SignedHead(note=signature.note, signer=signature.signer))
+    if noted is not None and not given_head and signature is None:
+        kept_heads.append(noted)
+    return Evidence(kept=tuple(kept_heads), noted=noted, signature=signature)
 
 
 class Findings(Record):
@@ -196,8 +196,8 @@ class Findings(Record):
         """Number of records after the head that was noted when the log was closed. A session that continues a log
         first notes that.
         """
-        known = self.evidence.known
-        return max(0, self.found.records - known.records) if known is not None and known.closed else 0
+        known_head = self.evidence.known
+        return max(0, self.found.records - known_head.records) if known_head is not None and known_head.closed else 0
 
     @property
     def unfit(self) -> str:
@@ -208,147 +208,154 @@ class Findings(Record):
         return self.why if self.soundness is Soundness.BROKEN or self.added else ""
 
 
-def judge_log(path: str, heads: HeadsFile, *, given: str | None = None, signature: Signature | None = None) -> Findings:
+def judge_log(
+    path: str, heads: HeadsFile, *, given_head: str | None = None, signature: Signature | None = None
+) -> Findings:
     """Read one log, compare it with what was kept of it, and say what that showed.
 
-    `given` is a hash that a person kept; `signature` what checking the signed note beside the log showed, where that was
-    asked for. Raises LogError if the log cannot be read, UsageError if the heads file cannot.
+    `given_head` is a hash that a person kept; `signature` what checking the signed note beside the log showed, where
+    that was asked for. Raises LogError if the log cannot be read, UsageError if the heads file cannot.
     """
     # INVARIANT: what was noted is read before the log, which may be growing.
-    known = heads.of_path(path)
-    session = first_session(path) if known is None else ""
+    known_head = heads.of_path(path)
+    session = first_session(path) if known_head is None else ""
     elsewhere = heads.of_session(session) if session else None
-    known = known or elsewhere
-    noted = NotedHead(known=known, elsewhere=elsewhere is not None) if known is not None else None
-    evidence = evidence_of(noted, given, signature)
-    return findings_of(path, evidence, verify(path, given, evidence.heads))
+    known_head = known_head or elsewhere
+    noted = NotedHead(known=known_head, elsewhere=elsewhere is not None) if known_head is not None else None
+    evidence = evidence_of(noted, given_head, signature)
+    return findings_of(path, evidence, verify(path, given_head, evidence.heads))
 
 
-def findings_of(path: str, evidence: Evidence, found: Verification) -> Findings:
+def findings_of(path: str, evidence: Evidence, verification: Verification) -> Findings:
     """Return the findings about a log from its verification and the evidence."""
-    broken = tuple(_breaks(evidence, found))
-    still_open = () if broken else tuple(_open_ends(found))
+    broken = tuple(_breaks(evidence, verification))
+    still_open = () if broken else tuple(_open_ends(verification))
     if broken:
         soundness = Soundness.BROKEN
     elif still_open:
         soundness = Soundness.OPEN
     else:
-        soundness = Soundness.WHOLE if evidence.is_end(found.head) else Soundness.NO_HEAD
+        soundness = Soundness.WHOLE if evidence.is_end(verification.head) else Soundness.NO_HEAD
     return Findings(
         path=path,
         soundness=soundness,
-        lines=broken or (*_added(evidence, found), *still_open, *_jumps(found)),
-        proved=_proved(soundness, evidence, found),
-        not_proved=_not_proved(soundness, evidence, found),
+        lines=broken or (*_added(evidence, verification), *still_open, *_jumps(verification)),
+        proved=_proved(soundness, evidence, verification),
+        not_proved=_not_proved(soundness, evidence, verification),
         evidence=evidence,
-        found=found,
+        found=verification,
     )
 
 
-def _breaks(evidence: Evidence, found: Verification) -> Iterator[str]:
+def _breaks(evidence: Evidence, verification: Verification) -> Iterator[str]:
     """Yield the signs that this is not the log that was written."""
-    if found.broken_line is not None:
-        yield f"BROKEN at line {found.broken_line} (byte {found.broken_offset}): it {found.problem}"
+    if verification.broken_line is not None:
+        yield f"BROKEN at line {verification.broken_line} (byte {verification.broken_offset}): it {verification.problem}"
         return
-    given = evidence.given
-    is_empty = not found.records and given == found.head
-    if given is not None and not found.passed_head and not is_empty:
-        yield f"BROKEN: this is not the log that was kept in mind: no record of it has the head {given}"
+    given_head = evidence.given
+    is_empty = not verification.records and given_head == verification.head
+    if given_head is not None and not verification.passed_head and not is_empty:
+        yield f"BROKEN: this is not the log that was kept in mind: no record of it has the head {given_head}"
     if evidence.signature is not None and evidence.signature.problem:
         yield f"BROKEN: the signed head beside it does not count: {evidence.signature.problem}"
-    if found.missed is not None:
-        yield _missed(evidence, found)
+    if verification.missed is not None:
+        yield _missed(evidence, verification)
 
 
-def _missed(evidence: Evidence, found: Verification) -> str:
+def _missed(evidence: Evidence, verification: Verification) -> str:
     """Return in which way a log does not pass through a head that was noted."""
-    noted, count = evidence.noted, found.missed or 0
-    where = "in its signed head" if noted is None or count not in noted.noted else "in the heads file"
+    noted, count = evidence.noted, verification.missed or 0
+    location = "in its signed head" if noted is None or count not in noted.noted else "in the heads file"
     if noted is not None and noted.elsewhere:
-        where += f" for {noted.known.file}"
+        location += f" for {noted.known.file}"
     heads = evidence.heads
-    if count > found.records:
+    if count > verification.records:
         return (
-            f"BROKEN: it was longer once: {max(heads)} records are noted {where}, and it has {found.records}; a tail is "
-            "missing"
+            f"BROKEN: it was longer once: {max(heads)} records are noted {location}, and it has "
+            f"{verification.records}; a tail is missing"
         )
     return (
-        f"BROKEN: its first {count} records are not those that are noted {where}: no record of it has the head "
+        f"BROKEN: its first {count} records are not those that are noted {location}: no record of it has the head "
         f"{' and '.join(sorted(heads.get(count, ())))}, so it was rewritten, or another log was put in its place"
     )
 
 
-def _added(evidence: Evidence, found: Verification) -> Iterator[str]:
+def _added(evidence: Evidence, verification: Verification) -> Iterator[str]:
     """Yield that records were added to a log that was closed: a session that goes on with one notes that first."""
-    known = evidence.known
-    if known is not None and known.closed and found.records > known.records:
+    known_head = evidence.known
+    if known_head is not None and known_head.closed and verification.records > known_head.records:
         yield (
-            f"ADDED: {found.records - known.records} records from line {known.records + 1} on stand after the head that was "
-            "noted when the log was closed, and no session that goes on with it was noted: anyone may have written them"
+            f"ADDED: {verification.records - known_head.records} records from line {known_head.records + 1} on stand "
+            "after the head that was noted when the log was closed, and no session that goes on with it was noted: "
+            "anyone may have written them"
         )
 
 
-def _open_ends(found: Verification) -> Iterator[str]:
-    if not found.records:
+def _open_ends(verification: Verification) -> Iterator[str]:
+    if not verification.records:
         yield "OPEN: there is no whole record in this file: nothing was proved"
-    if found.torn:
+    if verification.torn:
         yield (
-            f"OPEN: the last line is torn ({found.torn_bytes} bytes without an end); something stopped the harness while it "
-            "was written"
+            f"OPEN: the last line is torn ({verification.torn_bytes} bytes without an end); something stopped the "
+            "harness while it was written"
         )
-    calls = [call.rpartition(":")[::2] for call in found.unknown_calls]
+    calls = [call.rpartition(":")[::2] for call in verification.unknown_calls]
     yield from _some(
         f"OPEN: call {call} was begun and its end is not known; it may have run (session {session})"
         for session, call in calls
     )
-    yield from _some(f"OPEN: session {session} never said that it ended" for session in found.open_sessions)
+    yield from _some(f"OPEN: session {session} never said that it ended" for session in verification.open_sessions)
 
 
-def _jumps(found: Verification) -> Iterator[str]:
-    for jump in found.jumps[:MAX_TOLD]:
+def _jumps(verification: Verification) -> Iterator[str]:
+    for jump in verification.jumps[:MAX_TOLD]:
         yield f"CLOCK: before line {jump.line} {jump.words} (session {jump.session})"
-    if len(found.jumps) > MAX_TOLD:
+    if len(verification.jumps) > MAX_TOLD:
         yield "CLOCK: and more like it"
 
 
 def _some(lines: Iterable[str]) -> Iterator[str]:
     """Yield the first of many lines, and how many are left out."""
-    left = 0
+    omitted = 0
     for number, line in enumerate(lines):
         if number < MAX_TOLD:
             yield line
         else:
-            left += 1
-    if left:
-        yield f"OPEN: and {left} more like it"
+            omitted += 1
+    if omitted:
+        yield f"OPEN: and {omitted} more like it"
 
 
-def _proved(soundness: Soundness, evidence: Evidence, found: Verification) -> str:
-    if not found.records:
+def _proved(soundness: Soundness, evidence: Evidence, verification: Verification) -> str:
+    if not verification.records:
         return "nothing"
-    if found.broken_line is not None:
-        return f"of the {found.records} records before that line, {_CONSISTENT}"
+    if verification.broken_line is not None:
+        return f"of the {verification.records} records before that line, {_CONSISTENT}"
     if soundness is Soundness.BROKEN:
         return f"only that the file is consistent in itself: {_CONSISTENT}"
-    several = f"the texts of {found.policy_texts} policy files have the digests that they name"
-    one = "the text of its policy file has the digest that it names"
-    texts = f"; {one if found.policy_texts == 1 else several}" if found.policy_texts else ""
-    calls = "1 call have the digest" if found.held_arguments == 1 else f"{found.held_arguments} calls have the digests"
-    arguments = f"; the arguments of {calls} that the log gives for them" if found.held_arguments else ""
-    what = f"of {found.records} records, {_CONSISTENT}{texts}{arguments}"
+    several = f"the texts of {verification.policy_texts} policy files have the digests that they name"
+    single = "the text of its policy file has the digest that it names"
+    texts = f"; {single if verification.policy_texts == 1 else several}" if verification.policy_texts else ""
+    calls = (
+        "1 call have the digest"
+        if verification.held_arguments == 1
+        else f"{verification.held_arguments} calls have the digests"
+    )
+    arguments = f"; the arguments of {calls} that the log gives for them" if verification.held_arguments else ""
+    summary = f"of {verification.records} records, {_CONSISTENT}{texts}{arguments}"
     if not evidence.kept:
-        return what
+        return summary
     if soundness is Soundness.WHOLE:
-        end = ", and ".join(one.words() for one in evidence.kept)
-        return f"{what}. The head is {end}: nothing was cut off or rewritten"
+        end = ", and ".join(kept_head.words() for kept_head in evidence.kept)
+        return f"{summary}. The head is {end}: nothing was cut off or rewritten"
     count = max(evidence.heads, default=0)
     up_to = f"record {count}" if count else "the head that you gave"
-    return f"{what}. Up to {up_to} nothing was cut off or rewritten"
+    return f"{summary}. Up to {up_to} nothing was cut off or rewritten"
 
 
-def _not_proved(soundness: Soundness, evidence: Evidence, found: Verification) -> str:
+def _not_proved(soundness: Soundness, evidence: Evidence, verification: Verification) -> str:
     parts = []
-    if found.broken_line is not None:
+    if verification.broken_line is not None:
         parts.append("Anything of what stands from that line on")
     elif soundness is Soundness.BROKEN:
         parts.append("That this is what the harness wrote")
@@ -356,13 +363,16 @@ def _not_proved(soundness: Soundness, evidence: Evidence, found: Verification) -
         parts.append(NO_HEAD.format(kind="signed "))
     elif not evidence.kept:
         parts.append(NO_HEAD.format(kind=""))
-    elif not evidence.is_end(found.head):
+    elif not evidence.is_end(verification.head):
         parts.append(WENT_ON)
-    if found.masked_policies:
+    if verification.masked_policies:
         parts.append(
-            f"that the text of {len(found.masked_policies)} policy files is theirs, since secrets in it were masked"
+            f"that the text of {len(verification.masked_policies)} policy files is theirs, since secrets in it were masked"
         )
-    for count, why in ((found.masked_arguments, "masked in part"), (found.cut_arguments, "too long for the log")):
+    for count, reason in (
+        (verification.masked_arguments, "masked in part"),
+        (verification.cut_arguments, "too long for the log"),
+    ):
         if count:
-            parts.append(f"that the arguments of {count} calls are those of their digests, since they are {why}")
+            parts.append(f"that the arguments of {count} calls are those of their digests, since they are {reason}")
     return "; ".join((*parts, NEVER_PROVED))

@@ -95,12 +95,12 @@ class GrowingLog:
             raise unreadable(self.path, error) from None
         if size == self._size:
             return None
-        found = head_of(self.path)
+        head = head_of(self.path)
         self._size = size
-        if found is None or found == self.head:
+        if head is None or head == self.head:
             return None
-        self.head = found
-        return found
+        self.head = head
+        return head
 
 
 def _last_whole_line(descriptor: int, size: int) -> tuple[bytes, int]:

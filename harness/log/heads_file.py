@@ -163,10 +163,10 @@ class NotedLogs:
 
     def of_session(self, session: str) -> KnownHead | None:
         """Return the noted head of the log that contains this session, under any path. `None` if it was never noted."""
-        found = [
+        entries = [
             notes for notes in (*self._lost, *self._notes.values()) if any(note.session == session for note in notes)
         ]
-        return _known(found[-1]) if found else None
+        return _known(entries[-1]) if entries else None
 
 
 def _known(notes: list[Note]) -> KnownHead:
@@ -201,7 +201,7 @@ class HeadsFile:
         """Return the noted head of the log at `path`. `None` if it was never noted."""
         names = names_of(path)
         logs = self._holding(names)
-        return next((found for name in names if (found := logs.of_file(name)) is not None), None)
+        return next((known_head for name in names if (known_head := logs.of_file(name)) is not None), None)
 
     def of_session(self, session: str) -> KnownHead | None:
         """Return the noted head of the log that contains a session, for a log that has another name now. `None` if
@@ -213,7 +213,7 @@ class HeadsFile:
     def every(self) -> Iterator[KnownHead]:
         """Yield the noted head of every log, except the lost ones."""
         logs = self._whole()
-        return (known for file in logs.files if (known := logs.of_file(file)) is not None)
+        return (known_head for file in logs.files if (known_head := logs.of_file(file)) is not None)
 
     def lost(self) -> Iterator[KnownHead]:
         """Yield the noted heads of logs that were missing when others were started under their names."""
@@ -259,16 +259,16 @@ def note_head(heads: str, log: ActionLog, *, closed: bool) -> None:
     append_note(heads, entry)
 
 
-def note_loss(heads: str, known: KnownHead) -> None:
-    """Append that the log of which this is `known` is gone, and that another is begun under its name. Raises LogError."""
+def note_loss(heads: str, known_head: KnownHead) -> None:
+    """Append that the log with `known_head` is gone, and that another is begun under its name. Raises LogError."""
     entry: dict[str, JsonValue] = {
         "tombstone": True,
         "lost": True,
-        "file": known.file,
+        "file": known_head.file,
         "session": "",
-        "records": known.records,
-        "head": known.head,
-        "closed": known.closed,
+        "records": known_head.records,
+        "head": known_head.head,
+        "closed": known_head.closed,
         "reason": "it was gone when another log was begun under its name",
         "time": timestamp(time.time()),
     }

@@ -81,8 +81,8 @@ class _Session:
         self.wanted: dict[str, JsonValue] = {}
         """Calls that are to replace others, each with the call it replaces."""
 
-    def count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+    def count(self, kind: str) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + 1
 
 
 class Ledger:
@@ -144,16 +144,16 @@ class Ledger:
 
     def grants(self, session: str) -> frozenset[str]:
         """Return the names of the grants that are in force in an open session."""
-        found = self._sessions.get(session)
-        return frozenset() if found is None else frozenset(found.grants)
+        state = self._sessions.get(session)
+        return frozenset() if state is None else frozenset(state.grants)
 
     def saved(self, session: str) -> dict[str, JsonValue]:
         """Return the state of an open session as JSON, for `restored` in another process. Raises KeyError."""
-        found = self._sessions[session]
-        if found is None:
+        state = self._sessions[session]
+        if state is None:
             raise KeyError(session)
-        fields = {name: _as_json(getattr(found, name)) for name in _Session.__slots__ if name != "calls"}
-        calls = [{name: _as_json(getattr(call, name)) for name in _Call.__slots__} for call in found.calls.values()]
+        fields = {name: _as_json(getattr(state, name)) for name in _Session.__slots__ if name != "calls"}
+        calls = [{name: _as_json(getattr(call, name)) for name in _Call.__slots__} for call in state.calls.values()]
         return {**fields, "calls": list[JsonValue](calls)}
 
     @classmethod
@@ -162,53 +162,53 @@ class Ledger:
 
         Raises KeyError, TypeError or ValueError for anything else.
         """
-        found = _Session(None, dry_run=False)
+        state = _Session(None, dry_run=False)
         for name in _Session.__slots__:
-            held = getattr(found, name)
+            initial = getattr(state, name)
             value = saved[name]
-            setattr(found, name, set(map(str, _listed(value))) if isinstance(held, set) else value)
-        found.calls = {}
+            setattr(state, name, set(map(str, _listed(value))) if isinstance(initial, set) else value)
+        state.calls = {}
         for fields in _listed(saved["calls"]):
             if not isinstance(fields, dict):
                 raise TypeError("a call that is no object")
             call = _Call(str(fields["number"]))
             for name in _Call.__slots__:
                 setattr(call, name, fields[name])
-            found.calls[call.number] = call
+            state.calls[call.number] = call
         ledger = cls()
-        ledger._sessions[session] = found
+        ledger._sessions[session] = state
         return ledger
 
     def last_step(self, session: str, call: int) -> str | None:
         """Return the kind of the last record about a call that has no end yet; None for any other."""
-        found = self._sessions.get(session)
-        step = None if found is None else found.calls.get(str(call))
+        state = self._sessions.get(session)
+        step = None if state is None else state.calls.get(str(call))
         return None if step is None else step.step
 
     def running_call(self, session: str) -> int:
         """Return the number of the call that runs in an open session. Raises LogError where none does."""
-        found = self._sessions.get(session)
-        running = () if found is None else [call.number for call in found.calls.values() if call.step == "intent"]
+        state = self._sessions.get(session)
+        running = () if state is None else [call.number for call in state.calls.values() if call.step == "intent"]
         if not running:
             raise LogError("no call runs")
         return int(running[-1])
 
     def counts(self, session: str) -> dict[str, int]:
         """Return the counts of an open session's calls: `calls`, and the number by decision, answer and status."""
-        found = self._sessions.get(session)
-        return {} if found is None else dict(found.counts)
+        state = self._sessions.get(session)
+        return {} if state is None else dict(state.counts)
 
     @property
     def unknown_calls(self) -> tuple[str, ...]:
         """Calls with an intent and no outcome, as `session:call`."""
-        begun = (
+        started_calls = (
             f"{name}:{number}"
             for name, session in self._sessions.items()
             if session is not None
             for number, call in session.calls.items()
             if call.step == "intent"
         )
-        return (*self._unknown, *begun)
+        return (*self._unknown, *started_calls)
 
     @property
     def open_sessions(self) -> tuple[str, ...]:
@@ -218,8 +218,8 @@ class Ledger:
 
 def _as_json(value: object) -> JsonValue:
     """Return the value of a slot as JSON: sets as sorted lists."""
-    held: JsonValue = sorted(value) if isinstance(value, set) else value  # type: ignore[assignment]  # JSON already
-    return held
+    json_value: JsonValue = sorted(value) if isinstance(value, set) else value  # type: ignore[assignment]  # JSON already
+    return json_value
 
 
 def _listed(value: JsonValue) -> list[JsonValue]:
@@ -276,8 +276,8 @@ def _enter_places(session: _Session, kind: str, record: LogRecord) -> str:
     """Enter changed places, which put grants to sleep, or the answer about them. Return the problem, or an empty
     string.
     """
-    named = record.get("grants")
-    grants = set(map(str, named)) if isinstance(named, list) else set()
+    grant_values = record.get("grants")
+    grants = set(map(str, grant_values)) if isinstance(grant_values, list) else set()
     if kind == "places_answered":
         if not grants <= session.asleep:
             return f"answers for {min(grants - session.asleep)}, which does not sleep"
@@ -385,7 +385,7 @@ def _wrong_intent(session: _Session, call: _Call, record: LogRecord) -> str:
     effects = record.get("effects")
     if effects != call.effects and not _is_narrower(effects, call.effects, call.walls):
         return f"lets call {call.number} do something else than was decided"
-    return _other_digest(session, call, record, judged=True)
+    return _other_digest(session, call, record, is_judged=True)
 
 
 def _is_narrower(effects: JsonValue, decided: JsonValue, walls: Sequence[JsonValue] | None) -> bool:
@@ -396,54 +396,54 @@ def _is_narrower(effects: JsonValue, decided: JsonValue, walls: Sequence[JsonVal
         return False
     lists = {name: (_texts(effects, name), _texts(decided, name)) for name in ("hosts", "granted", "named")}
     same = all(effects.get(name) == decided.get(name) for name in ("read", "read_count", "write", "write_count"))
-    hosts, granted, named = (set(after).difference(before) for after, before in lists.values())
+    hosts, granted, named_paths = (set(after).difference(before) for after, before in lists.values())
     return (
         same
         and bool(effects.get("network")) <= bool(decided.get("network"))
         and (not hosts or decided.get("network") is True)
         and granted <= {str(place) for place in walls}
-        and (not named or len(lists["named"][1]) == MAX_LOGGED_PATHS)
+        and (not named_paths or len(lists["named"][1]) == MAX_LOGGED_PATHS)
         and (effects.get("enforcement") != "off" or decided.get("enforcement") == "off")
         and bool(effects.get("sockets", True)) <= bool(decided.get("sockets", True))
     )
 
 
 def _texts(effects: Mapping[str, JsonValue], name: str) -> Sequence[str]:
-    listed = effects.get(name)
-    return [str(item) for item in listed] if isinstance(listed, list) else []
+    values = effects.get(name)
+    return [str(item) for item in values] if isinstance(values, list) else []
 
 
 def _wrong_decision(session: _Session, call: _Call, record: LogRecord) -> str:
-    judged = record.get("decision") != "none"
-    if judged and not record.get("facet_count"):
+    is_judged = record.get("decision") != "none"
+    if is_judged and not record.get("facet_count"):
         return f"decides on call {call.number}, and on no part of it"
-    if judged and record.get("decision") in DECISIONS[: call.hooks]:
+    if is_judged and record.get("decision") in DECISIONS[: call.hooks]:
         return f"decides on call {call.number} more mildly than a hook that was asked about it"
     by_grant = record.get("layer") == "session" and record.get("decision") == "auto"
     if by_grant and str(record.get("rule")) in session.asleep:
         return f"lets call {call.number} run by {str(record.get('rule'))[:100]}, which sleeps"
     if by_grant and str(record.get("rule")) not in session.grants:
         return f"lets call {call.number} run by {str(record.get('rule'))[:100]}, which nobody granted"
-    return _other_digest(session, call, record, judged=judged)
+    return _other_digest(session, call, record, is_judged=is_judged)
 
 
-def _other_digest(session: _Session, call: _Call, record: LogRecord, *, judged: bool) -> str:
+def _other_digest(session: _Session, call: _Call, record: LogRecord, *, is_judged: bool) -> str:
     """Return the problem if a record has other arguments than were proposed, or another policy; otherwise an empty
     string.
     """
     if record.get("arguments_sha256") != call.arguments:
         return f"is about other arguments than call {call.number} was proposed with"
-    if judged and record.get("policy_sha256") != session.policy:
+    if is_judged and record.get("policy_sha256") != session.policy:
         return f"judges call {call.number} by another policy than its session began with"
     return ""
 
 
 def _wrong_end(call: _Call, status: JsonValue) -> str:
-    begun = call.step == "intent"
+    is_started = call.step == "intent"
     if status not in STATUSES:
         return f"says that call {call.number} ended in no known way ({status})"
-    if not begun and status in RAN:
+    if not is_started and status in RAN:
         return f"says that call {call.number} ran ({status}), and there is no intent"
-    if begun and status in DID_NOT_RUN:
+    if is_started and status in DID_NOT_RUN:
         return f"says that call {call.number} did not run ({status}) after its intent"
     return ""

@@ -140,16 +140,16 @@ def read_log(path: str) -> Iterator[LogRecord]:
 
     Raises LogError if the file cannot be read.
     """
-    for line, whole in log_lines(path):
-        record = parse_line(line) if whole else None
+    for line, is_complete in log_lines(path):
+        record = parse_line(line) if is_complete else None
         if record is None:
             return
         yield record
 
 
-def is_number(value: JsonValue, wanted: int) -> bool:
-    """Say whether `value` is `wanted` to the letter: in Python `true` and `1.0` equal 1 as well."""
-    return type(value) is int and value == wanted
+def is_number(value: JsonValue, expected: int) -> bool:
+    """Say whether `value` is `expected` to the letter: in Python `true` and `1.0` equal 1 as well."""
+    return type(value) is int and value == expected
 
 
 _KIND = regex(rb'"kind":"([a-z_]{1,40})","')
@@ -175,13 +175,18 @@ def records(
     A number that JSON cannot represent (NaN, Infinity, 1e999) is read as text. Raises LogError if the file cannot be
     read.
     """
-    wanted = None if kinds is None else frozenset(kind.encode() for kind in kinds)
-    for place, (line, whole) in enumerate(log_lines(path), start=1):
-        if whole and wanted is not None and wanted.isdisjoint(_KIND.findall(line)) and line[:1] == b"{":
+    wanted_kinds = None if kinds is None else frozenset(kind.encode() for kind in kinds)
+    for place, (line, is_complete) in enumerate(log_lines(path), start=1):
+        if (
+            is_complete
+            and wanted_kinds is not None
+            and wanted_kinds.isdisjoint(_KIND.findall(line))
+            and line[:1] == b"{"
+        ):
             continue
-        if whole and passed_over is not None and passed_over(line):
+        if is_complete and passed_over is not None and passed_over(line):
             continue
-        record = record_in(line) if whole else None
+        record = record_in(line) if is_complete else None
         if record is None:
             if stopped is not None:
                 stopped(place)
@@ -247,5 +252,5 @@ def finite(value: JsonValue) -> float | None:
     """Return a number that can be reckoned with, or None: JSON as Python reads it may hold NaN and infinities."""
     if isinstance(value, float):
         return value if -1e15 < value < 1e15 else None
-    found = whole(value)
-    return None if found is None else float(found)
+    number = whole(value)
+    return None if number is None else float(number)

@@ -376,8 +376,8 @@ def problem(record: Mapping[str, JsonValue]) -> str:
         return f"is of the unknown kind {kind[:100]!r}" if isinstance(kind, str) else "is of a kind that is no text"
     if kind not in _fields:
         _fields[kind] = Fields({**_COMMON, **RECORDS[kind]}, _PARTS, is_open=kind in OPEN_KINDS)
-    found = _fields[kind].problem(record)
-    return f"does not fit its kind: {found}" if found else ""
+    field_problem = _fields[kind].problem(record)
+    return f"does not fit its kind: {field_problem}" if field_problem else ""
 
 
 def extra_fields(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

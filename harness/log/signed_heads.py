@@ -31,25 +31,25 @@ def sign_head(path: str, note: HeadNote, key: str, environment: Mapping[str, str
     ssh-keygen is missing, refuses, or takes longer than SECONDS, and if the files cannot be written.
     """
     beside = f"{os.path.abspath(path)}.head"
-    made = f"{beside}.{os.urandom(4).hex()}.tmp"
+    temporary = f"{beside}.{os.urandom(4).hex()}.tmp"
     try:
-        write_new(made, note.text().encode())
-        code, _, told = _ssh_keygen(
-            ("-Y", "sign", "-q", "-f", os.path.abspath(key), "-n", NAMESPACE, made), b"", environment
+        write_new(temporary, note.text().encode())
+        code, _, errors = _ssh_keygen(
+            ("-Y", "sign", "-q", "-f", os.path.abspath(key), "-n", NAMESPACE, temporary), b"", environment
         )
         if code != 0:
-            raise UsageError(f"ssh-keygen does not sign with {key}: {told}")
-        sync_path(f"{made}.sig")
+            raise UsageError(f"ssh-keygen does not sign with {key}: {errors}")
+        sync_path(f"{temporary}.sig")
         # INVARIANT: a signature never lies beside another note than its own; a crash leaves a note without one.
         remove_if_there(f"{beside}.sig")
-        os.replace(made, beside)
-        os.replace(f"{made}.sig", f"{beside}.sig")
+        os.replace(temporary, beside)
+        os.replace(f"{temporary}.sig", f"{beside}.sig")
         sync_path(os.path.dirname(beside))
     except OSError as error:
         raise UsageError(f"the signed head cannot be written: {beside}: {error.strerror}") from None
     finally:
-        remove_if_there(made)
-        remove_if_there(f"{made}.sig")
+        remove_if_there(temporary)
+        remove_if_there(f"{temporary}.sig")
 
 
 def check_signature(path: str, signers: str, signer: str | None, environment: Mapping[str, str]) -> Signature:
@@ -72,21 +72,21 @@ def check_signature(path: str, signers: str, signer: str | None, environment: Ma
     note = parse_note(data)
     if note is None:
         return Signature(note=None, problem="the note is not one that the harness wrote")
-    about = ("-f", os.path.abspath(signers), "-s", f"{beside}.sig")
-    names = (signer,) if signer is not None else _principals(about, environment)
+    options = ("-f", os.path.abspath(signers), "-s", f"{beside}.sig")
+    names = (signer,) if signer is not None else _principals(options, environment)
     if not names:
         return Signature(note=None, problem="no allowed signer has the key that it was signed with")
-    told = ""
+    errors = ""
     for name in names:
-        code, _, told = _ssh_keygen(("-Y", "verify", "-I", name, "-n", NAMESPACE, *about), data, environment)
+        code, _, errors = _ssh_keygen(("-Y", "verify", "-I", name, "-n", NAMESPACE, *options), data, environment)
         if code == 0:
             return Signature(note=note, signer=name)
-    return Signature(note=None, problem=f"it is not {' or '.join(names)} who signed this note: {told}")
+    return Signature(note=None, problem=f"it is not {' or '.join(names)} who signed this note: {errors}")
 
 
-def _principals(about: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+def _principals(options: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the allowed signers that have the key of a signature."""
-    code, out, _ = _ssh_keygen(("-Y", "find-principals", *about), b"", environment)
+    code, out, _ = _ssh_keygen(("-Y", "find-principals", *options), b"", environment)
     lines = out.decode("utf-8", "replace").splitlines() if code == 0 else []
     names = (name for line in lines for name in line.strip().split(","))
     return tuple(dict.fromkeys(name for name in names if name and not name.startswith(("-", "!"))))
@@ -100,10 +100,10 @@ def _ssh_keygen(words: Sequence[str], data: bytes, environment: Mapping[str, str
     """
     import subprocess
 
-    program = next((found for folder in _SYSTEM_FOLDERS if os.access(found := f"{folder}/ssh-keygen", os.X_OK)), None)
+    program = next((path for folder in _SYSTEM_FOLDERS if os.access(path := f"{folder}/ssh-keygen", os.X_OK)), None)
     if program is None:
         raise UsageError("ssh-keygen (OpenSSH) is not installed: heads can be neither signed nor checked")
-    kept = {name: environment[name] for name in ("HOME", "SSH_AUTH_SOCK") if environment.get(name)}
+    variables = {name: environment[name] for name in ("HOME", "SSH_AUTH_SOCK") if environment.get(name)}
     process = subprocess.Popen(
         (program, *words),
         stdin=subprocess.PIPE if data else subprocess.DEVNULL,
@@ -111,10 +111,10 @@ def _ssh_keygen(words: Sequence[str], data: bytes, environment: Mapping[str, str
         stderr=subprocess.PIPE,
         start_new_session=True,
         cwd="/",
-        env={**kept, "PATH": os.pathsep.join(_SYSTEM_FOLDERS), "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"},
+        env={**variables, "PATH": os.pathsep.join(_SYSTEM_FOLDERS), "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"},
     )
     try:
-        out, told = process.communicate(data or None, timeout=SECONDS)
+        out, errors = process.communicate(data or None, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -123,4 +123,8 @@ def _ssh_keygen(words: Sequence[str], data: bytes, environment: Mapping[str, str
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         raise
-    return process.returncode, out, visible_line(told.decode("utf-8", "replace").strip(), 300) or "it does not say why"
+    return (
+        process.returncode,
+        out,
+        visible_line(errors.decode("utf-8", "replace").strip(), 300) or "it does not say why",
+    )

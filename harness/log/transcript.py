@@ -198,15 +198,15 @@ class _Rebuilding:
             return
         if not isinstance(number, int) or reply is None:
             raise ValueError(f"record {record.get('seq')} is of a call that no reply made")
-        known = reply.calls.keys() | reply.places.keys()
+        known_numbers = reply.calls.keys() | reply.places.keys()
         edited_from = record.get("edited_from")
-        if record["kind"] == "call_proposed" and isinstance(edited_from, int) and edited_from in known:
-            if number in known:
+        if record["kind"] == "call_proposed" and isinstance(edited_from, int) and edited_from in known_numbers:
+            if number in known_numbers:
                 raise ValueError(f"record {record.get('seq')} proposes call {number} once more")
             reply.edit(number, edited_from, text_of(record, "arguments"))
         elif record["kind"] == "call_proposed":
             reply.calls[number] = self._call(record, number, {call.id for call in reply.calls.values()})
-        elif number not in known:
+        elif number not in known_numbers:
             raise ValueError(f"record {record.get('seq')} is of call {number}, which the last reply did not make")
         elif record["kind"] == "intent":
             reply.begun.add(reply.place(number))
@@ -214,9 +214,9 @@ class _Rebuilding:
             reply.results[reply.place(number)] = text_of(record, "content")
             reply.attachments[reply.place(number)] = attachments_of(record)
 
-    def _call(self, record: LogRecord, number: int, taken: set[str]) -> ToolCall:
+    def _call(self, record: LogRecord, number: int, used_identities: set[str]) -> ToolCall:
         identity, arguments = text_of(record, "id"), text_of(record, "arguments")
-        if not identity or identity in taken:  # masked beyond recognition; no adapter lets it through
+        if not identity or identity in used_identities:  # masked beyond recognition; no adapter lets it through
             identity = f"call_{number}"
         if "arguments_characters" in record:
             self._cut.add(number)
@@ -234,10 +234,12 @@ class _Rebuilding:
         reply, self._reply = self._reply, None
         if reply is None:
             return
-        whole = len(reply.calls) == reply.expected and not self._cut & reply.calls.keys()
+        is_complete = len(reply.calls) == reply.expected and not self._cut & reply.calls.keys()
         results = [self._result(reply, number) for number in reply.calls]
         attachments = [reply.attachments.get(number, ()) for number in reply.calls]
-        self._history.reply(reply.text, tuple(reply.calls.values()), results, reply.echo if whole else "", attachments)
+        self._history.reply(
+            reply.text, tuple(reply.calls.values()), results, reply.echo if is_complete else "", attachments
+        )
 
     def _result(self, reply: _Reply, number: int) -> str:
         text = NOT_RUN

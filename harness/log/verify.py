@@ -304,11 +304,11 @@ def _policy_problem(record: LogRecord) -> str:
     files, claimed = record.get("policy_files"), record.get("policy_sha256")
     if not isinstance(files, list) or not files or claimed is None:
         return ""
-    named = [file for file in files if isinstance(file, dict)]
-    if len(named) == 1:
-        digest = named[0].get("sha256")
+    policy_files = [file for file in files if isinstance(file, dict)]
+    if len(policy_files) == 1:
+        digest = policy_files[0].get("sha256")
     else:  # as `Policy.sha256` says
-        lines = sorted(f"{file.get('layer')} {file.get('sha256')} {file.get('trusted')}" for file in named)
+        lines = sorted(f"{file.get('layer')} {file.get('sha256')} {file.get('trusted')}" for file in policy_files)
         digest = _sha256_of("\n".join(lines))
     return "" if digest == claimed else "names a policy that is not the one of the files it was made of"
 

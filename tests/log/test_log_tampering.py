@@ -55,7 +55,7 @@ class Scene(NamedTuple):
         """Say what is made of these bytes in the place of the log: with the head that was given, or noted, or neither."""
         self.path.write_bytes(data)
         heads = self.heads if noted else self.heads.with_name("none")
-        return judge_log(str(self.path), HeadsFile(str(heads)), given=self.head if given else None)
+        return judge_log(str(self.path), HeadsFile(str(heads)), given_head=self.head if given else None)
 
     def is_as_noted(self) -> bool:
         """Say whether what lies in the place of the log passes for what was noted, by the chain alone."""

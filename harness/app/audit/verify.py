@@ -47,7 +47,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     for path in counted_off(logs, len(logs), "logs verified", answer.look, size_of):
         try:
             signature = _signature(path, arguments, environment)
-            findings = judge_log(path, heads, given=given, signature=signature)
+            findings = judge_log(path, heads, given_head=given, signature=signature)
         except LogError as error:
             if [path] == named:
                 raise

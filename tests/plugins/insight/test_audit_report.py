@@ -220,7 +220,7 @@ def test_what_left_the_workspace_stands_out_and_is_listed(
     steps = [started(workspace="/srv/shop"), proposed(1), judged_as, run_as, done(1)]
     lines = lines_of([*steps, ended()])
     log = write(tmp_path / "log.jsonl", lines)
-    found = judge_log(str(log), HeadsFile(""), given=head_of(lines))
+    found = judge_log(str(log), HeadsFile(""), given_head=head_of(lines))
     told = " ".join(check_harmless("".join(report(ChosenLogs([str(log)]), [found]))).text.split())
     first = told[: told.index("Unknown calls")]
     assert ("Nothing stands out" in first, words in first) == (not words, True)
@@ -523,7 +523,7 @@ def test_a_burst_stands_out_and_is_marked(tmp_path: Path, answers: list[str], bu
 def test_nothing_stands_out_only_in_green_where_the_head_is_known(tmp_path: Path, known: bool) -> None:
     lines = lines_of(a_session())
     log = write(tmp_path / "log.jsonl", lines)
-    found = judge_log(str(log), HeadsFile(""), given=head_of(lines) if known else None)
+    found = judge_log(str(log), HeadsFile(""), given_head=head_of(lines) if known else None)
     html = "".join(report(ChosenLogs([str(log)]), [found]))
     assert ('<p class="whole"><strong>Nothing stands out' in html) is known
     assert ("But 1 log</strong> had no head" in html or "But 1 log had no head" in html) is not known

@@ -229,7 +229,7 @@ class QueuedBatch:
                 self._results.fetch(told.task, folder.path)
             if (found := head_of(path)) is not None:
                 note |= {"session": found.session, "size": found.size}
-            findings = judge_log(path, self._known, given=head)
+            findings = judge_log(path, self._known, given_head=head)
             if findings.unfit or findings.found.head != head:
                 problem = f"{path}: {findings.unfit or findings.why}"
         except (LogError, ResultsError) as error:
