@@ -27,54 +27,54 @@ _NEAR = 0.75
 _WISHES = {"version": "--version"}
 
 
-def named_command(words: Sequence[str], others: Sequence[CliCommand] = ()) -> tuple[CliCommand, list[str]]:
+def named_command(words: Sequence[str], plugin_commands: Sequence[CliCommand] = ()) -> tuple[CliCommand, list[str]]:
     """Return the command that `words` (without the program's) name, and the words that follow it.
 
-    `others` are commands of plugins that do not ship. Words that begin with no command are for the prompt. Raises UsageError
-    for a misspelt command, and for a command whose action is missing or unknown.
+    `plugin_commands` are commands of plugins that do not ship. Words that begin with no command are for the prompt.
+    Raises UsageError for a misspelt command, and for a command whose action is missing or unknown.
     """
     first = words[0] if words else ""
-    if first and first in (*COMMANDS, *(one.name for one in others)):
-        return command(first, others), list(words[1:])
-    known = actions(first, others)
-    if not known:
-        _refuse_misspelt(first, others)
+    if first and first in (*COMMANDS, *(cli_command.name for cli_command in plugin_commands)):
+        return command(first, plugin_commands), list(words[1:])
+    known_actions = actions(first, plugin_commands)
+    if not known_actions:
+        _refuse_misspelt(first, plugin_commands)
         return command(""), list(words)
     rest = list(words[1:])
     if first in DEFAULT_ACTIONS and (not rest or rest[0].startswith("-")):
         rest.insert(0, DEFAULT_ACTIONS[first])
-    if not rest or rest[0] not in known:
-        raise UsageError(f"harness {first} needs an action: {', '.join(known)}")
-    return command(f"{first} {rest[0]}", others), rest[1:]
+    if not rest or rest[0] not in known_actions:
+        raise UsageError(f"harness {first} needs an action: {', '.join(known_actions)}")
+    return command(f"{first} {rest[0]}", plugin_commands), rest[1:]
 
 
-def command(name: str, others: Sequence[CliCommand] = ()) -> CliCommand:
-    """Return a command by all its words. Raises StopIteration if it is neither in COMMANDS nor one of `others`."""
-    there = plugin_in(COMMANDS[name]).commands if name in COMMANDS else others
-    return next(one for one in there if one.name == name)
+def command(name: str, plugin_commands: Sequence[CliCommand] = ()) -> CliCommand:
+    """Return a command by all its words. Raises StopIteration if it is neither in COMMANDS nor one of `plugin_commands`."""
+    candidates = plugin_in(COMMANDS[name]).commands if name in COMMANDS else plugin_commands
+    return next(candidate for candidate in candidates if candidate.name == name)
 
 
-def actions(first: str, others: Sequence[CliCommand] = ()) -> tuple[str, ...]:
+def actions(first: str, plugin_commands: Sequence[CliCommand] = ()) -> tuple[str, ...]:
     """Return the actions that may follow a first word; empty if it takes none, or is not a command."""
-    names = (*COMMANDS, *(one.name for one in others))
+    names = (*COMMANDS, *(cli_command.name for cli_command in plugin_commands))
     return tuple(name.partition(" ")[2] for name in names if name.startswith(f"{first} "))
 
 
-def first_words(others: Sequence[CliCommand] = ()) -> tuple[str, ...]:
+def first_words(plugin_commands: Sequence[CliCommand] = ()) -> tuple[str, ...]:
     """Return the first words of all commands."""
-    names = (*COMMANDS, *(one.name for one in others))
+    names = (*COMMANDS, *(cli_command.name for cli_command in plugin_commands))
     return tuple(dict.fromkeys(name.partition(" ")[0] for name in names if name))
 
 
-def _refuse_misspelt(first: str, others: Sequence[CliCommand]) -> None:
+def _refuse_misspelt(first: str, plugin_commands: Sequence[CliCommand]) -> None:
     """Raise UsageError if `first` is nearly a command. As a prompt it would be sent at once, and cost money."""
     if not first.isalpha():  # flags, a prompt of several words in quotes, nothing
         return
     from difflib import get_close_matches
 
-    meant = get_close_matches(first, (*first_words(others), "help", *_WISHES), n=1, cutoff=_NEAR)
-    if meant:
-        near = _WISHES.get(meant[0], meant[0])
+    close_matches = get_close_matches(first, (*first_words(plugin_commands), "help", *_WISHES), n=1, cutoff=_NEAR)
+    if close_matches:
+        near = _WISHES.get(close_matches[0], close_matches[0])
         raise UsageError(f"unknown command: {first}; did you mean `harness {near}`? `harness -- {first}` sends it")
 
 
@@ -83,49 +83,51 @@ def parser_for(name: str) -> ArgumentParser:
     return parser_of(command(name))
 
 
-def parser_of(found: CliCommand) -> ArgumentParser:
+def parser_of(cli_command: CliCommand) -> ArgumentParser:
     """Return the parser of a command. The arguments have the last of several words as `action`."""
-    parser = ArgumentParser(f"harness {found.name}".rstrip(), description=found.help, formatter_class=_Formatter)
-    parser.set_defaults(action=found.name.partition(" ")[2])
-    found.add_flags(parser)
+    parser = ArgumentParser(
+        f"harness {cli_command.name}".rstrip(), description=cli_command.help, formatter_class=_Formatter
+    )
+    parser.set_defaults(action=cli_command.name.partition(" ")[2])
+    cli_command.add_flags(parser)
     return parser
 
 
-def command_list(others: Sequence[CliCommand] = ()) -> str:
+def command_list(plugin_commands: Sequence[CliCommand] = ()) -> str:
     """Return the table of all first words, by heading. The commands of other plugins have a heading of their own."""
     lines = []
-    theirs = {word: _shown(word, others) for word in first_words(others) if word not in first_words()}
+    theirs = {word: _shown(word, plugin_commands) for word in first_words(plugin_commands) if word not in first_words()}
     for heading, commands in {**HELP, "plugins": theirs}.items():
-        shown = heading
+        label = heading
         for word, text in commands.items():
-            lines.append(f"  {shown:13} {word:9} {text}")
-            shown = ""
+            lines.append(f"  {label:13} {word:9} {text}")
+            label = ""
     return "\n".join(lines)
 
 
-def _shown(word: str, others: Sequence[CliCommand]) -> str:
+def _shown(word: str, plugin_commands: Sequence[CliCommand]) -> str:
     """Return the line of `harness help` for a first word of other plugins: the help of its only command, or the
     actions.
     """
-    return visible_line(", ".join(actions(word, others)) or command(word, others).help, 200)
+    return visible_line(", ".join(actions(word, plugin_commands)) or command(word, plugin_commands).help, 200)
 
 
-def short_help(others: Sequence[CliCommand] = ()) -> str:
+def short_help(plugin_commands: Sequence[CliCommand] = ()) -> str:
     """Return a line about each command, on one screen."""
     parser = parser_for("")
-    text = f"{command('').help}\n{command_list(others)}"
-    shown = "\n".join(fitted(line, _width()) for line in text.splitlines())
+    text = f"{command('').help}\n{command_list(plugin_commands)}"
+    fitted_text = "\n".join(fitted(line, _width()) for line in text.splitlines())
     more = fitted("`harness --help` also lists the options of the prompt and the exit codes.", _width())
-    return f"{parser.format_usage()}\n{shown}\n{more}\n"
+    return f"{parser.format_usage()}\n{fitted_text}\n{more}\n"
 
 
-def actions_help(first: str, others: Sequence[CliCommand] = ()) -> str:
+def actions_help(first: str, plugin_commands: Sequence[CliCommand] = ()) -> str:
     """Return the actions of a command, a line or two each."""
-    known = actions(first, others)
-    width = max(len(action) for action in known) + 2
+    known_actions = actions(first, plugin_commands)
+    width = max(len(action) for action in known_actions) + 2
     lines = [
-        fitted(f"  {action:{width}}{visible_line(command(f'{first} {action}', others).help, 500)}", _width())
-        for action in known
+        fitted(f"  {action:{width}}{visible_line(command(f'{first} {action}', plugin_commands).help, 500)}", _width())
+        for action in known_actions
     ]
     return "\n".join([f"usage: harness {first} ACTION [--help]", "", *lines, ""])
 
@@ -172,10 +174,10 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Write the error and where the flags are listed, and exit with 2. Raises SystemExit."""
-        shown = visible(message).replace("\n", "\n  ")
+        message_text = visible(message).replace("\n", "\n  ")
         if is_unquoted(message) and any(action.dest == "prompt" for action in self._actions):
-            shown += " (put a prompt of several words in quotes)"
-        self.exit(2, f"{self.prog}: error: {shown}\n`{self.prog} --help` lists the arguments\n")
+            message_text += " (put a prompt of several words in quotes)"
+        self.exit(2, f"{self.prog}: error: {message_text}\n`{self.prog} --help` lists the arguments\n")
 
 
 def is_unquoted(message: str) -> bool:

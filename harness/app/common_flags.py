@@ -166,7 +166,7 @@ def model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
 
 def outcome_flags(parser: ArgumentParser) -> None:
     """Add the flags that a run and a batch share: how calls are decided, and what is reported."""
-    *others, last = REPORTS
+    *first_forms, last = REPORTS
     decision_flags(parser)
     parser.add_argument(
         "--report",
@@ -174,7 +174,7 @@ def outcome_flags(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FORM:FILE",
-        help=f"a report to write; FORM is {', '.join(others)} or {last}",
+        help=f"a report to write; FORM is {', '.join(first_forms)} or {last}",
     )
     parser.add_argument(
         "--report-answer", action="store_true", help="include the model's answer in the reports, fenced"

@@ -175,8 +175,8 @@ def _complain(text: str) -> None:
 
     try:
         # Indented: a line end in a file's name must not begin a line that looks like one of ours.
-        told = visible(text).replace("\n", "\n  ")
-        sys.stderr.write(f"harness: {told}\n")
+        message = visible(text).replace("\n", "\n  ")
+        sys.stderr.write(f"harness: {message}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         pass  # nobody can be told; the exit code still says it
@@ -185,18 +185,18 @@ def _complain(text: str) -> None:
 def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
     from harness.app.command_line import actions, actions_help, first_words, named_command, parser_of, short_help
 
-    others = _other_commands(words, environment)
+    plugin_commands = _other_commands(words, environment)
     if words == ["help"]:
-        sys.stdout.write(short_help(others))
+        sys.stdout.write(short_help(plugin_commands))
         return 0
     if words[:1] == ["help"]:
-        if words[1] not in first_words(others):
+        if words[1] not in first_words(plugin_commands):
             raise UsageError(f"unknown command: {words[1]} (see `harness help`)")
         words = [*words[1:], "--help"]
-    if words[1:2] in (["-h"], ["--help"]) and actions(words[0], others):
-        sys.stdout.write(actions_help(words[0], others))
+    if words[1:2] in (["-h"], ["--help"]) and actions(words[0], plugin_commands):
+        sys.stdout.write(actions_help(words[0], plugin_commands))
         return 0
-    command, rest = named_command(words, others)
+    command, rest = named_command(words, plugin_commands)
     if not (command.is_light or command.holds_session):
         import gc
 
@@ -209,8 +209,10 @@ def _other_commands(words: list[str], environment: Mapping[str, str]) -> Sequenc
     from harness.app.command_line import first_words
 
     asks_help = words[:1] == ["help"] and words[1:2] != ["help"]
-    named = words[1:2] if asks_help else words[:1]
-    if not (named or asks_help) or (named and (named[0] in first_words() or not named[0][:1].isalpha())):
+    command_words = words[1:2] if asks_help else words[:1]
+    if not (command_words or asks_help) or (
+        command_words and (command_words[0] in first_words() or not command_words[0][:1].isalpha())
+    ):
         return ()
     from harness.session.state import State
 

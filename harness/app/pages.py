@@ -31,15 +31,15 @@ def templates(package: str, filters: Mapping[str, Callable[..., object]] | None 
     import jinja2
 
     folder = os.path.dirname(str(import_module(package).__file__))
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"line": line, "moment": moment, "number": number, **(filters or {})}
-    return made
+    environment.filters |= {"line": line, "moment": moment, "number": number, **(filters or {})}
+    return environment
 
 
 def shown(value: object) -> str:

@@ -68,12 +68,12 @@ class Carried(Record):
             "head": self.head,
         }
 
-    def messages(self, about: Mapping[str, JsonValue]) -> tuple[Message, ...]:
-        """Return the conversation for a session of which the first record says `about`.
+    def messages(self, header: Mapping[str, JsonValue]) -> tuple[Message, ...]:
+        """Return the conversation for a session of which the first record says `header`.
 
         What a provider wants back with its replies goes to the same model behind the same address only.
         """
-        if self.model_at(about.get("api"), about.get("server")) == about.get("model"):
+        if self.model_at(header.get("api"), header.get("server")) == header.get("model"):
             return self.rebuilt.messages
         return tuple(replace(message, echo="") if message.echo else message for message in self.rebuilt.messages)
 
@@ -81,8 +81,8 @@ class Carried(Record):
         """Return the profile, or the model, that was asked last, if these settings lead to the same server."""
         profile = str(self.first.get("profile") or "")
         if profile in settings.file.profiles and settings.flags.keys().isdisjoint(("provider", "base_url")):
-            named = settings.with_model(profile, environment)
-            if self._model_at(named) == named.model.value:
+            new_settings = settings.with_model(profile, environment)
+            if self._model_at(new_settings) == new_settings.model.value:
                 return profile
         return self._model_at(settings)
 
@@ -97,7 +97,7 @@ class Carried(Record):
 
 def first_of(records: Sequence[LogRecord]) -> dict[str, JsonValue]:
     """Return the first record of a session, with its last model in place of the first."""
-    changed = next((one for one in reversed(records) if one["kind"] == "model_changed"), records[0])
+    changed = next((record for record in reversed(records) if record["kind"] == "model_changed"), records[0])
     return {**records[0], **{name: changed.get(name) for name in _ABOUT_MODEL}}
 
 
@@ -107,11 +107,11 @@ def newest(state: State, workspace: str) -> tuple[LoggedSession, str]:
     A session counts if the person sent a message, or if it continues another. Raises UsageError, LogError.
     """
     running = ""
-    for one in talks(state.log_paths(workspace), workspace):
-        if not one.running:
+    for outline in talks(state.log_paths(workspace), workspace):
+        if not outline.running:
             newer = f"session {running} is still running in another terminal; this is the newest that is over"
-            return one.found, newer if running else ""
-        running = running or one.found.session
+            return outline.found, newer if running else ""
+        running = running or outline.found.session
     if running:
         raise UsageError(
             f"session {running} is still running in another terminal, and no session here is over: "
@@ -125,25 +125,25 @@ def named(state: State, name: str) -> LoggedSession:
     return session_named(logged_sessions(state.log_paths()), name, "harness sessions")
 
 
-def carried_from(state: State, found: LoggedSession, how: str, *, turn: int | None = None) -> Carried:
+def carried_from(state: State, session: LoggedSession, method: str, *, turn: int | None = None) -> Carried:
     """Return the content of a session at its end, or after its turn `turn` (0: before the first).
 
     Raises UsageError if it is still running, if it has no such turn, or if its log is not reliable.
     """
-    if is_in_use(found.path):
-        raise UsageError(f"session {found.session} is still running, or another is in its log; end that first")
-    verified = verified_session(found, state)
+    if is_in_use(session.path):
+        raise UsageError(f"session {session.session} is still running, or another is in its log; end that first")
+    verified = verified_session(session, state)
     records = verified.records if turn is None else until_turn(verified.records, turn)
     try:
-        held = rebuilt(records)
+        history = rebuilt(records)
     except ValueError as error:
         raise UsageError(
-            f"the conversation cannot be rebuilt from {visible_line(found.path, 5_000)}: {visible_line(str(error))}"
+            f"the conversation cannot be rebuilt from {visible_line(session.path, 5_000)}: {visible_line(str(error))}"
         ) from None
     return Carried(
-        found=found,
-        how=how,
-        rebuilt=held,
+        found=session,
+        how=method,
+        rebuilt=history,
         first=first_of(records),
         torn=verified.torn,
         records=verified.count,
@@ -165,11 +165,11 @@ def until_turn(records: Sequence[LogRecord], turn: int) -> Sequence[LogRecord]:
     """Return the records of a session up to the end of a turn (0: before the first): until the person's next message,
     undo or clear. Raises UsageError for a missing turn.
     """
-    starts = [index for index, one in enumerate(records) if is_of_person(one)]
+    starts = [index for index, record in enumerate(records) if is_of_person(record)]
     if turn > len(starts):
         raise UsageError(f"there is no turn {turn}: the session has only {counted(len(starts), 'turn')}")
     begin = starts[turn - 1] + 1 if turn else 0
-    rest = takewhile(lambda one: not (_ends_turn(one) and (turn or is_of_person(one))), records[begin:])
+    rest = takewhile(lambda record: not (_ends_turn(record) and (turn or is_of_person(record))), records[begin:])
     return (*records[:begin], *rest)
 
 
@@ -178,35 +178,37 @@ def _ends_turn(record: LogRecord) -> bool:
     return changed or is_of_person(record)
 
 
-def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Line, ...]:
-    """Return notes for a person before they continue; `about` is the new session's first record."""
-    held = carried.rebuilt
-    said = [split_summary(message.content)[1] for message in held.messages if message.role is Role.USER]
-    begun = f"{carried.how} session {carried.found.session} of {local_time(carried.found.time)}"
+def carried_lines(carried: Carried, header: Mapping[str, JsonValue]) -> tuple[Line, ...]:
+    """Return notes for a person before they continue; `header` is the new session's first record."""
+    history = carried.rebuilt
+    prompts = [split_summary(message.content)[1] for message in history.messages if message.role is Role.USER]
+    origin = f"{carried.how} session {carried.found.session} of {local_time(carried.found.time)}"
     lines = [Line(tone=Tone.WARNING, text=carried.note)] if carried.note else []
-    lines.append(Line(tone=Tone.QUIET, text=f"{begun}: {len(held.messages)} messages, {len(said)} of them yours"))
-    if said and said[-1]:
-        last = " ".join(own_words(said[-1]).split())
+    lines.append(
+        Line(tone=Tone.QUIET, text=f"{origin}: {len(history.messages)} messages, {len(prompts)} of them yours")
+    )
+    if prompts and prompts[-1]:
+        last = " ".join(own_words(prompts[-1]).split())
         lines.append(Line(tone=Tone.QUIET, text=f"you said last: {last[:200]}"))
-    lines += [Line(tone=Tone.QUIET, text=text) for text in _answer_lines(held.messages)]
+    lines += [Line(tone=Tone.QUIET, text=text) for text in _answer_lines(history.messages)]
     lines += [
         Line(
             tone=Tone.WARNING,
             text=f"the harness was stopped while this ran, and what it did is unknown: {call.name} {call.arguments}",
         )
-        for call in held.unknown_calls
+        for call in history.unknown_calls
     ]
     if carried.torn:
         lines.append(Line(tone=Tone.WARNING, text="the last line of its log is torn; what it was to say is lost"))
-    if held.cut_arguments:
-        text = f"{held.cut_arguments} calls had arguments too long for the log; the model is told that they are cut"
+    if history.cut_arguments:
+        text = f"{history.cut_arguments} calls had arguments too long for the log; the model is told that they are cut"
         lines.append(Line(tone=Tone.QUIET, text=text))
-    if any(_is_masked(message) for message in held.messages):
+    if any(_is_masked(message) for message in history.messages):
         lines.append(Line(tone=Tone.QUIET, text="secrets that the log has masked stay masked in the conversation"))
     different = [
-        f"{name} {_shown(carried.first.get(name))} then, {_shown(about.get(name))} now"
+        f"{name} {_shown(carried.first.get(name))} then, {_shown(header.get(name))} now"
         for name in ("workspace", "model", "policy", "policy_sha256")
-        if carried.first.get(name) != about.get(name)
+        if carried.first.get(name) != header.get(name)
     ]
     if different:
         lines.append(Line(tone=Tone.WARNING, text=f"not as it was: {'; '.join(different)}"))
@@ -215,7 +217,7 @@ def carried_lines(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Lin
 
 def _answer_lines(messages: Sequence[Message]) -> Iterator[str]:
     """Yield the beginning of the last answer with text."""
-    answers = (one.content.strip() for one in reversed(messages) if one.role is Role.ASSISTANT)
+    answers = (message.content.strip() for message in reversed(messages) if message.role is Role.ASSISTANT)
     answer = "\n".join(filter(str.strip, next(filter(None, answers), "").splitlines()))
     begin = answer[:_ANSWER_CHARACTERS].split("\n")[:_ANSWER_LINES] if answer else []
     for number, line in enumerate(begin):

@@ -55,13 +55,15 @@ def logged_sessions(
     An invalid line ends the reading of its log; `stopped` gets the path and the line (from 1). Raises LogError for an
     unreadable log.
     """
-    found = []
+    sessions = []
     for path in paths:
         stops: list[int] = []
-        found += [_session_of(path, one) for one in records(path, ("session_started",), stopped=stops.append)]
+        sessions += [_session_of(path, item) for item in records(path, ("session_started",), stopped=stops.append)]
         if stops and stopped is not None:
             stopped(path, stops[0])
-    return tuple(sorted((one for one in found if undoings or one.mode not in (UNDO, HELPER)), key=lambda one: one.time))
+    return tuple(
+        sorted((item for item in sessions if undoings or item.mode not in (UNDO, HELPER)), key=lambda item: item.time)
+    )
 
 
 def _session_of(path: str, started: LogRecord) -> LoggedSession:
@@ -76,11 +78,11 @@ def _session_of(path: str, started: LogRecord) -> LoggedSession:
 
 def session_named(sessions: Iterable[LoggedSession], name: str, flag: str = "") -> LoggedSession:
     """Return the only session whose name begins with `name`, which came with `flag`. Raises UsageError."""
-    found = [one for one in sessions if name and one.session.startswith(name)]
-    if len(found) != 1:
-        what = f"{len(found)} sessions' names begin" if found else "no session's name begins"
-        raise UsageError(f"{f'{flag}: ' if flag else ''}{what} with {visible_line(name)!r}")
-    return found[0]
+    matches = [session for session in sessions if name and session.session.startswith(name)]
+    if len(matches) != 1:
+        problem = f"{len(matches)} sessions' names begin" if matches else "no session's name begins"
+        raise UsageError(f"{f'{flag}: ' if flag else ''}{problem} with {visible_line(name)!r}")
+    return matches[0]
 
 
 class VerifiedSession(Record):
@@ -95,19 +97,21 @@ class VerifiedSession(Record):
     """The hash of its last whole line."""
 
 
-def verified_session(found: LoggedSession, state: State) -> VerifiedSession:
+def verified_session(session: LoggedSession, state: State) -> VerifiedSession:
     """Return the records of one session, once its log was verified.
 
     Raises UsageError if the log is broken, not the one whose head was noted, or went on after it was closed; LogError if it
     cannot be read.
     """
-    findings = judge_log(found.path, HeadsFile(state.heads))
+    findings = judge_log(session.path, HeadsFile(state.heads))
     if findings.unfit:
-        why = visible_line(findings.unfit, 1_000)
-        raise UsageError(f"the action log cannot be relied on: {visible_line(found.path, 5_000)}: {why}")
+        reason = visible_line(findings.unfit, 1_000)
+        raise UsageError(f"the action log cannot be relied on: {visible_line(session.path, 5_000)}: {reason}")
     proved = findings.found
     return VerifiedSession(
-        records=tuple(one for one in islice(read_log(found.path), proved.records) if one["session"] == found.session),
+        records=tuple(
+            record for record in islice(read_log(session.path), proved.records) if record["session"] == session.session
+        ),
         torn=proved.torn,
         count=proved.records,
         head=proved.head,
@@ -176,14 +180,14 @@ _COLUMNS = (
 )
 
 
-def outlines(sessions: Iterable[LoggedSession], own: str = "") -> tuple[SessionOutline, ...]:
-    """Return these sessions in short, in their order; `own` is the log that this program writes itself.
+def outlines(sessions: Iterable[LoggedSession], own_log: str = "") -> tuple[SessionOutline, ...]:
+    """Return these sessions in short, in their order; `own_log` is the log that this program writes itself.
 
     Raises LogError for an unreadable log.
     """
     sessions = tuple(sessions)
-    logs = {path: _read(path, own) for path in dict.fromkeys(one.path for one in sessions)}
-    return tuple(_outline(one, logs[one.path]) for one in sessions)
+    logs = {path: _read(path, own_log) for path in dict.fromkeys(session.path for session in sessions)}
+    return tuple(_outline(session, logs[session.path]) for session in sessions)
 
 
 class _Log(Record):
@@ -192,24 +196,26 @@ class _Log(Record):
     running: bool
 
 
-def _read(path: str, own: str) -> _Log:
+def _read(path: str, own_log: str) -> _Log:
     kinds = ("session_started", "user_message", "model_changed", "session_ended")
-    return _Log(records=tuple(records(path, kinds)), torn=not is_whole(path), running=path != own and is_in_use(path))
+    return _Log(
+        records=tuple(records(path, kinds)), torn=not is_whole(path), running=path != own_log and is_in_use(path)
+    )
 
 
-def _outline(found: LoggedSession, log: _Log) -> SessionOutline:
-    of_it = [one for one in log.records if one["session"] == found.session]
-    first = next((one for one in of_it if one["kind"] == "session_started"), {})
-    asked = next((one for one in reversed(of_it) if one["kind"] == "model_changed"), first)
-    said = [one for one in of_it if is_of_person(one)]
-    own = (own_words(str(one.get("text"))) for one in said)
-    ends = [one for one in of_it if one["kind"] == "session_ended"]
+def _outline(session: LoggedSession, log: _Log) -> SessionOutline:
+    of_it = [record for record in log.records if record["session"] == session.session]
+    first = next((record for record in of_it if record["kind"] == "session_started"), {})
+    model_record = next((record for record in reversed(of_it) if record["kind"] == "model_changed"), first)
+    prompts = [record for record in of_it if is_of_person(record)]
+    texts = (own_words(str(record.get("text"))) for record in prompts)
+    ends = [record for record in of_it if record["kind"] == "session_ended"]
     origin = first.get("origin")
     return SessionOutline(
-        found=found,
-        model=str(asked.get("model") or ""),
-        turns=len(said),
-        prompt=next((words for words in own if words.strip()), ""),
+        found=session,
+        model=str(model_record.get("model") or ""),
+        turns=len(prompts),
+        prompt=next((words for words in texts if words.strip()), ""),
         ended=str(ends[-1].get("stop") or "unknown") if ends else "",
         running=log.running,
         torn=log.torn and not ends,
@@ -222,14 +228,14 @@ def is_of_person(record: LogRecord) -> bool:
     return record["kind"] == "user_message" and record.get("by") != "harness"
 
 
-def talks(paths: Iterable[str], workspace: str, own: str = "") -> Iterator[SessionOutline]:
-    """Yield the sessions of a workspace that hold a conversation, the newest first; `own` as for `outlines`.
+def talks(paths: Iterable[str], workspace: str, own_log: str = "") -> Iterator[SessionOutline]:
+    """Yield the sessions of a workspace that hold a conversation, the newest first; `own_log` as for `outlines`.
 
     Each log is read when its session's turn comes. Raises LogError.
     """
-    for found in reversed(logged_sessions(paths)):
-        if found.workspace == workspace:
-            yield from (one for one in outlines((found,), own) if one.is_talk)
+    for session in reversed(logged_sessions(paths)):
+        if session.workspace == workspace:
+            yield from (outline for outline in outlines((session,), own_log) if outline.is_talk)
 
 
 def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -238,17 +244,22 @@ def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
     Sessions without a message to a model are left out for a person; programs, and `--all`, get every session.
     """
     workspace = here(arguments.cwd)
-    found = logged_sessions(State.of(environment).log_paths(None if arguments.all else workspace), stopped=_tell_stop)
-    told = outlines(one for one in found if arguments.all or one.workspace == workspace)
+    sessions = logged_sessions(
+        State.of(environment).log_paths(None if arguments.all else workspace), stopped=_tell_stop
+    )
+    all_outlines = outlines(outline for outline in sessions if arguments.all or outline.workspace == workspace)
     if arguments.json:
-        for one in told:
-            sys.stdout.write(json.dumps(_fields(one), sort_keys=True) + "\n")
+        for outline in all_outlines:
+            sys.stdout.write(json.dumps(_fields(outline), sort_keys=True) + "\n")
         return Exit.DONE
     console = FinishedOutput(environment)
-    shown = [one for one in told if arguments.all or one.is_talk]
-    if shown:
+    visible_outlines = [outline for outline in all_outlines if arguments.all or outline.is_talk]
+    if visible_outlines:
         now = time.time()
-        rows = tuple(TableRow(cells=(*one.cells(now), one.found.workspace if arguments.all else "")) for one in shown)
+        rows = tuple(
+            TableRow(cells=(*outline.cells(now), outline.found.workspace if arguments.all else ""))
+            for outline in visible_outlines
+        )
         console.table(Table(columns=_COLUMNS, rows=rows, headed=console.width > 0))
     else:
         console.line(visible_line(f"no session in {workspace}; --all shows those of other folders", 1_000), Tone.QUIET)
@@ -256,22 +267,22 @@ def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _tell_stop(path: str, line: int) -> None:
-    where = f"{path}: line {line} is no whole record; what follows in that log is left out"
-    complain(where)
+    problem = f"{path}: line {line} is no whole record; what follows in that log is left out"
+    complain(problem)
 
 
-def _fields(one: SessionOutline) -> dict[str, JsonValue]:
+def _fields(outline: SessionOutline) -> dict[str, JsonValue]:
     return {
-        "session": one.found.session,
-        "time": one.found.time,
-        "mode": one.found.mode,
-        "workspace": one.found.workspace,
-        "log": one.found.path,
-        "model": one.model,
-        "turns": one.turns,
-        "prompt": one.prompt,
-        "ended": one.ended or None,
-        "running": one.running,
-        "torn": one.torn,
-        "origin": one.origin or None,
+        "session": outline.found.session,
+        "time": outline.found.time,
+        "mode": outline.found.mode,
+        "workspace": outline.found.workspace,
+        "log": outline.found.path,
+        "model": outline.model,
+        "turns": outline.turns,
+        "prompt": outline.prompt,
+        "ended": outline.ended or None,
+        "running": outline.running,
+        "torn": outline.torn,
+        "origin": outline.origin or None,
     }

@@ -57,14 +57,18 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     signals = Signals(interrupt)
     state = State.of(environment)
     folder = here(arguments.cwd)
-    found = _session_to_undo(arguments, state, folder)
-    steps = _steps(found, state, arguments.to, folder)
-    workspace, images = Workspace(found.workspace, environment.get("HOME")), BeforeImages(state.before_images)
+    session = _session_to_undo(arguments, state, folder)
+    steps = _steps(session, state, arguments.to, folder)
+    workspace, images = Workspace(session.workspace, environment.get("HOME")), BeforeImages(state.before_images)
     every = arguments.to is not None
     foreseen = list(unwind(steps, Rehearsal(workspace, images), all_of_them=every))
-    calls = [one.step.call for one in foreseen if isinstance(one, StepOutcome) and one.result in EFFECTS]
+    calls = [
+        step_outcome.step.call
+        for step_outcome in foreseen
+        if isinstance(step_outcome, StepOutcome) and step_outcome.result in EFFECTS
+    ]
     if arguments.dry_run or not calls:
-        return _tell(foreseen, found, workspace, arguments, environment)
+        return _tell(foreseen, session, workspace, arguments, environment)
     undo_one = partial(restore, workspace=workspace, images=images)
     signals.install()
     redactor = redactor_for(
@@ -72,15 +76,15 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     )
     log = opened_log(state, redactor, path=None, workspace=workspace.root, tell=complain)
     try:
-        _begin(log, found, calls)
-        ended = put_back(log, found.session, unwind(steps, undo_one, all_of_them=every), interrupt)
-        _end(log, StopReason.INTERRUPTED if interrupt.requested else StopReason.COMPLETED, ended)
+        _begin(log, session, calls)
+        outcomes = put_back(log, session.session, unwind(steps, undo_one, all_of_them=every), interrupt)
+        _end(log, StopReason.INTERRUPTED if interrupt.requested else StopReason.COMPLETED, outcomes)
     finally:
         try:
             state.record_head(log)
         finally:
             log.close()
-    code = _tell(ended, found, workspace, arguments, environment, log.path)
+    code = _tell(outcomes, session, workspace, arguments, environment, log.path)
     if interrupt.requested:
         complain("undo was stopped: what is not named above stands as it was; undo again to go on")
         return Exit.TERMINATED if signals.terminated else Exit.INTERRUPTED
@@ -89,7 +93,7 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def undone_calls(paths: Iterable[str], session: str) -> frozenset[int]:
     """Return the calls of a session that were undone, as the logs of undoings tell. Raises LogError."""
-    undone = (one for path in paths for one in undone_in(records(path, ("restored",))))
+    undone = (undone_call for path in paths for undone_call in undone_in(records(path, ("restored",))))
     return frozenset(int(call) for of, call in undone if of == session and call.isascii() and call.isdigit())
 
 
@@ -98,11 +102,11 @@ def put_back(log: ActionLog, session: str, doing: Iterator[Ended], interrupt: In
 
     `session` is the one whose changes are undone. Raises LogError.
     """
-    ended: list[Ended] = []
-    while not interrupt.requested and (one := next(doing, None)) is not None:
-        ended.append(one)
-        log.append("restored", {"of_session": session, **_fields(one)}, sync=True)
-    return ended
+    outcomes: list[Ended] = []
+    while not interrupt.requested and (outcome := next(doing, None)) is not None:
+        outcomes.append(outcome)
+        log.append("restored", {"of_session": session, **_fields(outcome)}, sync=True)
+    return outcomes
 
 
 def _session_to_undo(arguments: Namespace, state: State, folder: str) -> LoggedSession:
@@ -113,33 +117,37 @@ def _session_to_undo(arguments: Namespace, state: State, folder: str) -> LoggedS
     sessions = logged_sessions([arguments.log] if arguments.log else state.log_paths())
     if arguments.session is not None:
         return session_named(sessions, arguments.session, "--session")
-    of_it = [one for one in sessions if one.workspace == folder]
+    of_it = [session for session in sessions if session.workspace == folder]
     if not of_it:
-        where = visible_line(arguments.log or "the state folder's logs; --log FILE names another", 5_000)
-        raise UsageError(f"no session in {visible_line(folder, 1_000)} is in {where}")
-    return next((one for one in reversed(of_it) if _may_have_changed(one)), of_it[-1])
+        place = visible_line(arguments.log or "the state folder's logs; --log FILE names another", 5_000)
+        raise UsageError(f"no session in {visible_line(folder, 1_000)} is in {place}")
+    return next((session for session in reversed(of_it) if _may_have_changed(session)), of_it[-1])
 
 
-def _may_have_changed(found: LoggedSession) -> bool:
+def _may_have_changed(session: LoggedSession) -> bool:
     """Say whether the session changed a file or ran a command; also where its log cannot be read to the end."""
     stops: list[int] = []
-    steps = changes_to_undo(records(found.path, ("decision", "intent", "outcome"), stopped=stops.append), found.session)
+    steps = changes_to_undo(
+        records(session.path, ("decision", "intent", "outcome"), stopped=stops.append), session.session
+    )
     return bool(steps or stops)
 
 
-def _steps(found: LoggedSession, state: State, to: int | None, folder: str) -> tuple[Step, ...]:
+def _steps(session: LoggedSession, state: State, to: int | None, folder: str) -> tuple[Step, ...]:
     """Return the changes to undo, the newest first. `folder` is the one that the person means.
 
     Raises UsageError if the session has no call `to`.
     """
-    verified = verified_session(found, state).records
-    if to is not None and not any(one["kind"] == "call_proposed" and one.get("call") == to for one in verified):
+    verified = verified_session(session, state).records
+    if to is not None and not any(
+        record["kind"] == "call_proposed" and record.get("call") == to for record in verified
+    ):
         raise UsageError(
-            f"--to: session {found.session} has no call {to}; `harness audit show --session {found.session}` numbers them"
+            f"--to: session {session.session} has no call {to}; `harness audit show --session {session.session}` numbers them"
         )
-    steps = changes_to_undo(verified, found.session, undone_calls(state.log_paths(), found.session))
-    foreign = not is_within(os.path.realpath(found.path), os.path.realpath(state.sessions))
-    bounds = folder if foreign and state.known_head(found.path) is None else None
+    steps = changes_to_undo(verified, session.session, undone_calls(state.log_paths(), session.session))
+    foreign = not is_within(os.path.realpath(session.path), os.path.realpath(state.sessions))
+    bounds = folder if foreign and state.known_head(session.path) is None else None
     return tuple(unless_forged(step, state.guarded, bounds) for step in steps if to is None or step.call >= to)
 
 
@@ -151,17 +159,17 @@ def unless_forged(step: Step, guarded: Iterable[str], bounds: str | None) -> Ste
     """
     if not isinstance(step, Undoable):
         return step
-    why = ""
+    reason = ""
     if any(is_within(step.path, folder) for folder in guarded):
-        why = "the harness's own files are never restored"
+        reason = "the harness's own files are never restored"
     elif bounds is not None and not is_within(step.path, bounds):
-        why = "it lies elsewhere, and no head of this log was kept: anyone may have written it"
-    if not why:
+        reason = "it lies elsewhere, and no head of this log was kept: anyone may have written it"
+    if not reason:
         return step
-    return Unrestorable(call=step.call, tool=step.tool, what=step.path, why=why, is_command=False)
+    return Unrestorable(call=step.call, tool=step.tool, what=step.path, why=reason, is_command=False)
 
 
-def _begin(log: ActionLog, found: LoggedSession, calls: list[int]) -> None:
+def _begin(log: ActionLog, session: LoggedSession, calls: list[int]) -> None:
     log.append(
         "session_started",
         {
@@ -169,70 +177,82 @@ def _begin(log: ActionLog, found: LoggedSession, calls: list[int]) -> None:
             "harness": __version__,
             "argv": list(sys.argv),
             **who_and_where(),
-            "workspace": found.workspace,
-            "of_session": found.session,
-            "of_log": found.path,
+            "workspace": session.workspace,
+            "of_session": session.session,
+            "of_log": session.path,
             "calls": list(calls),
         },
         sync=True,
     )
 
 
-def _end(log: ActionLog, stop: StopReason, ended: Iterable[Ended]) -> None:
-    detail = ", ".join(f"{count} {word}" for word, count in _counts(ended).items())
+def _end(log: ActionLog, stop: StopReason, outcomes: Iterable[Ended]) -> None:
+    detail = ", ".join(f"{count} {word}" for word, count in _counts(outcomes).items())
     log.append("session_ended", {"stop": stop.value, "detail": detail}, sync=True)
 
 
-def _fields(ended: Ended) -> dict[str, JsonValue]:
-    match ended:
+def _fields(outcome: Ended) -> dict[str, JsonValue]:
+    match outcome:
         case StepOutcome():
-            step = ended.step
+            step = outcome.step
             return {
                 "call": step.call,
                 "tool": step.tool,
                 "path": step.path,
-                "result": ended.result.value,
-                "detail": ended.detail,
+                "result": outcome.result.value,
+                "detail": outcome.detail,
                 "before_sha256": step.before_sha256,
                 "after_sha256": step.after_sha256,
             }
         case Unrestorable():
-            name = "command" if ended.is_command else "path"
-            result = "not undone" if ended.is_command else Result.REFUSED.value
-            return {"call": ended.call, "tool": ended.tool, name: ended.what, "result": result, "detail": ended.why}
+            name = "command" if outcome.is_command else "path"
+            result = "not undone" if outcome.is_command else Result.REFUSED.value
+            return {
+                "call": outcome.call,
+                "tool": outcome.tool,
+                name: outcome.what,
+                "result": result,
+                "detail": outcome.why,
+            }
 
 
-def _counts(ended: Iterable[Ended]) -> dict[str, int]:
+def _counts(outcomes: Iterable[Ended]) -> dict[str, int]:
     counts = {result.value: 0 for result in Result} | {"not undone": 0}
-    for one in ended:
-        counts[str(_fields(one)["result"])] += 1
+    for outcome in outcomes:
+        counts[str(_fields(outcome)["result"])] += 1
     return counts
 
 
 def _tell(
-    ended: list[Ended],
-    found: LoggedSession,
+    outcomes: list[Ended],
+    session: LoggedSession,
     workspace: Workspace,
     arguments: Namespace,
     environment: Mapping[str, str],
     log: str | None = None,
 ) -> int:
     """Print the steps, done or to be done, and return the exit code."""
-    counts = _counts(ended)
+    counts = _counts(outcomes)
     code = Exit.REFUSED if counts[Result.REFUSED.value] else Exit.DONE
     if arguments.json:
-        summary: dict[str, JsonValue] = {"session": found.session, "log": found.path, "workspace": found.workspace}
+        summary: dict[str, JsonValue] = {
+            "session": session.session,
+            "log": session.path,
+            "workspace": session.workspace,
+        }
         summary |= {"undo_log": log, "exit_code": int(code), **counts}
-        for fields in (*map(_fields, ended), summary):
+        for fields in (*map(_fields, outcomes), summary):
             sys.stdout.write(json.dumps({"dry_run": bool(arguments.dry_run), **fields}, sort_keys=True) + "\n")
         return code
     console = FinishedOutput(environment)
-    console.line(visible_line(f"session {found.session} in {found.workspace}, begun {found.time}", 1000), Tone.QUIET)
-    for one in ended:
-        line = undo_line(one, workspace.root, dry_run=arguments.dry_run)
+    console.line(
+        visible_line(f"session {session.session} in {session.workspace}, begun {session.time}", 1000), Tone.QUIET
+    )
+    for outcome in outcomes:
+        line = undo_line(outcome, workspace.root, dry_run=arguments.dry_run)
         console.line(line.text, line.tone)
     if (
-        not any(isinstance(one, StepOutcome) and one.result is not Result.ALREADY for one in ended)
+        not any(isinstance(outcome, StepOutcome) and outcome.result is not Result.ALREADY for outcome in outcomes)
         and code is Exit.DONE
     ):
         console.line("there is nothing to undo")
@@ -241,13 +261,15 @@ def _tell(
     return code
 
 
-def undo_line(ended: Ended, root: str, *, dry_run: bool) -> Line:
+def undo_line(outcome: Ended, root: str, *, dry_run: bool) -> Line:
     """Return the line about one step, done or with `dry_run` to be done; `root` is the workspace."""
-    fields = _fields(ended)
+    fields = _fields(outcome)
     word = str(fields["result"])
     word = _FORESEEN.get(word, word) if dry_run else word
-    what = str(fields.get("path", fields.get("command"))).removeprefix(root.rstrip("/") + "/")
+    subject = str(fields.get("path", fields.get("command"))).removeprefix(root.rstrip("/") + "/")
     detail = f": {fields['detail']}" if fields["detail"] else ""
-    text = f"{word:<14} {visible_line(what, 300)}  [call {fields['call']} {visible_line(str(fields['tool']), 50)}]"
-    tone = _TONES[ended.result] if isinstance(ended, StepOutcome) else Tone.WARNING if ended.is_command else Tone.BAD
+    text = f"{word:<14} {visible_line(subject, 300)}  [call {fields['call']} {visible_line(str(fields['tool']), 50)}]"
+    tone = (
+        _TONES[outcome.result] if isinstance(outcome, StepOutcome) else Tone.WARNING if outcome.is_command else Tone.BAD
+    )
     return Line(tone=tone, text=visible_line(f"{text}{detail}", 1000))

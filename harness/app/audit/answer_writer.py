@@ -65,8 +65,8 @@ class AnswerWriter:
         if self.as_json:
             return
         if not self.at_terminal:
-            said = (column.in_line.format(cell) for column, cell in zip(columns, cells, strict=True) if cell)
-            self.line(GAP.join(said), tone, width=8_000)
+            parts = (column.in_line.format(cell) for column, cell in zip(columns, cells, strict=True) if cell)
+            self.line(GAP.join(parts), tone, width=8_000)
             return
         if columns is not self._columns or len(self._rows) == MOST_ROWS:
             self._write_table()
@@ -76,8 +76,8 @@ class AnswerWriter:
     def moment(self, record: LogRecord, key: str = "time") -> str:
         """Return the time of a record: by the local clock at a terminal, else `2026-01-31 10:00:00Z`."""
         stamp = word(record.get(key))
-        said = local_time(stamp, seconds=True) if self.at_terminal else f"{stamp[:19].replace('T', ' '):19}Z"
-        return visible_line(said, 20)
+        time_text = local_time(stamp, seconds=True) if self.at_terminal else f"{stamp[:19].replace('T', ' '):19}Z"
+        return visible_line(time_text, 20)
 
     def _write_table(self) -> None:
         if self._rows:
@@ -99,7 +99,7 @@ def json_text(value: Mapping[str, JsonValue]) -> str:
     try:
         return json.dumps(value, sort_keys=True, allow_nan=False)
     except RecursionError:
-        plain = {name: one for name, one in value.items() if one is None or isinstance(one, str | int | float)}
+        plain = {name: item for name, item in value.items() if item is None or isinstance(item, str | int | float)}
         return json.dumps({**plain, "left_out": "values that are nested too deep"}, sort_keys=True, allow_nan=False)
 
 

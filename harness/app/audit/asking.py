@@ -16,8 +16,8 @@ def ask(question: AuditQuestion, arguments: Namespace, environment: Mapping[str,
     logs.tell_standing()
     is_text = not (arguments.json or arguments.csv or arguments.html)
     with AnswerWriter(environment, as_json=not is_text) as output:
-        asked = AskedLogs(logs=logs, arguments=arguments, environment=environment, moment=output.moment)
-        answers = question.answers(asked)
+        logs_asked = AskedLogs(logs=logs, arguments=arguments, environment=environment, moment=output.moment)
+        answers = question.answers(logs_asked)
         if arguments.csv:
             to_stdout(_csv(question, answers))
         elif arguments.html:
@@ -31,8 +31,8 @@ def ask(question: AuditQuestion, arguments: Namespace, environment: Mapping[str,
 def _write(question: AuditQuestion, answers: AuditAnswer, logs: ChosenLogs, output: AnswerWriter) -> None:
     """Write the answer as text or as JSON, whichever `output` was made for."""
     for answer in answers.rows():
-        for one in answer.objects:
-            output.row(one)
+        for item in answer.objects:
+            output.row(item)
         if answer.lines is None:
             output.entry(question.columns, answer.cells, answer.tone)
         for text, tone in answer.lines or ():

@@ -63,60 +63,78 @@ _COLUMNS = (
 
 
 def _list(path: str, session: str, output: AnswerWriter, sessions: str, workspace: str) -> None:
-    for one in sessions_of(path):
-        if session and text(one.started, "session") != session:
+    for entry in sessions_of(path):
+        if session and text(entry.started, "session") != session:
             continue
-        in_use = one.state != "ended" and is_in_use(path)
-        output.row(one.fields(in_use=in_use))
+        in_use = entry.state != "ended" and is_in_use(path)
+        output.row(entry.fields(in_use=in_use))
         if output.as_json:
             continue
-        said, tone = _ending(one, in_use=in_use)
+        ending, tone = _ending(entry, in_use=in_use)
         if output.at_terminal:
             output.entry(
-                _COLUMNS, (*_cells(one), said, _size(one.size), *_places(one, path, sessions, workspace)), tone
+                _COLUMNS,
+                (
+                    *_cells(entry),
+                    ending,
+                    _size(entry.size),
+                    *_places(entry, path, sessions, workspace),
+                ),
+                tone,
             )
         else:
-            output.line("  ".join((_about(one), said, _size(one.size), visible_line(path, 5_000))), tone, width=8_000)
+            output.line(
+                "  ".join((_about(entry), ending, _size(entry.size), visible_line(path, 5_000))),
+                tone,
+                width=8_000,
+            )
 
 
-def _cells(one: CountedSession) -> tuple[str, ...]:
-    begun = local_time(text(one.started, "time"))
-    about = (text(one.started, name) or "-" for name in ("session", "mode", "model"))
-    session, mode, model = about
-    return task_of(one.log), session, begun, mode, model, *map(str, (one.calls, one.asked, one.refused))
+def _cells(entry: CountedSession) -> tuple[str, ...]:
+    start = local_time(text(entry.started, "time"))
+    details = (text(entry.started, name) or "-" for name in ("session", "mode", "model"))
+    session, mode, model = details
+    return (
+        task_of(entry.log),
+        session,
+        start,
+        mode,
+        model,
+        *map(str, (entry.calls, entry.asked, entry.refused)),
+    )
 
 
-def _places(one: CountedSession, path: str, sessions: str, workspace: str) -> tuple[str, str]:
+def _places(session: CountedSession, path: str, sessions: str, workspace: str) -> tuple[str, str]:
     """Return the session's workspace, if it is another one, and the path of its log, if its name does not lead to it."""
-    there = text(one.started, "workspace")
-    return "" if there == workspace else there, "" if is_within(path, sessions) and one.started else path
+    folder = text(session.started, "workspace")
+    return "" if folder == workspace else folder, "" if is_within(path, sessions) and session.started else path
 
 
-def _about(one: CountedSession) -> str:
-    started = one.started
+def _about(session: CountedSession) -> str:
+    started = session.started
     if not started:
         return "no session"
-    begun = visible_line(text(started, "time")[:19].replace("T", " "), 19)
-    words = [text(started, "session"), f"{begun}Z", text(started, "mode") or "?", text(started, "model") or "-"]
+    start = visible_line(text(started, "time")[:19].replace("T", " "), 19)
+    words = [text(started, "session"), f"{start}Z", text(started, "mode") or "?", text(started, "model") or "-"]
     words = [visible_line(word, 100) for word in (*words, text(started, "workspace") or "-")]
-    task = [visible_line(task, 64)] if (task := task_of(one.log)) else []
-    return "  ".join((*task, *words, f"{one.calls} calls / {one.asked} asked / {one.refused} refused"))
+    task = [visible_line(task, 64)] if (task := task_of(session.log)) else []
+    return "  ".join((*task, *words, f"{session.calls} calls / {session.asked} asked / {session.refused} refused"))
 
 
-def _ending(one: CountedSession, *, in_use: bool) -> tuple[str, Tone]:
-    if in_use and one.state in ("open", "torn", "none"):
+def _ending(session: CountedSession, *, in_use: bool) -> tuple[str, Tone]:
+    if in_use and session.state in ("open", "torn", "none"):
         return "in use", Tone.GOOD
-    match one.state:
+    match session.state:
         case "ended":
-            return visible_line(text(one.ended, "stop").replace("_", " ") or "ended", 60), Tone.PLAIN
+            return visible_line(text(session.ended, "stop").replace("_", " ") or "ended", 60), Tone.PLAIN
         case "open":
             return "open: it never said that it ended", Tone.WARNING
         case "torn":
             return "open, and its last line is torn", Tone.WARNING
         case "broken":
-            return f"BROKEN: line {one.bad_line} is no record; what follows was not counted", Tone.BAD
+            return f"BROKEN: line {session.bad_line} is no record; what follows was not counted", Tone.BAD
         case _:
-            return "empty" if not one.size else "holds no session", Tone.WARNING
+            return "empty" if not session.size else "holds no session", Tone.WARNING
 
 
 def _size(size: int) -> str:
@@ -183,7 +201,7 @@ def sessions_of(log: str) -> Iterator[CountedSession]:
     Only the lines that count are parsed, and of the outcomes those of refusals.
     """
     started: dict[str, LogRecord] = {}
-    ended: dict[str, LogRecord] = {}
+    end_records: dict[str, LogRecord] = {}
     counts: dict[str, dict[str, int]] = {}
     stops: list[int] = []
     for record in records(log, _KINDS, stopped=stops.append, passed_over=_is_no_refusal):
@@ -191,23 +209,23 @@ def sessions_of(log: str) -> Iterator[CountedSession]:
         if kind == "session_started":
             started.setdefault(session, record)
         elif kind == "session_ended":
-            ended[session] = record
+            end_records[session] = record
         elif kind != "outcome" or text(record, "status") in _REFUSED:
             of_session = counts.setdefault(session, {})
             of_session[kind] = of_session.get(kind, 0) + 1
-    size, whole = size_and_end(log)
+    size, has_whole_end = size_and_end(log)
     for session in started or {"": {}}:
         of_session = counts.get(session, {})
         yield CountedSession(
             log=log,
             size=size,
             started=started.get(session, {}),
-            ended=ended.get(session, {}),
+            ended=end_records.get(session, {}),
             calls=of_session.get("call_proposed", 0),
             asked=of_session.get("approval_asked", 0),
             refused=of_session.get("outcome", 0),
             bad_line=stops[0] if stops else 0,
-            torn=not whole,
+            torn=not has_whole_end,
         )
 
 

@@ -32,11 +32,11 @@ class ChosenLogs:
     """The logs that the flags name."""
 
     def __init__(
-        self, paths: Sequence[str], session: str = "", heads: HeadsFile | None = None, named: Sequence[str] = ()
+        self, paths: Sequence[str], session: str = "", heads: HeadsFile | None = None, named_paths: Sequence[str] = ()
     ) -> None:
         """Take the paths; `session` is the name of a single session, or empty; `heads` has the notes.
 
-        `named` are the files and folders that `paths` were found in: a noted log that is missing there is reported.
+        `named_paths` are the files and folders that `paths` were found in: a noted log that is missing there is reported.
         """
         self.paths = tuple(paths)
         self.session = session
@@ -47,7 +47,7 @@ class ChosenLogs:
         self.gone: tuple[KnownHead, ...] = ()
         """Facts about noted logs of these places that are missing."""
         self._heads = heads or HeadsFile("")
-        self._named = tuple(named)
+        self._named = tuple(named_paths)
         self._code = Exit.DONE.value
         self._told: set[str] = set()
         """Logs that were reported as broken or torn."""
@@ -77,16 +77,16 @@ class ChosenLogs:
         """
         with closing(counted_off(self.paths, len(self.paths), "logs verified", look or Look(), size_of)) as paths:
             self.findings = tuple(judge_log(path, self._heads) for path in paths)
-        for one in self.findings:
-            self._tell(one)
+        for findings in self.findings:
+            self._tell(findings)
         self._tell_gone()
         return self._code
 
     def _tell_gone(self) -> None:
         self.gone = tuple(gone(self._named, self._heads, moved_to(self.findings)))
-        for known in self.gone:
+        for noted_head in self.gone:
             self._code = BROKEN
-            complain(f"{known.file} is BROKEN: it is gone; {known.words}")
+            complain(f"{noted_head.file} is BROKEN: it is gone; {noted_head.words}")
 
     def _tell(self, findings: Findings) -> None:
         path = findings.path
@@ -103,9 +103,9 @@ class ChosenLogs:
 
     def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
         """Yield every record of these kinds (None: all) with its log's path, log by log. Raises LogError."""
-        wanted = None if kinds is None else frozenset(kinds)
+        wanted_kinds = None if kinds is None else frozenset(kinds)
         for path in self.paths:
-            for record in self.records_of(path, wanted):
+            for record in self.records_of(path, wanted_kinds):
                 yield path, record
 
     def records_of(self, path: str, kinds: frozenset[str] | None = None) -> Iterator[LogRecord]:
@@ -119,9 +119,9 @@ class ChosenLogs:
         for path in self.paths:
             yield from logged_calls(path, self.counted(self.records_of(path, CALL_KINDS)))
 
-    def counted(self, found: Iterable[LogRecord]) -> Iterator[LogRecord]:
+    def counted(self, log_records: Iterable[LogRecord]) -> Iterator[LogRecord]:
         """Yield these records, and count the sessions that begin in them."""
-        for record in found:
+        for record in log_records:
             self.sessions += record["kind"] == "session_started"
             yield record
 
@@ -141,19 +141,19 @@ def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenL
     heads = HeadsFile(state.heads)
     everywhere = bool(arguments.all or arguments.session)
     folder = state.sessions if everywhere else state.log_folder(here(arguments.cwd))
-    named = list(arguments.logs) or [folder]
-    paths = [path for one in named for path in _logs_named(one, heads)] if arguments.logs else logs_in(folder)
+    names = list(arguments.logs) or [folder]
+    paths = [path for name in names for path in _logs_named(name, heads)] if arguments.logs else logs_in(folder)
     once: dict[str, str] = {}
     for path in paths:
         once.setdefault(os.path.realpath(path), path)
     paths = list(once.values())
-    if not paths and next(gone(named, heads, ()), None) is None:
-        where = f"under {state.sessions}" if everywhere else f"of {here(arguments.cwd)}; --all takes every folder's"
-        raise UsageError(f"there is no action log {where}")
+    if not paths and next(gone(names, heads, ()), None) is None:
+        place = f"under {state.sessions}" if everywhere else f"of {here(arguments.cwd)}; --all takes every folder's"
+        raise UsageError(f"there is no action log {place}")
     if arguments.session:
-        found = session_named(logged_sessions(paths, undoings=True), arguments.session, "--session")
-        return ChosenLogs([found.path], found.session, heads)
-    return ChosenLogs(paths, "", heads, named)
+        session = session_named(logged_sessions(paths, undoings=True), arguments.session, "--session")
+        return ChosenLogs([session.path], session.session, heads)
+    return ChosenLogs(paths, "", heads, names)
 
 
 def named_logs(arguments: Namespace, state: State) -> list[str]:
@@ -170,8 +170,8 @@ def named_logs(arguments: Namespace, state: State) -> list[str]:
 
 def worst(came_to: Iterable[Soundness]) -> int:
     """Return the exit code of several logs: the worst decides."""
-    found = set(came_to)
-    return next((verdict.value for verdict in _WORST_FIRST if verdict in found), Exit.DONE)
+    verdicts = set(came_to)
+    return next((verdict.value for verdict in _WORST_FIRST if verdict in verdicts), Exit.DONE)
 
 
 def latest_log(state: State) -> ChosenLogs:
@@ -183,47 +183,47 @@ def latest_log(state: State) -> ChosenLogs:
     return ChosenLogs([path], "", HeadsFile(state.heads))
 
 
-def moved_to(found: Iterable[Findings]) -> set[str]:
+def moved_to(all_findings: Iterable[Findings]) -> set[str]:
     """Return the paths under which logs were noted that lie elsewhere now, and were found there."""
-    noted = (one.evidence.noted for one in found)
-    return {one.known.file for one in noted if one is not None and one.elsewhere}
+    places = (findings.evidence.noted for findings in all_findings)
+    return {place.known.file for place in places if place is not None and place.elsewhere}
 
 
-def gone(named: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:
+def gone(named_paths: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:
     """Yield the facts about noted logs that are missing from a named folder, or under their own name.
 
     `moved` are those that were found under another name. Raises UsageError if the named one was removed on purpose,
     as its tombstone says.
     """
-    folders = [name for path in named if not os.path.isfile(path) for name in names_of(path)]
+    folders = [name for path in named_paths if not os.path.isfile(path) for name in names_of(path)]
     if not folders:
         return
-    for known in (*heads.every(), *heads.lost()):
-        is_there = os.path.lexists(known.file) and not known.lost
-        if is_there or not any(is_within(known.file, folder) for folder in folders):
+    for head in (*heads.every(), *heads.lost()):
+        is_there = os.path.lexists(head.file) and not head.lost
+        if is_there or not any(is_within(head.file, folder) for folder in folders):
             continue
-        if not known.removed and known.file not in moved:
-            yield known
-        elif known.removed and known.file in folders:
+        if not head.removed and head.file not in moved:
+            yield head
+        elif head.removed and head.file in folders:
             raise UsageError(
-                f"{known.file} was removed on {known.time}, with {known.records} records and the head {known.head}: "
-                f"{known.removed}"
+                f"{head.file} was removed on {head.time}, with {head.records} records and the head {head.head}: "
+                f"{head.removed}"
             )
 
 
-def _logs_named(named: str, heads: HeadsFile) -> list[str]:
+def _logs_named(path: str, heads: HeadsFile) -> list[str]:
     """Return a log, or the logs in a folder and below; empty for a missing one. Raises UsageError for another kind of
     file.
     """
-    if os.path.isdir(named):
-        found = logs_in(named)
-        if not found and next(gone([named], heads, ()), None) is None:
-            raise UsageError(f"there is no action log (*.jsonl) in the folder {named}")
-        return found
-    if os.path.exists(named):
-        return [named]
-    if next(gone([named], heads, ()), None) is None:
-        raise UsageError(f"there is no file {named}")
+    if os.path.isdir(path):
+        logs = logs_in(path)
+        if not logs and next(gone([path], heads, ()), None) is None:
+            raise UsageError(f"there is no action log (*.jsonl) in the folder {path}")
+        return logs
+    if os.path.exists(path):
+        return [path]
+    if next(gone([path], heads, ()), None) is None:
+        raise UsageError(f"there is no file {path}")
     return []
 
 

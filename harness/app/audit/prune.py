@@ -78,22 +78,22 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     console = FinishedOutput(environment)
     waits = console.width > 0 and not arguments.json
     look = look_here(sys.stderr, environment) if waits or not console.width else Look()
-    for written, path, size in counted_off(logs, len(logs), "logs looked at", look, lambda one: one[2]):
+    for written, path, size in counted_off(logs, len(logs), "logs looked at", look, lambda item: item[2]):
         reason = _reason(now - written, total, days, keep)
         if not reason:
             continue
-        one = _prune(Past(path=path, size=size, reason=reason), state, arguments)
-        total -= size if one.fate is not PruneResult.KEPT else 0
-        done.append(one)
+        pruned = _prune(Past(path=path, size=size, reason=reason), state, arguments)
+        total -= size if pruned.fate is not PruneResult.KEPT else 0
+        done.append(pruned)
         if not waits:
-            _tell(one, as_json=arguments.json)
+            _tell(pruned, as_json=arguments.json)
     if waits and done:
         console.table(_table(done, state))
     images, note = (0, 0), "before-images were not looked at"
     if not arguments.dry_run:
         images, note = remove_unnamed(state, now)
     _tell_summary(done, images, note, console, arguments)
-    kept_broken = any(one.broken and one.fate is PruneResult.KEPT for one in done)
+    kept_broken = any(pruned.broken and pruned.fate is PruneResult.KEPT for pruned in done)
     return Soundness.BROKEN.value if kept_broken else Exit.DONE
 
 
@@ -140,8 +140,8 @@ def _prune(past: Past, state: State, arguments: Namespace) -> Pruned:
     try:
         # INVARIANT: nobody appends to a log whose lock is held here: ActionLog.open takes the same one.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        named = _stat(past.path)
-        if named is None or not os.path.samestat(named, os.fstat(descriptor)):
+        status = _stat(past.path)
+        if status is None or not os.path.samestat(status, os.fstat(descriptor)):
             return Pruned(past=past, fate=PruneResult.KEPT, why="another file took its place meanwhile")
         return _prune_held(past, state, arguments)
     except BlockingIOError:
@@ -156,18 +156,18 @@ def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
     except LogError as error:
         return Pruned(past=past, fate=PruneResult.KEPT, why=str(error))
     broken = findings.soundness is Soundness.BROKEN
-    why = past.reason
+    reason = past.reason
     fate = PruneResult.WOULD_BE if arguments.dry_run else PruneResult.REMOVED
     if broken and not arguments.broken:
-        fate, why = PruneResult.KEPT, f"{findings.why} (--broken removes it)"
+        fate, reason = PruneResult.KEPT, f"{findings.why} (--broken removes it)"
     elif findings.soundness is Soundness.OPEN and not arguments.open:
-        fate, why = PruneResult.KEPT, f"{findings.why} (--open removes it)"
+        fate, reason = PruneResult.KEPT, f"{findings.why} (--open removes it)"
     if fate is PruneResult.REMOVED:
         problem = _remove(past, findings, state)
         if problem:
-            fate, why = PruneResult.KEPT, problem
-    found = findings.found
-    return Pruned(past=past, fate=fate, why=why, records=found.records, head=found.head, broken=broken)
+            fate, reason = PruneResult.KEPT, problem
+    verification = findings.found
+    return Pruned(past=past, fate=fate, why=reason, records=verification.records, head=verification.head, broken=broken)
 
 
 def _remove(past: Past, findings: Findings, state: State) -> str:
@@ -177,13 +177,13 @@ def _remove(past: Past, findings: Findings, state: State) -> str:
     After a kill in between, the log exists and has a tombstone; removing it again is harmless, and writes no second
     one.
     """
-    found, known = findings.found, findings.evidence.known
+    verification, noted_head = findings.found, findings.evidence.known
     file = os.path.abspath(past.path)
     if (
-        known is None
-        or not known.removed
-        or known.file != file
-        or (known.records, known.head) != (found.records, found.head)
+        noted_head is None
+        or not noted_head.removed
+        or noted_head.file != file
+        or (noted_head.records, noted_head.head) != (verification.records, verification.head)
     ):
         broken: dict[str, JsonValue] = {"broken": findings.why[:500]} if findings.soundness is Soundness.BROKEN else {}
         append_note(state.heads, _tombstone(file, past, findings) | broken)
@@ -212,14 +212,14 @@ def beside(path: str) -> Iterator[str]:
 
 
 def _tombstone(file: str, past: Past, findings: Findings) -> dict[str, JsonValue]:
-    found = findings.found
+    verification = findings.found
     return {
         "tombstone": True,
         "file": file,
-        "session": found.sessions[0] if found.sessions else "",
-        "sessions": list(found.sessions),
-        "records": found.records,
-        "head": found.head,
+        "session": verification.sessions[0] if verification.sessions else "",
+        "sessions": list(verification.sessions),
+        "records": verification.records,
+        "head": verification.head,
         "bytes": past.size,
         "reason": past.reason,
         "time": timestamp(time.time()),
@@ -254,18 +254,20 @@ def _unlink(path: str) -> None:
         pass  # what lies beside a log is nothing without it
 
 
-def _tell(one: Pruned, *, as_json: bool) -> None:
+def _tell(pruned: Pruned, *, as_json: bool) -> None:
     if as_json:
-        told: dict[str, JsonValue] = {
-            "file": one.past.path,
-            "fate": one.fate.value,
-            "why": one.why,
-            "bytes": one.past.size,
+        fields: dict[str, JsonValue] = {
+            "file": pruned.past.path,
+            "fate": pruned.fate.value,
+            "why": pruned.why,
+            "bytes": pruned.past.size,
         }
-        told |= {"records": one.records, "head": one.head or None, "broken": one.broken}
-        sys.stdout.write(json.dumps(told, sort_keys=True) + "\n")
+        fields |= {"records": pruned.records, "head": pruned.head or None, "broken": pruned.broken}
+        sys.stdout.write(json.dumps(fields, sort_keys=True) + "\n")
         return
-    sys.stdout.write(f"{one.fate.value}: {visible_line(one.past.path, 5_000)}: {visible_line(one.why, 1_000)}\n")
+    sys.stdout.write(
+        f"{pruned.fate.value}: {visible_line(pruned.past.path, 5_000)}: {visible_line(pruned.why, 1_000)}\n"
+    )
 
 
 _COLUMNS = Column(name="", toned=True), Column(name="log", folds=True), Column(name="why", folds=True)
@@ -273,8 +275,8 @@ _TONES = {PruneResult.KEPT: Tone.WARNING, PruneResult.REMOVED: Tone.PLAIN, Prune
 
 
 def _table(done: Sequence[Pruned], state: State) -> Table:
-    cells = ((one.fate.value, one.past.path.removeprefix(f"{state.sessions}/"), one.why) for one in done)
-    tones = (_TONES[one.fate] for one in done)
+    cells = ((pruned.fate.value, pruned.past.path.removeprefix(f"{state.sessions}/"), pruned.why) for pruned in done)
+    tones = (_TONES[pruned.fate] for pruned in done)
     rows = (TableRow(cells=row, tone=tone) for row, tone in zip(cells, tones, strict=True))
     return Table(columns=_COLUMNS, rows=tuple(rows))
 
@@ -282,12 +284,12 @@ def _table(done: Sequence[Pruned], state: State) -> Table:
 def _tell_summary(
     done: Sequence[Pruned], images: tuple[int, int], note: str, console: Console, arguments: Namespace
 ) -> None:
-    gone = [one for one in done if one.fate is not PruneResult.KEPT]
-    size = sum(one.past.size for one in gone)
+    removed = [pruned for pruned in done if pruned.fate is not PruneResult.KEPT]
+    size = sum(pruned.past.size for pruned in removed)
     if arguments.json:
-        summary: dict[str, JsonValue] = {"dry_run": bool(arguments.dry_run), "logs": len(gone), "bytes": size}
+        summary: dict[str, JsonValue] = {"dry_run": bool(arguments.dry_run), "logs": len(removed), "bytes": size}
         summary |= {
-            "kept": len(done) - len(gone),
+            "kept": len(done) - len(removed),
             "images": images[0],
             "image_bytes": images[1],
             "images_note": note or None,
@@ -296,8 +298,8 @@ def _tell_summary(
         return
     verb = PruneResult.WOULD_BE.value if arguments.dry_run else PruneResult.REMOVED.value
     about_images = note or f"{images[0]} before-images ({images[1]} bytes) that no log names were removed"
-    kept = f"{len(done) - len(gone)} kept although past"
-    console.line(f"{len(gone)} logs ({size} bytes) {verb}, {kept}; {visible_line(about_images, 500)}")
+    kept_note = f"{len(done) - len(removed)} kept although past"
+    console.line(f"{len(removed)} logs ({size} bytes) {verb}, {kept_note}; {visible_line(about_images, 500)}")
 
 
 YOUNG_SECONDS = 86_400.0
@@ -357,7 +359,7 @@ def _drop_named(images: dict[str, str], state: State) -> str:
 def _every_log(state: State) -> dict[str, None]:
     """Return the paths of all logs, those among them that were noted and lie elsewhere. Raises UsageError."""
     paths = dict.fromkeys(os.path.abspath(path) for path in state.log_paths())
-    noted = (known.file for known in HeadsFile(state.heads).every() if not known.removed)
+    noted = (noted_head.file for noted_head in HeadsFile(state.heads).every() if not noted_head.removed)
     return paths | dict.fromkeys(noted)
 
 
@@ -367,8 +369,8 @@ def _digests_in(path: str) -> Iterator[str]:
         rest = b""
         while chunk := file.read(_CHUNK):
             data = rest + chunk
-            for found in _DIGEST.finditer(data):
-                yield found[0].decode()
+            for match in _DIGEST.finditer(data):
+                yield match[0].decode()
             rest = data[-63:]
 
 

@@ -55,14 +55,14 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if findings.unfit:
         sys.stdout.write(f"{name}: NOT recovered, since it is more than torn: {visible_line(findings.unfit, 1_000)}\n")
         return findings.soundness.value
-    found = findings.found
+    verification = findings.found
     if torn is None:
         sys.stdout.write(f"{name}: nothing to recover: its last line is whole\n")
     else:
-        note(path, torn, found, state, environment)
+        note(path, torn, verification, state, environment)
         sys.stdout.write(f"{name}: recovered; {torn.size} torn bytes are kept in {visible_line(torn.kept_in, 5_000)}\n")
     for line in findings.lines:
-        if not found.torn or "torn" not in line:
+        if not verification.torn or "torn" not in line:
             sys.stdout.write(f"{visible_line(line, 1_000)}\n")
     return Exit.DONE
 
@@ -80,17 +80,17 @@ def keep_and_cut(path: str, heads: str) -> tuple[Torn | None, Findings]:
         raise LogError(f"the action log cannot be opened: {path}: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        known = HeadsFile(heads)
-        findings = judge_log(path, known)
-        found = findings.found
+        heads_file = HeadsFile(heads)
+        findings = judge_log(path, heads_file)
+        verification = findings.found
         if findings.unfit:
             return None, findings
-        if not found.torn:
-            noted = known.of_path(path)
+        if not verification.torn:
+            noted = heads_file.of_path(path)
             return _kept_before(path, noted.torn if noted is not None else frozenset()), findings
-        torn = _keep(path, descriptor, found.bytes)
-        append_note(heads, _intent(path, torn, found))
-        os.ftruncate(descriptor, found.bytes)
+        torn = _keep(path, descriptor, verification.bytes)
+        append_note(heads, _intent(path, torn, verification))
+        os.ftruncate(descriptor, verification.bytes)
         os.fsync(descriptor)
     except BlockingIOError:
         raise LogError(f"the action log is in use by another process: {path}") from None
@@ -101,29 +101,29 @@ def keep_and_cut(path: str, heads: str) -> tuple[Torn | None, Findings]:
     return torn, findings
 
 
-def _intent(path: str, torn: Torn, found: Verification) -> dict[str, JsonValue]:
+def _intent(path: str, torn: Torn, verification: Verification) -> dict[str, JsonValue]:
     """Return the note that says what is about to be cut off."""
     return {
         "file": path,
         "session": "",
-        "records": found.records,
-        "head": found.head,
+        "records": verification.records,
+        "head": verification.head,
         "closed": False,
         "time": timestamp(time.time()),
-        "size": found.bytes,
+        "size": verification.bytes,
         "torn_sha256": torn.sha256,
     }
 
 
 def _keep(path: str, descriptor: int, start: int) -> Torn:
     """Copy the bytes of the log from `start` on to a file of their own, on disk when this returns. Raises OSError."""
-    made = f"{path}.torn.tmp"  # always the same: what a crash leaves of it is removed
+    draft = f"{path}.torn.tmp"  # always the same: what a crash leaves of it is removed
     digest, size = hashlib.sha256(), 0
     try:
-        os.unlink(made)  # and never written to: it may be another name of any file, or a pipe
+        os.unlink(draft)  # and never written to: it may be another name of any file, or a pipe
     except FileNotFoundError:
         pass
-    with open(os.open(made, _NEW, 0o600), "wb") as file:
+    with open(os.open(draft, _NEW, 0o600), "wb") as file:
         while chunk := os.pread(descriptor, _CHUNK, start + size):
             file.write(chunk)
             digest.update(chunk)
@@ -132,11 +132,11 @@ def _keep(path: str, descriptor: int, start: int) -> Torn:
         os.fsync(file.fileno())
     for name in _names(path):
         try:
-            os.link(made, name)  # and never over a file that is there
+            os.link(draft, name)  # and never over a file that is there
         except FileExistsError:
             if _digest_of(name) != (size, digest.hexdigest()):
                 continue
-        os.unlink(made)
+        os.unlink(draft)
         sync_path(os.path.dirname(path))
         return Torn(size=size, sha256=digest.hexdigest(), kept_in=name)
     raise UsageError(f"there are too many files {path}.torn.*")
@@ -149,15 +149,17 @@ def _kept_before(path: str, noted: frozenset[str]) -> Torn | None:
     """
     if not noted:
         return None
-    told = None
+    recovered_digests = None
     for name in _names(path):
-        kept = _digest_of(name)
-        if kept is None:
+        digest = _digest_of(name)
+        if digest is None:
             break
-        if told is None:
-            told = {str(record.get("torn_sha256")) for record in read_log(path) if record["kind"] == "recovered"}
-        if kept[1] in noted - told:
-            return Torn(size=kept[0], sha256=kept[1], kept_in=name)
+        if recovered_digests is None:
+            recovered_digests = {
+                str(record.get("torn_sha256")) for record in read_log(path) if record["kind"] == "recovered"
+            }
+        if digest[1] in noted - recovered_digests:
+            return Torn(size=digest[0], sha256=digest[1], kept_in=name)
     return None
 
 
@@ -182,7 +184,7 @@ def _digest_of(path: str) -> tuple[int, str] | None:
     return size, digest.hexdigest()
 
 
-def note(path: str, torn: Torn, found: Verification, state: State, environment: Mapping[str, str]) -> None:
+def note(path: str, torn: Torn, verification: Verification, state: State, environment: Mapping[str, str]) -> None:
     """Append a session that records the recovery, and note the head. Raises LogError; a new recovery then continues
     here.
 
@@ -202,7 +204,7 @@ def note(path: str, torn: Torn, found: Verification, state: State, environment: 
         }
         log.append("session_started", started, sync=True)
         fields: dict[str, JsonValue] = {"torn_bytes": torn.size, "torn_sha256": torn.sha256, "kept_in": torn.kept_in}
-        log.append("recovered", {**fields, "open": list(found.unknown_calls)}, sync=True)
+        log.append("recovered", {**fields, "open": list(verification.unknown_calls)}, sync=True)
         log.append("session_ended", {"stop": "completed", "detail": f"{torn.size} torn bytes were cut off"}, sync=True)
         state.record_head(log)
     finally:

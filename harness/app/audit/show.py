@@ -46,13 +46,13 @@ _UNKNOWN = "UNKNOWN: it was begun and its end is not known; it may have run, who
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write a timeline and return the exit code. Raises HarnessError."""
-    wanted = call_filter(arguments, time.time())
-    named = arguments.logs or arguments.all or arguments.session or arguments.cwd
-    logs = chosen_logs(arguments, environment) if named else latest_log(State.of(environment))
+    conditions = call_filter(arguments, time.time())
+    is_chosen = arguments.logs or arguments.all or arguments.session or arguments.cwd
+    logs = chosen_logs(arguments, environment) if is_chosen else latest_log(State.of(environment))
     logs.tell_standing()
     output = AnswerWriter(environment, as_json=arguments.json)
-    if wanted.is_set:
-        _show_calls(logs, wanted, output, full=arguments.full)
+    if conditions.is_set:
+        _show_calls(logs, conditions, output, full=arguments.full)
     elif arguments.json:
         for _, record in logs.records():
             output.row(record)
@@ -82,9 +82,9 @@ class _Timeline:
             if jump := clocks.jump(record):
                 line = Line(tone=Tone.WARNING, text=f"~ {jump.words}")
                 self._lines(text(record, "session"), text(record, "time"), [line], record)
-            ended = joiner.take(record)
-            if ended is not None:
-                self.call(ended)
+            ended_call = joiner.take(record)
+            if ended_call is not None:
+                self.call(ended_call)
             elif record["kind"] == "session_ended":
                 for call in joiner.rest(text(record, "session")):
                     self.call(call)
@@ -120,14 +120,14 @@ class _Timeline:
                 beside = f"{_BESIDE_THE_TIME}{under}"
 
 
-def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, full: bool) -> None:
+def _show_calls(logs: ChosenLogs, conditions: CallFilter, output: AnswerWriter, *, full: bool) -> None:
     """Write the calls that fit, and nothing else; as JSON their records, call by call."""
-    session, shown = ("", ""), 0
+    session, call_count = ("", ""), 0
     timeline = _Timeline(output, full=full)
     for call in logs.calls():
-        if not wanted.takes(call):
+        if not conditions.takes(call):
             continue
-        shown += 1
+        call_count += 1
         if (call.log, call.session) != session:
             session = call.log, call.session
             output.line(_heading(call, output), Tone.QUIET, width=5_000)
@@ -135,7 +135,7 @@ def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, f
         timeline.call(call)
         for record in call.records if output.as_json else ():
             output.row(record)
-    if not shown:
+    if not call_count:
         output.line(f"no call fits in {counted(logs.sessions, 'session')}")
 
 
@@ -143,8 +143,8 @@ def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
     """Yield the lines of a call: the line that `run` shows, and further facts of the log below it."""
     first = _first_line(call)
     yield Line(tone=first.tone, text=f"#{visible_line(call.number, 20)} {first.text}")
-    for tone, said in (*_edits(call), *_facets(call, full=full), *_changes(call), *_connections(call, full=full)):
-        yield Line(tone=tone, text=visible_line(said, 5_000 if full else _WIDTH))
+    for tone, line in (*_edits(call), *_facets(call, full=full), *_changes(call), *_connections(call, full=full)):
+        yield Line(tone=tone, text=visible_line(line, 5_000 if full else _WIDTH))
     if full:
         yield from _whole_call(call)
 
@@ -159,8 +159,8 @@ def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
         yield from _places(record, full=full)
     elif change := _change_words(record):
         yield Line(tone=Tone.WARNING, text=visible_line(change, _WIDTH))
-    elif said := _record_words(record):
-        title, body = said
+    elif title_and_body := _record_words(record):
+        title, body = title_and_body
         yield Line(tone=Tone.QUIET, text=visible_line(f"{title}{'' if full else body}", _WIDTH))
         if record["kind"] == "session_started" and (settings := _model_settings(record)):
             yield Line(tone=Tone.QUIET, text=visible_line(f"model settings: {settings}", _WIDTH))
@@ -174,36 +174,36 @@ def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
 
 def _hook(record: LogRecord) -> str:
     """Return a hook's answer, and its program."""
-    said = {name: word(value) for name, value in record.items()}
-    reason = f": {said['reason']}" if said.get("reason") else ""
-    ignored = f"; its {said['ignored']} means nothing" if said.get("ignored") else ""
-    digest = short_digest(said["program_sha256"]) if record.get("program_sha256") else "no program"
-    return f"~ {hook_words(record)}{reason}{ignored}  [{digest}, {said.get('duration_ms')} ms]"
+    values = {name: word(value) for name, value in record.items()}
+    reason = f": {values['reason']}" if values.get("reason") else ""
+    ignored = f"; its {values['ignored']} means nothing" if values.get("ignored") else ""
+    digest = short_digest(values["program_sha256"]) if record.get("program_sha256") else "no program"
+    return f"~ {hook_words(record)}{reason}{ignored}  [{digest}, {values.get('duration_ms')} ms]"
 
 
 def _heading(call: LoggedCall, output: AnswerWriter) -> str:
     """Return the line about a call's session, if no other line of the session is shown."""
-    about = [text(call.started, name) for name in ("mode", "model")]
-    about = [one for one in about if one]
-    begun = output.moment(call.started)
-    return f"session {call.session} in {text(call.started, 'workspace')} ({', '.join([*about, begun])}), {call.log}"
+    details = [text(call.started, name) for name in ("mode", "model")]
+    details = [detail for detail in details if detail]
+    start = output.moment(call.started)
+    return f"session {call.session} in {text(call.started, 'workspace')} ({', '.join([*details, start])}), {call.log}"
 
 
 def _first_line(call: LoggedCall) -> Line:
     match call.fate:
         case Fate.UNKNOWN:
-            how = how_decided(call.decision, call.answered)
-            said = f"? {call.tool}  {visible_line(call.summary, 100)}  {how}  {_UNKNOWN}"
-            return Line(tone=Tone.BAD, text=visible_line(said, 400))
+            decision_text = how_decided(call.decision, call.answered)
+            line = f"? {call.tool}  {visible_line(call.summary, 100)}  {decision_text}  {_UNKNOWN}"
+            return Line(tone=Tone.BAD, text=visible_line(line, 400))
         case Fate.OPEN:
-            asked = "asked, no answer recorded; " if call.asked and not call.answered else ""
+            approval_text = "asked, no answer recorded; " if call.asked and not call.answered else ""
             open_yet = "the log ends before it was begun"
             if (
-                asked and text(call.started, "mode") == "hook"
+                approval_text and text(call.started, "mode") == "hook"
             ):  # such an agent says nothing of a no, and the session goes on
-                asked, open_yet = "asked at the agent, which told of no answer yet", ""
-            said = f". {call.tool}  {visible_line(call.summary, 100)}  {asked}{open_yet}"
-            return Line(tone=Tone.WARNING, text=visible_line(said, 400))
+                approval_text, open_yet = "asked at the agent, which told of no answer yet", ""
+            line = f". {call.tool}  {visible_line(call.summary, 100)}  {approval_text}{open_yet}"
+            return Line(tone=Tone.WARNING, text=visible_line(line, 400))
         case Fate.RAN | Fate.REFUSED | Fate.INVALID | Fate.NOT_RUN:
             return ended_line(
                 call.outcome, call.decision, call.answered, proposal=call.proposed, typed=is_typed(call.proposed)
@@ -256,21 +256,25 @@ MOST_HOSTS_SHOWN = 5
 
 def _connections(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
     """Yield the connections of a command with network by host, and the refused ones."""
-    said, tone = [], Tone.QUIET
+    parts, tone = [], Tone.QUIET
     for verb, allowed in (("reached", True), ("was refused", False)):
         hosts = hosts_of(call.outcome, allowed=allowed)
-        shown = hosts if full else hosts[:MOST_HOSTS_SHOWN]
+        visible_hosts = hosts if full else hosts[:MOST_HOSTS_SHOWN]
         if hosts:
-            more = f" and {len(hosts) - len(shown)} more" if len(hosts) > len(shown) else ""
-            said.append(f"{verb} {', '.join(shown)}{more}")
+            more = f" and {len(hosts) - len(visible_hosts)} more" if len(hosts) > len(visible_hosts) else ""
+            parts.append(f"{verb} {', '.join(visible_hosts)}{more}")
             tone = tone if allowed else Tone.WARNING
-    if said:
-        yield tone, "; ".join(said)
+    if parts:
+        yield tone, "; ".join(parts)
 
 
 def _whole_call(call: LoggedCall) -> Iterator[Line]:
-    arguments, most = text(call.proposed, "arguments"), call.proposed.get("arguments_characters")
-    cut = f" (the log has the first {len(arguments)} of {most} characters)" if isinstance(most, int) else ""
+    arguments, character_count = text(call.proposed, "arguments"), call.proposed.get("arguments_characters")
+    cut = (
+        f" (the log has the first {len(arguments)} of {character_count} characters)"
+        if isinstance(character_count, int)
+        else ""
+    )
     yield Line(tone=Tone.QUIET, text=f"arguments{cut}:")
     yield from _block(arguments)
     for record, name in ((call.decision, "reason"), (call.answered, "words"), (call.intent, "confinement")):
@@ -296,14 +300,14 @@ MOST_PLACES_SHOWN = 20
 
 def _places(record: LogRecord, *, full: bool) -> Iterator[Line]:
     """Yield the protected places that a record names, each with its digests before and after."""
-    listed = objects_in(record.get("places"))
-    shown = listed if full else listed[:MOST_PLACES_SHOWN]
-    for one in shown:
-        digests = " -> ".join(_state_words(one.get(name)) for name in ("before", "after"))
-        said = f"  {word(one.get('how'))}  {word(one.get('path'))}  {digests}"
-        yield Line(tone=Tone.BAD, text=visible_line(said, 5_000 if full else _WIDTH))
-    if len(shown) < len(listed):
-        yield Line(tone=Tone.QUIET, text=f"  {len(listed) - len(shown)} more; --full names them")
+    places = objects_in(record.get("places"))
+    visible_places = places if full else places[:MOST_PLACES_SHOWN]
+    for place in visible_places:
+        digests = " -> ".join(_state_words(place.get(name)) for name in ("before", "after"))
+        line = f"  {word(place.get('how'))}  {word(place.get('path'))}  {digests}"
+        yield Line(tone=Tone.BAD, text=visible_line(line, 5_000 if full else _WIDTH))
+    if len(visible_places) < len(places):
+        yield Line(tone=Tone.QUIET, text=f"  {len(places) - len(visible_places)} more; --full names them")
 
 
 def _state_words(state: JsonValue) -> str:
@@ -319,24 +323,24 @@ def _state_words(state: JsonValue) -> str:
 
 def _policy_files(record: LogRecord) -> Iterator[Line]:
     files = record.get("policy_files")
-    for one in files if isinstance(files, list) else ():
-        if isinstance(one, dict):
-            about = "  ".join(word(one.get(name)) for name in ("layer", "path", "sha256"))
-            yield Line(tone=Tone.QUIET, text=visible_line(f"policy file: {about}", 5_000))
+    for file in files if isinstance(files, list) else ():
+        if isinstance(file, dict):
+            details = "  ".join(word(file.get(name)) for name in ("layer", "path", "sha256"))
+            yield Line(tone=Tone.QUIET, text=visible_line(f"policy file: {details}", 5_000))
 
 
 def _block(body: str) -> Iterator[Line]:
     """Yield a text whole, each of its lines behind a bar: none of them can pass for a line of the timeline."""
-    for one in body.split("\n"):
-        yield Line(tone=Tone.QUIET, text=f"| {visible(one.expandtabs())}")
+    for line in body.split("\n"):
+        yield Line(tone=Tone.QUIET, text=f"| {visible(line.expandtabs())}")
 
 
 def _change_words(record: LogRecord) -> str:
     """Return the new policy, model or grant that a record puts in force; empty for any other record."""
-    said = {name: word(value) for name, value in record.items()}
+    values = {name: word(value) for name, value in record.items()}
 
     def get(name: str) -> str:
-        return said.get(name, "")
+        return values.get(name, "")
 
     match record["kind"]:
         case "policy_changed":
@@ -350,8 +354,8 @@ def _change_words(record: LogRecord) -> str:
             settings = _model_settings(record)
             return f"~ model {get('model')} is asked from here on{f': {settings}' if settings else ''}"
         case "grant":
-            where = f"[{get('file')}:{get('line')}]"
-            return f"~ {get('change')} {get('grant')} for the {get('scope')}: {get('text')}  {where}"
+            origin = f"[{get('file')}:{get('line')}]"
+            return f"~ {get('change')} {get('grant')} for the {get('scope')}: {get('text')}  {origin}"
         case _:
             return ""
 
@@ -359,27 +363,27 @@ def _change_words(record: LogRecord) -> str:
 def _model_settings(record: LogRecord) -> str:
     """Return the model's settings besides its name: its profile, and stated values; or an empty string."""
     profile, form, settings = (record.get(name) for name in ("profile", "call_form", "model_settings"))
-    told = [f"profile {word(profile)}"] if profile else []
-    told += [f"calls by {word(form)}"] if form else []
-    told += [json_text(settings)] if isinstance(settings, dict) else []
-    return ", ".join(told)
+    parts = [f"profile {word(profile)}"] if profile else []
+    parts += [f"calls by {word(form)}"] if form else []
+    parts += [json_text(settings)] if isinstance(settings, dict) else []
+    return ", ".join(parts)
 
 
 def _answer(record: LogRecord) -> str:
     """Return the person's answer behind a record, or an empty string."""
-    asked = record.get("asked")
-    if not isinstance(asked, dict):
+    approval = record.get("asked")
+    if not isinstance(approval, dict):
         return ""
-    words = f', "{word(asked.get("words"))}"' if asked.get("words") else ""
-    return f"; asked: {word(asked.get('question'))}? {word(asked.get('answer'))} by {word(asked.get('by'))}{words}"
+    words = f', "{word(approval.get("words"))}"' if approval.get("words") else ""
+    return f"; asked: {word(approval.get('question'))}? {word(approval.get('answer'))} by {word(approval.get('by'))}{words}"
 
 
 def _record_words(record: LogRecord) -> tuple[str, str] | None:
     """Return the line for what the trace of a running session leaves out: its beginning, and a text that may be long."""
-    said = {name: word(value) for name, value in record.items()}
+    values = {name: word(value) for name, value in record.items()}
 
     def get(name: str) -> str:
-        return said.get(name, "")
+        return values.get(name, "")
 
     match record["kind"]:
         case "session_started" if record.get("mode") == "undo":
@@ -389,26 +393,26 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             return f"{get('result')}  {get('path') or get('command')}  [{of}]  {get('detail')}", ""
         case "session_started":
             place = f" in {get('workspace')}" if get("workspace") else ""
-            who = f"of session {get('parent')}, call {get('parent_call')}: " if record.get("parent") else ""
-            title = f"{who}session {get('session')}{place}: harness {get('harness')}, "
+            parent = f"of session {get('parent')}, call {get('parent_call')}: " if record.get("parent") else ""
+            title = f"{parent}session {get('session')}{place}: harness {get('harness')}, "
             title += f"model {get('model')}, " if get("model") else ""
             return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""
         case "user_message":
-            named = record.get("pictures")
-            seen = f" [{counted(len(named), 'picture')}]" if isinstance(named, list) and named else ""
-            return "> ", get("text") + seen
+            pictures = record.get("pictures")
+            picture_note = f" [{counted(len(pictures), 'picture')}]" if isinstance(pictures, list) and pictures else ""
+            return "> ", get("text") + picture_note
         case "history_changed":
             messages = record.get("messages")
             new = len(messages) if isinstance(messages, list) else 0
             first, stop = record.get("start"), record.get("stop")
-            gone = stop - first if isinstance(first, int) and isinstance(stop, int) else 0
-            where = f"{counted(new, 'message')} in place of {gone}, from number {get('start')} on"
-            return f"~ the conversation was changed ({get('why')}): {where}", ""
+            removed_count = stop - first if isinstance(first, int) and isinstance(stop, int) else 0
+            change = f"{counted(new, 'message')} in place of {removed_count}, from number {get('start')} on"
+            return f"~ the conversation was changed ({get('why')}): {change}", ""
         case "recovered":
-            kept = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"
+            torn_note = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"
             calls = record.get("open")
             names = ", ".join(map(word, calls)) if isinstance(calls, list) and calls else "none"
-            return f"~ the log was mended after a crash: {kept}; calls without an end: {names}", ""
+            return f"~ the log was mended after a crash: {torn_note}; calls without an end: {names}", ""
         case "model_response" if record.get("text"):
             return "< ", get("text")
         case "session_ended":
@@ -459,7 +463,7 @@ class CallFilter(Record):
             call.by,
             *(text(facet, "by") for facet in objects_in(call.decision.get("facets"))),
         ]
-        return any(self.rule in one for one in every)
+        return any(self.rule in part for part in every)
 
 
 def _named_paths(call: LoggedCall) -> Iterator[str]:
@@ -511,25 +515,25 @@ def call_filter(arguments: Namespace, now: float) -> CallFilter:
     )
 
 
-def _moment(flag: str, given: str, now: float, of_a_day: str) -> str:
+def _moment(flag: str, time_text: str, now: float, of_a_day: str) -> str:
     """Return a time in the log's form: of RFC 3339, of a date (`of_a_day` completes it, in UTC), or of how long ago."""
     import datetime as dt
 
-    ago = _AGO.fullmatch(given)
+    ago = _AGO.fullmatch(time_text)
     try:
         if ago:
             moment = dt.datetime.fromtimestamp(now - int(ago[1]) * _SECONDS[ago[2]], dt.UTC)
-        elif _DATE.fullmatch(given):
-            dt.date.fromisoformat(given)
-            return given + of_a_day
+        elif _DATE.fullmatch(time_text):
+            dt.date.fromisoformat(time_text)
+            return time_text + of_a_day
         else:
             # RFC 3339 has the second 60, which datetime does not: it lies behind all others of its minute.
-            moment = dt.datetime.fromisoformat(_LEAP_SECOND.sub(r"\g<1>59.999999\g<2>", given))
+            moment = dt.datetime.fromisoformat(_LEAP_SECOND.sub(r"\g<1>59.999999\g<2>", time_text))
         if moment.tzinfo is not None:  # RFC 3339 wants an offset: without one, nobody knows whose clock is meant
             # As the log writes times, so that they can be compared as texts; strftime would not fill up a year.
             return moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     except (ValueError, OverflowError, OSError):
         pass
     raise UsageError(
-        f"{flag}: {visible_line(given)!r} is no time: 2026-01-31, 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d"
+        f"{flag}: {visible_line(time_text)!r} is no time: 2026-01-31, 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d"
     )

@@ -28,34 +28,36 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     state = State.of(environment)
     heads = HeadsFile(state.heads)
-    left = []
+    unsigned = []
     for path in named_logs(arguments, state):
         findings = judge_log(path, heads)
         if findings.unfit or findings.soundness is Soundness.OPEN:
-            left.append(findings.soundness)
+            unsigned.append(findings.soundness)
             sys.stdout.write(f"{visible_line(path, 5_000)}: NOT signed: {visible_line(findings.why, 1_000)}\n")
             continue
-        found = findings.found
+        verification = findings.found
         sign_head(
             path,
             HeadNote(
-                records=found.records,
-                head=found.head,
-                size=found.bytes,
-                session=found.sessions[-1],
+                records=verification.records,
+                head=verification.head,
+                size=verification.bytes,
+                session=verification.sessions[-1],
                 time=timestamp(time.time()),
             ),
             arguments.key,
             environment,
         )
         unknown = "" if findings.soundness is Soundness.WHOLE else f"; as it stands: {_not_compared(findings)}"
-        sys.stdout.write(f"{visible_line(path, 5_000)}: signed, {found.records} records, head {found.head}{unknown}\n")
-    return worst(left)
+        sys.stdout.write(
+            f"{visible_line(path, 5_000)}: signed, {verification.records} records, head {verification.head}{unknown}\n"
+        )
+    return worst(unsigned)
 
 
 def _not_compared(findings: Findings) -> str:
     """Return the reason why the end of a log to sign was not compared."""
-    known = findings.evidence.known
-    if known is None:
+    noted_head = findings.evidence.known
+    if noted_head is None:
         return "no head was noted to compare it with"
-    return f"no head was noted when it was closed, the last one at record {known.records}"
+    return f"no head was noted when it was closed, the last one at record {noted_head.records}"

@@ -38,18 +38,22 @@ MAX_LISTED = 1_000
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Verify logs and return the exit code, that of the worst. Raises HarnessError."""
     state = State.of(environment)
-    given = _checked(arguments)
+    expected = _checked(arguments)
     heads = HeadsFile(arguments.heads or state.heads)
-    named = [state.sessions] if arguments.all else named_logs(arguments, state)
-    logs = [path for path in _logs_of(named, except_for=heads.path) if os.path.lexists(path) or not heads.of_path(path)]
+    named_paths = [state.sessions] if arguments.all else named_logs(arguments, state)
+    logs = [
+        path
+        for path in _logs_of(named_paths, except_for=heads.path)
+        if os.path.lexists(path) or not heads.of_path(path)
+    ]
     answer = _Answer(state, arguments, environment, several=len(logs) > 1)
     moved = set[str]()
     for path in counted_off(logs, len(logs), "logs verified", answer.look, size_of):
         try:
             signature = _signature(path, arguments, environment)
-            findings = judge_log(path, heads, given_head=given, signature=signature)
+            findings = judge_log(path, heads, given_head=expected, signature=signature)
         except LogError as error:
-            if [path] == named:
+            if [path] == named_paths:
                 raise
             answer.unreadable(path, str(error))
             continue
@@ -57,10 +61,10 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         noted = findings.evidence.noted
         if noted is not None and noted.elsewhere:
             moved.add(noted.known.file)
-    for known in gone(["/"] if arguments.all else named, heads, moved):
-        answer.gone(known)
+    for noted_head in gone(["/"] if arguments.all else named_paths, heads, moved):
+        answer.gone(noted_head)
     if not answer.came_to:
-        raise UsageError(f"there is no action log (*.jsonl) in {', '.join(named)}")
+        raise UsageError(f"there is no action log (*.jsonl) in {', '.join(named_paths)}")
     return answer.end()
 
 
@@ -99,26 +103,28 @@ class _Answer:
 
     def judged(self, findings: Findings) -> None:
         """Report the result of judging one log, and of judging its calls again if that was requested."""
-        told = _as_json(findings) if self._as_json else _as_text(findings)
+        text = _as_json(findings) if self._as_json else _as_text(findings)
         again = _judged_again(findings.path, self._state, self._arguments, self._environment)
-        self._tell(told + again, findings.path, findings.soundness, findings.found.records, "; ".join(findings.lines))
+        self._tell(text + again, findings.path, findings.soundness, findings.found.records, "; ".join(findings.lines))
 
-    def unreadable(self, path: str, why: str) -> None:
+    def unreadable(self, path: str, reason: str) -> None:
         """Say that a log cannot be read."""
-        told = _unreadable(path, why, as_json=self._as_json)
-        self._tell(told, path, Soundness.UNREADABLE, 0, why)
+        text = _unreadable(path, reason, as_json=self._as_json)
+        self._tell(text, path, Soundness.UNREADABLE, 0, reason)
 
-    def gone(self, known: KnownHead) -> None:
+    def gone(self, noted_head: KnownHead) -> None:
         """Say that a log that was noted is gone."""
-        why = f"a log that was noted is gone: {known.words}"
-        self._tell(_gone_line(known, as_json=self._as_json), known.file, Soundness.BROKEN, known.records, why)
+        reason = f"a log that was noted is gone: {noted_head.words}"
+        self._tell(
+            _gone_line(noted_head, as_json=self._as_json), noted_head.file, Soundness.BROKEN, noted_head.records, reason
+        )
 
-    def _tell(self, text: str, path: str, soundness: Soundness, records: int, why: str) -> None:
+    def _tell(self, text: str, path: str, soundness: Soundness, records: int, reason: str) -> None:
         self.came_to.append(soundness)
         if self._in_table:
             log = path.removeprefix(f"{self._state.sessions}/")
             word = soundness.name.replace("_", " ")
-            cells = log, word if soundness is Soundness.BROKEN else word.lower(), str(records), why
+            cells = log, word if soundness is Soundness.BROKEN else word.lower(), str(records), reason
             self._rows.append(TableRow(cells=cells, tone=_TONES[soundness]))
         elif self._console.width and not self._as_json:
             self._console.line(text.rstrip("\n"))
@@ -128,11 +134,11 @@ class _Answer:
     def end(self) -> int:
         """Write the table, where there is one, and return the exit code: that of the worst."""
         if self._rows:
-            whole = sum(one is Soundness.WHOLE for one in self.came_to)
-            rows = self._rows if whole <= MAX_WHOLE else [row for row in self._rows if row.tone is not Tone.GOOD]
+            whole_count = sum(soundness is Soundness.WHOLE for soundness in self.came_to)
+            rows = self._rows if whole_count <= MAX_WHOLE else [row for row in self._rows if row.tone is not Tone.GOOD]
             if rows:
                 self._console.table(Table(columns=_COLUMNS, rows=tuple(rows)))
-            self._console.line(f"{whole:,} of {counted(len(self.came_to), 'log')} whole")
+            self._console.line(f"{whole_count:,} of {counted(len(self.came_to), 'log')} whole")
             self._console.line(
                 f"Not proved: {NEVER_PROVED}. `harness audit verify FILE` says of one log what is.", Tone.QUIET
             )
@@ -176,66 +182,72 @@ def _as_text(findings: Findings) -> str:
         f"Proved: {findings.proved}.",
         f"Not proved: {findings.not_proved}.",
     ]
-    told = "".join(f"{visible_line(line, 1_500)}\n" for line in lines)
-    found = findings.found
-    return f"{told}{visible_line(findings.path, 5_000)}: {found.records} records, head {found.head}\n"
+    lines_text = "".join(f"{visible_line(line, 1_500)}\n" for line in lines)
+    verification = findings.found
+    return (
+        f"{lines_text}{visible_line(findings.path, 5_000)}: {verification.records} records, head {verification.head}\n"
+    )
 
 
 def _as_json(findings: Findings) -> str:
-    found, evidence = findings.found, findings.evidence
-    known = evidence.known
+    verification, evidence = findings.found, findings.evidence
+    noted_head = evidence.known
     broken: JsonValue = None
-    if found.broken_line is not None:
-        broken = {"line": found.broken_line, "offset": found.broken_offset, "problem": found.problem}
-    told: dict[str, JsonValue] = {
+    if verification.broken_line is not None:
+        broken = {
+            "line": verification.broken_line,
+            "offset": verification.broken_offset,
+            "problem": verification.problem,
+        }
+    fields: dict[str, JsonValue] = {
         "file": findings.path,
         "verdict": findings.soundness.name.lower(),
         "exit_code": findings.soundness.value,
-        "records": found.records,
-        "bytes": found.bytes,
-        "head": found.head,
-        "sessions": list(found.sessions[:MAX_LISTED]),
-        "session_count": len(found.sessions),
+        "records": verification.records,
+        "bytes": verification.bytes,
+        "head": verification.head,
+        "sessions": list(verification.sessions[:MAX_LISTED]),
+        "session_count": len(verification.sessions),
         "broken": broken,
-        "missed_head_at": found.missed,
-        "torn_bytes": found.torn_bytes,
-        "unknown_calls": list(found.unknown_calls[:MAX_LISTED]),
-        "unknown_call_count": len(found.unknown_calls),
-        "open_sessions": list(found.open_sessions[:MAX_LISTED]),
-        "open_session_count": len(found.open_sessions),
+        "missed_head_at": verification.missed,
+        "torn_bytes": verification.torn_bytes,
+        "unknown_calls": list(verification.unknown_calls[:MAX_LISTED]),
+        "unknown_call_count": len(verification.unknown_calls),
+        "open_sessions": list(verification.open_sessions[:MAX_LISTED]),
+        "open_session_count": len(verification.open_sessions),
         "compared_with": evidence.source,
-        "noted_as": known.file if known is not None else None,
+        "noted_as": noted_head.file if noted_head is not None else None,
         "signer": evidence.signature.signer or None if evidence.signature is not None else None,
         "findings": list(findings.lines),
         "proved": findings.proved,
         "not_proved": findings.not_proved,
     }
-    return json.dumps(told, sort_keys=True) + "\n"
+    return json.dumps(fields, sort_keys=True) + "\n"
 
 
-def _unreadable(path: str, why: str, *, as_json: bool) -> str:
+def _unreadable(path: str, reason: str, *, as_json: bool) -> str:
     if as_json:
         code = Soundness.UNREADABLE.value
-        return json.dumps({"file": path, "verdict": "unreadable", "exit_code": code, "findings": [why]}) + "\n"
-    return f"UNREADABLE: {visible_line(why, 5_000)}\n"
+        return json.dumps({"file": path, "verdict": "unreadable", "exit_code": code, "findings": [reason]}) + "\n"
+    return f"UNREADABLE: {visible_line(reason, 5_000)}\n"
 
 
-def _logs_of(named: Sequence[str], *, except_for: str) -> Iterator[str]:
+def _logs_of(paths: Sequence[str], *, except_for: str) -> Iterator[str]:
     """Yield the logs that are named, and all logs in the folders that are; the heads file is none."""
     heads = os.path.realpath(except_for)
-    for path in named:
+    for path in paths:
         if not os.path.isdir(path):
             yield path
             continue
         yield from (log for log in logs_in(path) if os.path.realpath(log) != heads)
 
 
-def _gone_line(known: KnownHead, *, as_json: bool) -> str:
-    why = f"a log that was noted is gone: {known.words}"
+def _gone_line(noted_head: KnownHead, *, as_json: bool) -> str:
+    reason = f"a log that was noted is gone: {noted_head.words}"
     if as_json:
         code = Soundness.BROKEN.value
-        return json.dumps({"file": known.file, "verdict": "gone", "exit_code": code, "findings": [why]}) + "\n"
-    return f"BROKEN: {visible_line(why, 500)}\n{visible_line(known.file, 5_000)}: gone\n"
+        return json.dumps({"file": noted_head.file, "verdict": "gone", "exit_code": code, "findings": [reason]}) + "\n"
+    return f"BROKEN: {visible_line(reason, 500)}\n{visible_line(noted_head.file, 5_000)}: gone\n"
 
 
 MAX_TOLD = 20
@@ -260,8 +272,8 @@ class Redecided(Record):
         summary = (
             f"Judged again, by the policies in the log: {self.same} calls come out the same, {self.otherwise} otherwise"
         )
-        told = "".join(f"{visible_line(line, 500)}\n" for line in self.lines)
-        return f"{told}{summary}, {self.unjudged} cannot be judged.\n"
+        lines_text = "".join(f"{visible_line(line, 500)}\n" for line in self.lines)
+        return f"{lines_text}{summary}, {self.unjudged} cannot be judged.\n"
 
 
 def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redecided:
@@ -291,8 +303,10 @@ def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redeci
             otherwise += 1
             if otherwise <= MAX_TOLD:
                 lines.append(_otherwise_line(again, again.verdict.decision.word))
-    left = [f"OTHERWISE: and {otherwise - MAX_TOLD} more like it"] if otherwise > MAX_TOLD else []
-    return Redecided(same=same, otherwise=otherwise, unjudged=unjudged, lines=(*lines, *left, *problems, *replay.notes))
+    remaining = [f"OTHERWISE: and {otherwise - MAX_TOLD} more like it"] if otherwise > MAX_TOLD else []
+    return Redecided(
+        same=same, otherwise=otherwise, unjudged=unjudged, lines=(*lines, *remaining, *problems, *replay.notes)
+    )
 
 
 def _otherwise_line(again: JudgedAgain, word: str) -> str:

@@ -42,26 +42,26 @@ def _typed(text: str) -> str:
 
 def back(conversation: Conversation, rest: str) -> None:
     """Begin a session with what this one held before a message, and put that into the line. Raises UsageError, LogError."""
-    said = tuple(said_by_person(conversation))
-    if not said:
+    messages_of_person = tuple(said_by_person(conversation))
+    if not messages_of_person:
         conversation.say("there is no message of yours to go back to", Tone.QUIET)
         return
     if not rest and conversation.open_menu("/back"):
         return
-    if not (rest.isascii() and rest.isdigit() and len(rest) < 7 and 0 < int(rest) <= len(said)):
-        raise UsageError(f"usage: /back N, the number of one of your messages: 1 to {len(said)}")
-    found = said[int(rest) - 1]
+    if not (rest.isascii() and rest.isdigit() and len(rest) < 7 and 0 < int(rest) <= len(messages_of_person)):
+        raise UsageError(f"usage: /back N, the number of one of your messages: 1 to {len(messages_of_person)}")
+    chosen = messages_of_person[int(rest) - 1]
     carried = held_now(conversation)
     messages = carried.rebuilt.messages
-    if len(messages) <= found.place or messages[found.place].role is not Role.USER:
+    if len(messages) <= chosen.place or messages[chosen.place].role is not Role.USER:
         raise UsageError("the log holds the conversation otherwise than it is; /fork goes on from what it holds")
-    kept = (*messages[: found.place], *without_turn(messages[found.place]))
+    kept_messages = (*messages[: chosen.place], *without_turn(messages[chosen.place]))
     switch(
         conversation,
-        replace(carried, rebuilt=replace(carried.rebuilt, messages=kept, unknown_calls=())),
+        replace(carried, rebuilt=replace(carried.rebuilt, messages=kept_messages, unknown_calls=())),
         in_words=False,
     )
-    conversation.begun = found.words
+    conversation.begun = chosen.words
     conversation.say(f"back to before your message {rest}; files stay as they are", Tone.QUIET)
 
 
@@ -69,8 +69,8 @@ def messages_to_choose(conversation: Conversation) -> Sequence[Offered]:
     """Return the person's messages, the newest first."""
     numbered = list(enumerate(said_by_person(conversation), 1))
     return [
-        Offered(text=str(number), shown=f"{number:>2}  {visible_line(' '.join(said.words.split()), 60)}")
-        for number, said in reversed(numbered)
+        Offered(text=str(number), shown=f"{number:>2}  {visible_line(' '.join(message.words.split()), 60)}")
+        for number, message in reversed(numbered)
     ]
 
 

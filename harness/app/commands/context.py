@@ -24,15 +24,15 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
     spent, usage = conversation.spent, conversation.session.whole_usage
     if len(spent) > MOST_TURNS:
         conversation.say(f"  ... {len(spent) - MOST_TURNS} earlier turns", Tone.QUIET)
-    for number, one in list(enumerate(spent, 1))[-MOST_TURNS:]:
+    for number, turn in list(enumerate(spent, 1))[-MOST_TURNS:]:
         conversation.say_line(
-            f"  turn {number}: {usage_in_words(one.usage, one.cost)}  {counted(one.requests, 'request')}  {one.model}"
+            f"  turn {number}: {usage_in_words(turn.usage, turn.cost)}  {counted(turn.requests, 'request')}  {turn.model}"
         )
-    total: Usage = sum((one.usage for one in spent), Usage())
+    total: Usage = sum((turn.usage for turn in spent), Usage())
     if total != usage:
-        others = Usage(**{name: getattr(usage, name) - getattr(total, name) for name in field_names(Usage)})
+        remaining_usage = Usage(**{name: getattr(usage, name) - getattr(total, name) for name in field_names(Usage)})
         conversation.say_line(
-            f"  other requests, such as summaries: {usage_in_words(others, conversation.cost_of(others))}"
+            f"  other requests, such as summaries: {usage_in_words(remaining_usage, conversation.cost_of(remaining_usage))}"
         )
     for helper in conversation.helpers.of(conversation.session.identity):
         conversation.say_line(f"  of these {helper.name}: {usage_in_words(helper.usage, helper.cost)}")
@@ -63,34 +63,36 @@ def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
     attachments = [attachment for message in messages for attachment in message.attachments]
     if attachments:
         tokens = sum(attachment.tokens for attachment in attachments)
-        said = "1 picture" if len(attachments) == 1 else f"{len(attachments)} pictures"
-        conversation.say_line(f"  of these {said}: some {tokens:,} tokens, by their pixels (estimated)")
+        picture_count = "1 picture" if len(attachments) == 1 else f"{len(attachments)} pictures"
+        conversation.say_line(f"  of these {picture_count}: some {tokens:,} tokens, by their pixels (estimated)")
     system = characters(messages[:1])
     conversation.say_line(f"  of these the system prompt and instructions: {system:,} characters")
     last = conversation.session.last_usage
-    counted = last.input_tokens + last.output_tokens
+    counted_tokens = last.input_tokens + last.output_tokens
     conversation.say_line(
-        f"  as the provider counted the last reply: {counted:,} tokens"
-        if counted
+        f"  as the provider counted the last reply: {counted_tokens:,} tokens"
+        if counted_tokens
         else "  the provider has not counted it yet"
     )
     for helper in conversation.helpers.of(conversation.session.identity):
-        own = helper.last_usage.input_tokens + helper.last_usage.output_tokens
-        conversation.say_line(f"  {helper.name} had a conversation of its own: {own:,} tokens at its last reply")
-    most = conversation.agent.context_tokens
-    if most is None:
+        helper_tokens = helper.last_usage.input_tokens + helper.last_usage.output_tokens
+        conversation.say_line(
+            f"  {helper.name} had a conversation of its own: {helper_tokens:,} tokens at its last reply"
+        )
+    max_tokens = conversation.agent.context_tokens
+    if max_tokens is None:
         conversation.say("  how much the model takes is not configured (context_tokens)", Tone.QUIET)
     else:
-        used = counted or long // CHARACTERS_A_TOKEN
-        about = "" if counted else "about "
+        used = counted_tokens or long // CHARACTERS_A_TOKEN
+        prefix = "" if counted_tokens else "about "
         conversation.say_line(
-            f"  {about}{100 * used / most:.0f} percent of {most:,} tokens; from 80 on it is summarized"
+            f"  {prefix}{100 * used / max_tokens:.0f} percent of {max_tokens:,} tokens; from 80 on it is summarized"
         )
     biggest = sorted(_results(messages), key=lambda row: row[0], reverse=True)[:MOST_RESULTS]
     if biggest:
         conversation.say("biggest results:", Tone.QUIET)
-    for size, what in biggest:
-        conversation.say_line(f"  {size:>9,}  {what}", most=200)
+    for size, label in biggest:
+        conversation.say_line(f"  {size:>9,}  {label}", max_characters=200)
 
 
 def _results(messages: list[Message]) -> list[tuple[int, str]]:
@@ -113,7 +115,7 @@ def compact(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
     conversation.say("asking the model for a summary", Tone.QUIET)
     problem = conversation.agent.compact(session)
     if problem:
-        conversation.say_line(f"nothing was summarized: {problem}", Tone.WARNING, most=1_000)
+        conversation.say_line(f"nothing was summarized: {problem}", Tone.WARNING, max_characters=1_000)
         return
     after = characters(session.messages[1:])
     conversation.say(f"summarized: {before} characters before, {after} now; the log keeps all of it", Tone.QUIET)

@@ -140,9 +140,9 @@ class Conversation:
         """Show text that may hold anything, line by line as it is."""
         self.screen.line(text, tone)
 
-    def say_line(self, text: str, tone: Tone = Tone.PLAIN, *, most: int = 2_000) -> None:
+    def say_line(self, text: str, tone: Tone = Tone.PLAIN, *, max_characters: int = 2_000) -> None:
         """Show text that may hold anything on one line."""
-        self.screen.line(visible_line(text, most), tone)
+        self.screen.line(visible_line(text, max_characters), tone)
 
     def tell_log(self, tone: Tone = Tone.PLAIN) -> None:
         """Show the log's path, size and head, each on a line of its own that can be copied."""
@@ -162,12 +162,12 @@ class Conversation:
     def cost(self) -> float | None:
         """Cost of the session in dollars. `None` unless all of it is known."""
         usage = self.session.whole_usage
-        others = usage.input_tokens - sum(one.usage.input_tokens for one in self.spent)
-        models = {one.model for one in self.spent} | {self.agent.model.name}
+        other_tokens = usage.input_tokens - sum(turn.usage.input_tokens for turn in self.spent)
+        models = {turn.model for turn in self.spent} | {self.agent.model.name}
         if len(models) == 1:
             return self.cost_of(usage)
-        known = [one.cost for one in self.spent if one.cost is not None]
-        return sum(known) if len(known) == len(self.spent) and not others else None
+        known_costs = [turn.cost for turn in self.spent if turn.cost is not None]
+        return sum(known_costs) if len(known_costs) == len(self.spent) and not other_tokens else None
 
     def confinement(self, tool: str, effects: Effects) -> str:
         """Return the present confinement of a call of `tool`."""
@@ -184,11 +184,11 @@ class Conversation:
         from harness.session.advice import advice_on
         from harness.session.policies import home_of_rules
 
-        found = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")
-        if not found.toml:
-            return f"no rule lifts the question: {found.why}"
+        advice = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")
+        if not advice.toml:
+            return f"no rule lifts the question: {advice.why}"
         home = home_of_rules(self.running.policy, self.place.state)
-        return f"a rule would allow it unasked, in {home}:\n{found.toml.rstrip()}"
+        return f"a rule would allow it unasked, in {home}:\n{advice.toml.rstrip()}"
 
     def record(self, record: LogRecord) -> None:
         """Keep a record for /why; an observer of the log."""

@@ -45,8 +45,8 @@ def copy(conversation: Conversation, rest: str) -> None:
 
 def last_answer(messages: Sequence[Message]) -> str:
     """Return the model's last answer; empty without one. Pure."""
-    said = (one.content for one in reversed(messages) if one.role is Role.ASSISTANT)
-    return next((text for text in said if text.strip()), "")
+    answers = (message.content for message in reversed(messages) if message.role is Role.ASSISTANT)
+    return next((text for text in answers if text.strip()), "")
 
 
 def code_blocks(text: str) -> Iterator[str]:
@@ -55,8 +55,8 @@ def code_blocks(text: str) -> Iterator[str]:
     indent = fence = ""
     for line in text.split("\n"):
         if block is None:
-            if found := _FENCE.fullmatch(line):
-                block, indent, fence = [], found["indent"], found["fence"]
+            if match := _FENCE.fullmatch(line):
+                block, indent, fence = [], match["indent"], match["fence"]
         elif (bare := line.strip(" >")) and not bare.strip(fence[0]) and len(bare) >= len(fence):
             yield "\n".join(block)
             block = None
@@ -72,8 +72,8 @@ def pasted_safely(text: str) -> tuple[str, int]:
     Characters that control a terminal, change the reading order or hide are dropped; an unusual blank becomes a plain
     one.
     """
-    kept = "".join(char for char in _BLANKS.sub(" ", text) if char.isprintable() or char in "\n\t")
-    return kept, len(text) - len(kept)
+    safe_text = "".join(char for char in _BLANKS.sub(" ", text) if char.isprintable() or char in "\n\t")
+    return safe_text, len(text) - len(safe_text)
 
 
 def clipboard_program(environment: Mapping[str, str], root: str) -> Sequence[str]:
@@ -89,12 +89,12 @@ def clipboard_program(environment: Mapping[str, str], root: str) -> Sequence[str
         ("DISPLAY", ("xsel", "--clipboard", "--input")),
     )
     is_remote = "SSH_CONNECTION" in environment
-    given = child_environment(environment)
+    program_environment = child_environment(environment)
     for variable, words in ways:
         if (variable and not environment.get(variable)) or (is_remote and variable != "TMUX"):
             continue
-        if found := program_outside(root, words[0], given):
-            return (found, *words[1:])
+        if program := program_outside(root, words[0], program_environment):
+            return (program, *words[1:])
     return ()
 
 

@@ -56,24 +56,24 @@ def diff(conversation: Conversation, rest: str) -> None:
 
 def _records(conversation: Conversation) -> list[LogRecord]:
     session = conversation.session.identity
-    found = (one for one in read_log(conversation.agent.log.path) if one["session"] == session)
-    return [one for one in found if one["kind"] in _KINDS]
+    session_records = (record for record in read_log(conversation.agent.log.path) if record["session"] == session)
+    return [record for record in session_records if record["kind"] in _KINDS]
 
 
 def changed_files(steps: list[Undoable]) -> list[Changed]:
     """Return the files of `steps` (the newest first) in the order in which they were first changed. Pure."""
     files: dict[str, Changed] = {}
     for step in reversed(steps):
-        known = files.get(step.path)
-        calls = (*known.calls, step.call) if known else (step.call,)
-        before = known.before_sha256 if known else step.before_sha256
+        file = files.get(step.path)
+        calls = (*file.calls, step.call) if file else (step.call,)
+        before = file.before_sha256 if file else step.before_sha256
         files[step.path] = Changed(path=step.path, before_sha256=before, calls=calls)
     return list(files.values())
 
 
 def _tell_unknown(conversation: Conversation, step: Unrestorable) -> None:
-    what = "not known" if step.is_command else "not shown"
-    conversation.say_line(f"{what}: {visible_line(step.what, 300)}  [call {step.call}]: {step.why}", Tone.WARNING)
+    status = "not known" if step.is_command else "not shown"
+    conversation.say_line(f"{status}: {visible_line(step.what, 300)}  [call {step.call}]: {step.why}", Tone.WARNING)
 
 
 def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, stat: bool) -> None:
@@ -97,10 +97,10 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
     if b"\0" in before or (now is not None and b"\0" in now):
         conversation.say_line(f"{name}  {calls}: {state}, binary: {len(before):,} bytes then, {len(now or b''):,} now")
         return
-    found: Diff = compare(before, now or b"")
-    conversation.say_line(f"{name}  {calls}: {state}, +{found.added} -{found.removed} lines")
+    diff: Diff = compare(before, now or b"")
+    conversation.say_line(f"{name}  {calls}: {state}, +{diff.added} -{diff.removed} lines")
     if not stat:
-        conversation.screen.diff(conversation.masked(found.text(MOST_LINES)), name)
+        conversation.screen.diff(conversation.masked(diff.text(MOST_LINES)), name)
 
 
 def _content(conversation: Conversation, path: str) -> bytes | None:

@@ -44,7 +44,7 @@ def export(conversation: Conversation, rest: str) -> None:
     except OSError as error:
         raise UsageError(f"{visible_line(path, 1_000)} is not whole: {error.strerror}") from None
     conversation.say_line(
-        f"written: {path}  (readable by you alone; secrets that are known are masked)", Tone.GOOD, most=5_000
+        f"written: {path}  (readable by you alone; secrets that are known are masked)", Tone.GOOD, max_characters=5_000
     )
 
 

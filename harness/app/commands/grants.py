@@ -15,21 +15,21 @@ from harness.text.visible import visible_line
 def grants(conversation: Conversation, rest: str) -> None:
     """List the grants in force, narrow one, or revoke one or all. Raises UsageError and LogError."""
     action, _, name = rest.partition(" ")
-    held = conversation.agent.gate.grants.held
+    held_grants = conversation.agent.gate.grants.held
     match action, name.strip():
         case "", _:
-            _list(conversation, held)
+            _list(conversation, held_grants)
         case "revoke", "all":
-            for grant in held:
+            for grant in held_grants:
                 _revoke(conversation, grant)
-            if not held:
+            if not held_grants:
                 conversation.say("there is nothing to revoke", Tone.QUIET)
         case "revoke", identity if identity:
-            _revoke(conversation, _found(held, identity))
+            _revoke(conversation, _found(held_grants, identity))
         case "answer", identity if identity:
-            _answer(conversation, _found(held, identity))
+            _answer(conversation, _found(held_grants, identity))
         case "narrow", said if len(words := said.split()) > 1:
-            _narrow(conversation, _found(held, words[0]), words[1:])
+            _narrow(conversation, _found(held_grants, words[0]), words[1:])
         case _:
             raise UsageError(
                 "usage: /grants, /grants revoke ID|all, /grants answer ID, or /grants narrow ID offline|host HOSTS|WORDS|"
@@ -37,25 +37,25 @@ def grants(conversation: Conversation, rest: str) -> None:
             )
 
 
-def _found(held: tuple[Grant, ...], identity: str) -> Grant:
-    found = next((grant for grant in held if identity in (grant.id, *grant.id.split("-")[1:2])), None)
-    if found is None:
-        known = nearest(identity, [grant.id for grant in held]) if held else "; there is none"
-        raise UsageError(f"there is no grant {visible_line(identity, 50)!r}{known}")
-    return found
+def _found(held_grants: tuple[Grant, ...], identity: str) -> Grant:
+    match = next((grant for grant in held_grants if identity in (grant.id, *grant.id.split("-")[1:2])), None)
+    if match is None:
+        suggestion = nearest(identity, [grant.id for grant in held_grants]) if held_grants else "; there is none"
+        raise UsageError(f"there is no grant {visible_line(identity, 50)!r}{suggestion}")
+    return match
 
 
-def _list(conversation: Conversation, held: tuple[Grant, ...]) -> None:
-    for grant in held:
-        kept = f"until {grant.until}" if grant.until else "always in this workspace"
-        scope = "this session" if grant.scope is GrantScope.SESSION else kept
+def _list(conversation: Conversation, held_grants: tuple[Grant, ...]) -> None:
+    for grant in held_grants:
+        lifetime = f"until {grant.until}" if grant.until else "always in this workspace"
+        scope = "this session" if grant.scope is GrantScope.SESSION else lifetime
         when = f"call {grant.origin.line}" if grant.scope is GrantScope.SESSION else str(grant.origin)
-        conversation.say_line(f"  {grant.id}  {scope}  {grant.pattern.text}  [{when}]", most=2_000)
+        conversation.say_line(f"  {grant.id}  {scope}  {grant.pattern.text}  [{when}]", max_characters=2_000)
         if asleep := asleep_words(grant):
             conversation.say_line(f"    {asleep}", Tone.WARNING)
-    if not held:
+    if not held_grants:
         conversation.say("nothing is granted beyond the policy", Tone.QUIET)
-    if conversation.plans and held:
+    if conversation.plans and held_grants:
         conversation.say("in plan mode only those to read count", Tone.QUIET)
 
 

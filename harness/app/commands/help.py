@@ -51,14 +51,18 @@ def listed(rows: Sequence[tuple[str, str]]) -> Table:
 
 def show_help(conversation: Conversation, rest: str) -> None:
     """Show all of it, or the keys alone. Raises UsageError."""
-    keys = [(one.key, one.more or one.does) for one in KEYS]
+    keys = [(key.key, key.more or key.does) for key in KEYS]
     if rest == "keys":
         conversation.screen.table(listed(keys))
         return
     if rest:
         raise UsageError("usage: /help, or /help keys")
     for group in HelpGroup:
-        rows = [(one.usage, one.summary) for one in (*slash_commands(), *conversation.own) if one.group is group]
+        rows = [
+            (command.usage, command.summary)
+            for command in (*slash_commands(), *conversation.own)
+            if command.group is group
+        ]
         if rows:
             conversation.say(group.value, Tone.QUIET)
             conversation.screen.table(listed(rows))

@@ -22,12 +22,12 @@ LINES, MOST_LINES = 10, 10_000
 
 def log(conversation: Conversation, rest: str) -> None:
     """Show it. Raises UsageError, and LogError for a log that cannot be read."""
-    wanted = LINES
+    line_count = LINES
     if rest:
         if not (rest.isascii() and rest.isdigit() and int(rest[:9]) <= MOST_LINES):
             raise UsageError(f"usage: /log [LINES], a whole number up to {MOST_LINES}")
-        wanted = int(rest)
-    tracer, lines = Tracer(), deque[Line](maxlen=wanted)
+        line_count = int(rest)
+    tracer, lines = Tracer(), deque[Line](maxlen=line_count)
     total = 0
     for record in read_log(conversation.agent.log.path):
         line = tracer.line(record)

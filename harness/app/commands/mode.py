@@ -49,12 +49,12 @@ def mode(conversation: Conversation, rest: str) -> None:
     if rest == NEXT:
         next_mode(conversation)
     else:
-        words = [one.value for one in Mode]
+        words = [each_mode.value for each_mode in Mode]
         if rest.lower() not in words:
             raise UsageError(f"/mode: there is no {visible_line(rest, 50)!r}{nearest(rest.lower(), words)}")
         _switch(conversation, Mode(rest.lower()))
-    held = mode_of(conversation)
-    conversation.say_line(f"mode {held.value}: {SAID[held]}", Tone.QUIET)
+    current_mode = mode_of(conversation)
+    conversation.say_line(f"mode {current_mode.value}: {SAID[current_mode]}", Tone.QUIET)
 
 
 def next_mode(conversation: Conversation) -> None:
@@ -63,23 +63,23 @@ def next_mode(conversation: Conversation) -> None:
     _switch(conversation, modes[(modes.index(mode_of(conversation)) + 1) % len(modes)])
 
 
-def _switch(conversation: Conversation, wanted: Mode) -> None:
-    if wanted is mode_of(conversation):
+def _switch(conversation: Conversation, new_mode: Mode) -> None:
+    if new_mode is mode_of(conversation):
         return
     leave(conversation)
-    if wanted is Mode.PLAN:
+    if new_mode is Mode.PLAN:
         enter(conversation)
         return
     conversation.agent.log.session = conversation.session.identity
-    conversation.agent.gate.grants.allow_edits(on=wanted is Mode.EDITS)
+    conversation.agent.gate.grants.allow_edits(on=new_mode is Mode.EDITS)
 
 
 def modes_to_choose(conversation: Conversation) -> Sequence[Offered]:
     """Return the modes, with what each does."""
     now = mode_of(conversation)
     return [
-        Offered(text=one.value, shown=one.value, about=f"{'holds now; ' if one is now else ''}{SAID[one]}")
-        for one in Mode
+        Offered(text=mode.value, shown=mode.value, about=f"{'holds now; ' if mode is now else ''}{SAID[mode]}")
+        for mode in Mode
     ]
 
 

@@ -26,9 +26,9 @@ def model(conversation: Conversation, rest: str) -> None:
         address = shown_address(settings.base_url.value)
         conversation.say_line(f"model {conversation.agent.model.name}  at {address}  by {settings.api.value.value}")
         if settings.of_model:
-            said = {name: shown_value(name, one.value) for name, one in settings.of_model.items()}
-            told = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in said.items())
-            conversation.say_line(", ".join(told), most=1_000)
+            values = {name: shown_value(name, setting.value) for name, setting in settings.of_model.items()}
+            setting_lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
+            conversation.say_line(", ".join(setting_lines), max_characters=1_000)
         if not conversation.open_menu("/model"):
             conversation.say(
                 "/model NAME takes a profile, or another model of this provider; Tab lists them", Tone.QUIET
@@ -48,21 +48,21 @@ def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
     from harness.session.config.provider import endpoint_of
 
     settings, now = conversation.running.settings, conversation.agent.model.name
-    problem, listed = "", tuple[str, ...]()
+    problem, server_models = "", tuple[str, ...]()
     try:
-        listed = listed_models(endpoint_of(settings, conversation.place.environment))
+        server_models = listed_models(endpoint_of(settings, conversation.place.environment))
     except HarnessError as error:
         problem = f"; no list: {error}"
     file = settings.file
-    about = {
+    descriptions = {
         **dict.fromkeys(settings.table.models, "in your table"),
         **dict.fromkeys(file.prices, "configured"),
         conversation.place.settings.model.value: "answered at the beginning",
         **{name: f"profile: {profile.model.value}" for name, profile in file.profiles.items()},
         now: f"answers now{problem}",
     }
-    names = [name for name in dict.fromkeys((*about, *listed)) if len(name.split()) == 1]
-    return [Offered(text=name, shown=name, about=about.get(name, "")) for name in names]
+    names = [name for name in dict.fromkeys((*descriptions, *server_models)) if len(name.split()) == 1]
+    return [Offered(text=name, shown=name, about=descriptions.get(name, "")) for name in names]
 
 
 def change_model(conversation: Conversation, name: str) -> None:
@@ -70,9 +70,9 @@ def change_model(conversation: Conversation, name: str) -> None:
 
     Raises UsageError and LogError.
     """
-    begun, now = conversation.place.settings, conversation.running.settings
-    as_begun = name in {begun.profile, begun.model.value} - {""}
-    take_settings(conversation, begun if as_begun else now.with_model(name, conversation.place.environment))
+    first_settings, now = conversation.place.settings, conversation.running.settings
+    as_begun = name in {first_settings.profile, first_settings.model.value} - {""}
+    take_settings(conversation, first_settings if as_begun else now.with_model(name, conversation.place.environment))
 
 
 def take_settings(conversation: Conversation, settings: Settings) -> None:
@@ -83,8 +83,12 @@ def take_settings(conversation: Conversation, settings: Settings) -> None:
             f"the cost is limited, and what {visible_line(name)!r} costs is not known: write its prices in the configuration"
         )
     conversation.running.change_model(conversation.session, settings)
-    where = "" if settings.base_url.value == before.base_url.value else f", at {shown_address(settings.base_url.value)}"
-    conversation.say_line(f"from now on {name} answers{where}; whether the provider has it is not checked", Tone.QUIET)
+    address_text = (
+        "" if settings.base_url.value == before.base_url.value else f", at {shown_address(settings.base_url.value)}"
+    )
+    conversation.say_line(
+        f"from now on {name} answers{address_text}; whether the provider has it is not checked", Tone.QUIET
+    )
     if settings.context_tokens == settings.file.values.get("context_tokens") == before.context_tokens:
         conversation.say(f"context_tokens stays {settings.context_tokens.value:,}, as configured", Tone.QUIET)
 

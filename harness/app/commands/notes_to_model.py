@@ -56,8 +56,8 @@ def is_unanswered(messages: Sequence[Message]) -> bool:
 
 def _on_plan_mode(messages: Sequence[Message], plans: bool) -> tuple[str, ...]:
     """Return the note on plan mode; empty if the last one, which a message begins with, is still true."""
-    said = (split_summary(message.content)[1] for message in reversed(messages) if message.role is Role.USER)
-    known = next((text.startswith(PLAN_ON) for text in said if text.startswith((PLAN_ON, PLAN_OVER))), False)
-    if known is plans:
+    texts = (split_summary(message.content)[1] for message in reversed(messages) if message.role is Role.USER)
+    is_noted = next((text.startswith(PLAN_ON) for text in texts if text.startswith((PLAN_ON, PLAN_OVER))), False)
+    if is_noted is plans:
         return ()
     return (PLAN_ON if plans else PLAN_OVER,)

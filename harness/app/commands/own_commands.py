@@ -54,10 +54,10 @@ class SaidInRun(Record):
     notes: tuple[str, ...] = ()
 
 
-def called(prompt: str, own: OwnWords) -> OwnCommand | None:
+def called(prompt: str, own_words: OwnWords) -> OwnCommand | None:
     """Return the command that a prompt calls by its first word, or None."""
     name = _first_word(prompt).removeprefix("/").lower()
-    return None if f"/{name}" in _built_in() else named(own.commands).get(name)
+    return None if f"/{name}" in _built_in() else named(own_words.commands).get(name)
 
 
 def _first_word(prompt: str) -> str:
@@ -66,7 +66,7 @@ def _first_word(prompt: str) -> str:
     return word if word.strip("/") and "/" not in word[1:] else ""
 
 
-def said_in_run(prompt: str, own: OwnWords, settings: Settings, *, plans: bool) -> SaidInRun | None:
+def said_in_run(prompt: str, own_words: OwnWords, settings: Settings, *, plans: bool) -> SaidInRun | None:
     """Return the words of the command that a prompt calls, `/name arguments`; None for one that is text: its first word has
     a further slash, as a path does, or it begins otherwise.
 
@@ -76,15 +76,15 @@ def said_in_run(prompt: str, own: OwnWords, settings: Settings, *, plans: bool) 
     word = _first_word(prompt)
     if not word:
         return None
-    command = called(prompt, own)
+    command = called(prompt, own_words)
     if command is None:
-        known = [f"/{one}" for one in named(own.commands)]
-        why = (
+        command_names = [f"/{name}" for name in named(own_words.commands)]
+        reason = (
             f"{word} is a command of the prompt, `harness`, and there is none here"
             if word.lower() in _built_in()
-            else why_no_command(word, known, own.left_out)
+            else why_no_command(word, command_names, own_words.left_out)
         )
-        raise UsageError(f"{why} (a prompt that begins with a blank is text)")
+        raise UsageError(f"{reason} (a prompt that begins with a blank is text)")
     model, note = model_of(command, settings)
     if model:
         raise UsageError(f"{word} is for another model: give --model {visible_line(model, 100)}")
@@ -107,33 +107,37 @@ def model_of(command: OwnCommand, settings: Settings) -> tuple[str, str]:
     name = command.model
     if name in ("", settings.profile, settings.model.value):
         return "", ""
-    known = name in settings.file.profiles or name in settings.file.prices or name in settings.table.models
+    is_known = name in settings.file.profiles or name in settings.file.prices or name in settings.table.models
     of_provider = name.startswith("claude-") and settings.preset is not None and settings.preset.name == "anthropic"
-    if known or of_provider or not _OTHERS_MODELS.fullmatch(name):
+    if is_known or of_provider or not _OTHERS_MODELS.fullmatch(name):
         return name, ""
-    said = f"/{command.name} names the model {name}, which is no profile here: {settings.model.value} answers"
-    return "", visible_line(said, 500)
+    note = f"/{command.name} names the model {name}, which is no profile here: {settings.model.value} answers"
+    return "", visible_line(note, 500)
 
 
 def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ...], tuple[str, ...]]:
     """Return the commands for the prompt, and notes about those with the name of a shipped one."""
     if not commands:
         return (), ()  # looks up none of those that ship
-    known, names = _built_in(), named(commands)
+    built_in_names, names = _built_in(), named(commands)
     slashes, notes = [], []
-    for one in commands.values():
-        if f"/{one.name}" in known:
-            notes.append(visible_line(f"{one.path} is left out: /{one.name} is a command of the program", 1_000))
+    for command in commands.values():
+        if f"/{command.name}" in built_in_names:
+            notes.append(
+                visible_line(f"{command.path} is left out: /{command.name} is a command of the program", 1_000)
+            )
             continue
-        short = f"/{one.short_name}"
-        has_short = one.short_name != one.name and names[one.short_name] is one and short not in known
+        short = f"/{command.short_name}"
+        has_short = (
+            command.short_name != command.name and names[command.short_name] is command and short not in built_in_names
+        )
         slashes.append(
             SlashCommand(
-                name=f"/{one.name}",
-                arguments=visible_line(one.arguments, 60) or "[...]",
-                summary=visible_line(one.description, 200),
+                name=f"/{command.name}",
+                arguments=visible_line(command.arguments, 60) or "[...]",
+                summary=visible_line(command.description, 200),
                 group=HelpGroup.OWN,
-                does=partial(_say, one),
+                does=partial(_say, command),
                 most=None,
                 aliases=(short,) if has_short else (),
             )
@@ -153,8 +157,8 @@ def _say(command: OwnCommand, conversation: Conversation, rest: str) -> None:
 
     now = conversation.running.settings
     model, note = model_of(command, now)
-    for told in filter(None, (note, not_run_in(command))):
-        conversation.say_line(told, Tone.WARNING)
+    for message in filter(None, (note, not_run_in(command))):
+        conversation.say_line(message, Tone.WARNING)
     if model:
         change_model(conversation, model)
         conversation.settings_after = now

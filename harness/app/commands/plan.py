@@ -24,10 +24,10 @@ def plan(conversation: Conversation, rest: str) -> None:
     """Switch plan mode on, or leave it, also to carry a plan out. Raises UsageError, PolicyError and LogError."""
     if rest.lower() not in ("", "on", "off", "go"):
         raise UsageError(f"usage: /plan, /plan go, or /plan off; not {visible_line(rest, 50)!r}")
-    wanted = not conversation.plans if not rest else rest.lower() == "on"
-    if wanted == conversation.plans:
-        conversation.say(f"plan mode is {'on' if wanted else 'off'} already", Tone.QUIET)
-    elif wanted:
+    turns_on = not conversation.plans if not rest else rest.lower() == "on"
+    if turns_on == conversation.plans:
+        conversation.say(f"plan mode is {'on' if turns_on else 'off'} already", Tone.QUIET)
+    elif turns_on:
         enter(conversation)
         conversation.say(
             "plan mode: nothing is changed and only what reads runs, until you leave it by /plan off", Tone.WARNING
@@ -41,18 +41,18 @@ def plan(conversation: Conversation, rest: str) -> None:
 
 def enter(conversation: Conversation) -> None:
     """Put plan mode's policy over the one that holds; the mode that was there ends. Raises PolicyError and LogError."""
-    agent, held = conversation.agent, conversation.running.policy
+    agent, policy = conversation.agent, conversation.running.policy
     if agent.gate.grants.allows_edits:
         agent.log.session = conversation.session.identity
         agent.gate.grants.allow_edits(on=False)
-    agent.change_policy(conversation.session, with_plan_mode(held), "plan")
-    conversation.held, conversation.offers_plans = held, True
+    agent.change_policy(conversation.session, with_plan_mode(policy), "plan")
+    conversation.held, conversation.offers_plans = policy, True
 
 
-def leave(conversation: Conversation, asked: dict[str, JsonValue] | None = None) -> None:
-    """Put the policy back that holds below plan mode; `asked` is the question that led to it. Raises LogError."""
+def leave(conversation: Conversation, approval_fields: dict[str, JsonValue] | None = None) -> None:
+    """Put the policy back that holds below plan mode; `approval_fields` is the question that led to it. Raises LogError."""
     if conversation.held is not None:
-        conversation.agent.change_policy(conversation.session, conversation.held, "plan left", asked=asked)
+        conversation.agent.change_policy(conversation.session, conversation.held, "plan left", asked=approval_fields)
         conversation.held = None
 
 
@@ -64,8 +64,8 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     words there is no further question, until plan mode is entered again. Question and answer are in the log, with the
     policy that is in force from there on. False without a question. Raises LogError and PolicyError.
     """
-    text, held = result.text.strip(), conversation.held
-    if held is None or result.stop is not StopReason.COMPLETED or not text:
+    text, held_policy = result.text.strip(), conversation.held
+    if held_policy is None or result.stop is not StopReason.COMPLETED or not text:
         return False
     if not conversation.offers_plans or text.endswith("?"):
         return False
@@ -80,17 +80,19 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
         reason="yes leaves plan mode and tells the model to carry it out; the policy then decides on every call, as before",
         by="/plan",
     )
-    asked = _asked(approval, time.monotonic() - began)
+    approval_fields = _asked(approval, time.monotonic() - began)
     if approval.answer is Answer.YES:
-        leave(conversation, asked)
+        leave(conversation, approval_fields)
         conversation.prompt = APPROVED
         return True
-    conversation.agent.change_policy(conversation.session, with_plan_mode(held), "plan kept", asked=asked)
+    conversation.agent.change_policy(
+        conversation.session, with_plan_mode(held_policy), "plan kept", asked=approval_fields
+    )
     conversation.prompt = approval.words
     if not approval.words:
         conversation.offers_plans = False
-        said = "plan mode stays on, and no plan is put to you any more: /plan go carries one out, /plan off leaves the mode"
-        conversation.say(said, Tone.QUIET)
+        message = "plan mode stays on, and no plan is put to you any more: /plan go carries one out, /plan off leaves the mode"
+        conversation.say(message, Tone.QUIET)
     return False
 
 

@@ -65,7 +65,7 @@ def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the 
         rows.append(TableRow(cells=cells, tone=TONES[word]))
     conversation.screen.table(Table(columns=_TOOLS, rows=tuple(rows)))
     if skills := conversation.place.words.skills:
-        conversation.say_line(f"  skills that the model may read: {', '.join(skills)}", most=1_000)
+        conversation.say_line(f"  skills that the model may read: {', '.join(skills)}", max_characters=1_000)
 
 
 def policy(conversation: Conversation, rest: str) -> None:
@@ -73,8 +73,8 @@ def policy(conversation: Conversation, rest: str) -> None:
 
     Raises HarnessError.
     """
-    action, _, what = rest.partition(" ")
-    if what.strip() and action in ("show", "reload", "trust"):
+    action, _, argument = rest.partition(" ")
+    if argument.strip() and action in ("show", "reload", "trust"):
         raise UsageError(f"usage: /policy {action}; nothing follows it")
     match action:
         case "" if conversation.open_menu("/policy"):
@@ -82,9 +82,9 @@ def policy(conversation: Conversation, rest: str) -> None:
         case "" | "show":
             _show(conversation)
         case "use":
-            _use(conversation, what.strip())
+            _use(conversation, argument.strip())
         case "explain":
-            _explain(conversation, what.strip())
+            _explain(conversation, argument.strip())
         case "reload":
             _reload(conversation, "reloaded")
         case "trust":
@@ -95,17 +95,21 @@ def policy(conversation: Conversation, rest: str) -> None:
 
 def _show(conversation: Conversation) -> None:
     """Write the policy in force: its files, defaults and rules; long lines wrap, nothing is left out."""
-    held = conversation.agent.gate.policy
+    policy = conversation.agent.gate.policy
 
-    for source in held.sources:
+    for source in policy.sources:
         note = "" if source.trusted else "  (not trusted: only what tightens counts)"
         conversation.say_line(f"{source_name(source)}  sha256 {source.sha256[:16]}{note}", Tone.QUIET)
-    rows = [(one.decision.word, f"{one.what} by default", str(one.origin), "") for one in held.defaults]
-    rows += [("auto" if one.on else "no", "readers", str(one.origin), "") for one in held.readers]
-    rows += [(one.decision.word, f"rule {one.id}", str(one.origin), one.reason) for one in held.rules]
-    told = (TableRow(cells=tuple(map(without_shipped_folder, row)), tone=TONES.get(row[0], Tone.QUIET)) for row in rows)
-    conversation.screen.table(Table(columns=_RULES, rows=tuple(told)))
-    sandbox = held.sandbox
+    rows = [
+        (default.decision.word, f"{default.what} by default", str(default.origin), "") for default in policy.defaults
+    ]
+    rows += [("auto" if readers.on else "no", "readers", str(readers.origin), "") for readers in policy.readers]
+    rows += [(rule.decision.word, f"rule {rule.id}", str(rule.origin), rule.reason) for rule in policy.rules]
+    table_rows = (
+        TableRow(cells=tuple(map(without_shipped_folder, row)), tone=TONES.get(row[0], Tone.QUIET)) for row in rows
+    )
+    conversation.screen.table(Table(columns=_RULES, rows=tuple(table_rows)))
+    sandbox = policy.sandbox
     places = ", ".join(sandbox.write) or "nothing"
     if sandbox.caches:
         places += f" (a package manager its own cache: {', '.join(sandbox.caches)})"
@@ -115,48 +119,48 @@ def _show(conversation: Conversation) -> None:
     conversation.say_line(f"  confinement: {conversation.tools.level}")
 
 
-def _explain(conversation: Conversation, what: str) -> None:
+def _explain(conversation: Conversation, call_text: str) -> None:
     """Print the decision on a command, on reading and writing a path, or on a call of a tool from outside, by the
     policy in force.
     """
-    if not what:
+    if not call_text:
         raise UsageError("usage: /policy explain COMMAND, PATH, or [--tool] TOOL and its arguments as JSON")
-    workspace, held = conversation.place.workspace, conversation.agent.gate.policy
-    is_path = os.path.lexists(os.path.join(workspace.root, os.path.expanduser(what)))
-    flag, _, call = what.partition(" ")
-    named, _, arguments = (call if flag == "--tool" else what).strip().partition(" ")
+    workspace, policy = conversation.place.workspace, conversation.agent.gate.policy
+    is_path = os.path.lexists(os.path.join(workspace.root, os.path.expanduser(call_text)))
+    flag, _, call = call_text.partition(" ")
+    tool_name, _, arguments = (call if flag == "--tool" else call_text).strip().partition(" ")
     tools = (READ_FILE.name, WRITE_FILE.name) if is_path else (BASH.name,)
-    if is_from_outside(named):
-        tools, what = (named,), arguments.strip() or "{}"
+    if is_from_outside(tool_name):
+        tools, call_text = (tool_name,), arguments.strip() or "{}"
     elif flag == "--tool":
-        tools, what = (named,), arguments.strip()
+        tools, call_text = (tool_name,), arguments.strip()
     for tool in tools:
         try:
             if is_from_outside(tool):
-                action = conversation.agent.registry.prepare(ToolCall(id="explain", name=tool, arguments=what))
+                action = conversation.agent.registry.prepare(ToolCall(id="explain", name=tool, arguments=call_text))
             else:
-                action, _ = typed_action(tool, what, workspace, conversation.place.environment)
+                action, _ = typed_action(tool, call_text, workspace, conversation.place.environment)
         except ToolError as error:
             raise UsageError(str(error)) from None
         verdict = conversation.agent.gate.judge(action)
         hooks = hooks_about(conversation.place.extensions.hooks.values(), action, verdict)
-        for line in explanation(tool, what, action, verdict, hooks):
+        for line in explanation(tool, call_text, action, verdict, hooks):
             conversation.say(line.text, line.tone)
         conversation.say("")
-        conversation.screen.table(parts_table(action, verdict, held))
+        conversation.screen.table(parts_table(action, verdict, policy))
 
 
 def assembled(conversation: Conversation) -> Policy:
     """Return the policy as its files say it now. Raises HarnessError, where the policy that holds goes on to hold."""
-    named, pinned = conversation.policy_named, conversation.policy_sha256
+    policy_names, pinned = conversation.policy_named, conversation.policy_sha256
     for name in SHIPPED:
         own_code().check(shipped_policy_path(name))
     place, running = conversation.place, conversation.running
-    found = assemble(place.state, place.workspace.root, names=named, fallback="default", pinned=pinned)
+    policy = assemble(place.state, place.workspace.root, names=policy_names, fallback="default", pinned=pinned)
     keep_own_folders(place.workspace, place.state)
-    check_confinement(found, conversation.tools.tools)
-    check_prices(running.settings, strictest((running.rules.limits, found.limits)))
-    return found.guarding(*running.policy.guarded)
+    check_confinement(policy, conversation.tools.tools)
+    check_prices(running.settings, strictest((running.rules.limits, policy.limits)))
+    return policy.guarding(*running.policy.guarded)
 
 
 def _use(conversation: Conversation, name: str) -> None:
@@ -174,38 +178,41 @@ def _use(conversation: Conversation, name: str) -> None:
 
 def what_to_do(conversation: Conversation) -> Sequence[Offered]:
     """Return the possible arguments of /policy, with the existing policies."""
-    held = {source.path for source in conversation.running.policy.sources}
-    own = conversation.place.state.user_policy
-    there = [(name, shipped_policy_path(name), SAID[name]) for name in SHIPPED]
-    there += [(own, own, "yours")] if os.path.lexists(own) else []
-    uses = [(f"use {name}", f"{'holds now; ' if path in held else ''}{what}") for name, path, what in there]
+    active_paths = {source.path for source in conversation.running.policy.sources}
+    user_policy = conversation.place.state.user_policy
+    shipped_policies = [(name, shipped_policy_path(name), SAID[name]) for name in SHIPPED]
+    shipped_policies += [(user_policy, user_policy, "yours")] if os.path.lexists(user_policy) else []
+    uses = [
+        (f"use {name}", f"{'holds now; ' if path in active_paths else ''}{description}")
+        for name, path, description in shipped_policies
+    ]
     actions = (("show", "all of it, rule by rule"), ("explain ", "what it says of a command or a file"), *uses)
     rest = (("reload", "read its files again"), ("trust", f"trust {PROJECT_POLICY} as it is now"))
-    return [Offered(text=text, shown=text.strip(), about=about) for text, about in (*actions, *rest)]
+    return [Offered(text=text, shown=text.strip(), about=details) for text, details in (*actions, *rest)]
 
 
-def _reload(conversation: Conversation, why: str) -> None:
-    before, found = conversation.running.policy, assembled(conversation)
-    if found.sha256 == before.sha256:
+def _reload(conversation: Conversation, reason: str) -> None:
+    before, new_policy = conversation.running.policy, assembled(conversation)
+    if new_policy.sha256 == before.sha256:
         conversation.say("the policy's files say what they said before", Tone.QUIET)
         return
     # INVARIANT: in plan mode the new policy holds below the plan's, never instead of it.
-    put = with_plan_mode(found) if conversation.plans else found
-    conversation.running.change_policy(conversation.session, found, why, judged_by=put)
+    put = with_plan_mode(new_policy) if conversation.plans else new_policy
+    conversation.running.change_policy(conversation.session, new_policy, reason, judged_by=put)
     if conversation.plans:
-        conversation.held = found
-    conversation.say_line(f"policy: {describe(found)}", Tone.QUIET)
+        conversation.held = new_policy
+    conversation.say_line(f"policy: {describe(new_policy)}", Tone.QUIET)
     rules = {(rule.layer, rule.id): rule for rule in before.rules}
-    for rule in found.rules:
+    for rule in new_policy.rules:
         old = rules.pop((rule.layer, rule.id), None)
         if old is None or old.decision is not rule.decision:
             was = "new" if old is None else f"was {old.decision.word}"
             conversation.say_line(without_shipped_folder(f"  {rule.decision.word:8} {rule.label}  ({was})"))
     for rule in rules.values():
-        said = f"  gone     {rule.label}  (was {rule.decision.word})"
-        conversation.say_line(without_shipped_folder(said), Tone.WARNING)
+        line = f"  gone     {rule.label}  (was {rule.decision.word})"
+        conversation.say_line(without_shipped_folder(line), Tone.WARNING)
     chosen, offered = conversation.tools.chosen, conversation.agent.registry.names
-    if later := [name for name in chosen.optional(found) if name in OPTIONAL_NAMES and name not in offered]:
+    if later := [name for name in chosen.optional(new_policy) if name in OPTIONAL_NAMES and name not in offered]:
         conversation.say_line(f"  {', '.join(later)}: offered when harness is started again", Tone.WARNING)
 
 

@@ -31,13 +31,13 @@ def resume(conversation: Conversation, rest: str) -> None:
         if next(other_sessions(conversation), None) is None or not conversation.open_menu("/resume"):
             _list(conversation)
         return
-    state, own = conversation.place.state, conversation.agent.log.path
-    paths = dict.fromkeys((*state.log_paths(), own))
-    found = session_named(logged_sessions(paths), rest, "/resume")
-    if found.session == conversation.session.identity:
+    state, own_log = conversation.place.state, conversation.agent.log.path
+    paths = dict.fromkeys((*state.log_paths(), own_log))
+    session = session_named(logged_sessions(paths), rest, "/resume")
+    if session.session == conversation.session.identity:
         raise UsageError("that is this session")
-    mine = found.path == own
-    switch(conversation, _own(conversation, found, RESUMED, None) if mine else carried_from(state, found, RESUMED))
+    mine = session.path == own_log
+    switch(conversation, _own(conversation, session, RESUMED, None) if mine else carried_from(state, session, RESUMED))
 
 
 def fork(conversation: Conversation, rest: str) -> None:
@@ -49,11 +49,13 @@ def fork(conversation: Conversation, rest: str) -> None:
 
 def held_now(conversation: Conversation, turn: int | None = None) -> Carried:
     """Return this session's content after a turn, or its present one, for a fork. Raises UsageError, LogError."""
-    own, identity = conversation.agent.log.path, conversation.session.identity
-    found = next((one for one in logged_sessions((own,)) if one.session == identity), None)
-    if found is None:
+    own_log, identity = conversation.agent.log.path, conversation.session.identity
+    session = next(
+        (logged_session for logged_session in logged_sessions((own_log,)) if logged_session.session == identity), None
+    )
+    if session is None:
         raise UsageError("the log does not tell of this session")
-    return _own(conversation, found, FORKED, turn)
+    return _own(conversation, session, FORKED, turn)
 
 
 def switch(conversation: Conversation, carried: Carried, *, in_words: bool = True) -> None:
@@ -62,9 +64,9 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
     INVARIANT: a session's grants end with it.
     """
     agent = conversation.agent
-    about = {**conversation.about, "model": agent.model.name, "policy": conversation.running.policy.name}
-    about["policy_sha256"] = conversation.running.policy.sha256
-    messages = carried.messages(about)
+    header = {**conversation.about, "model": agent.model.name, "policy": conversation.running.policy.name}
+    header["policy_sha256"] = conversation.running.policy.sha256
+    messages = carried.messages(header)
     problem = pairing_problem(messages)
     if problem:
         raise UsageError(f"the conversation cannot be gone on with: {visible_line(problem)}")
@@ -76,32 +78,42 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
             conversation.say_line(f"this grant ended with that session: {grant.pattern.text}", Tone.WARNING)
     agent.end(conversation.session, RunResult(stop=StopReason.COMPLETED, text=""))
     conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.found.session)
-    for line in carried_lines(carried, about) if in_words else ():
+    for line in carried_lines(carried, header) if in_words else ():
         conversation.say(line.text, line.tone)
 
 
-def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int | None) -> Carried:
+def _own(conversation: Conversation, session: LoggedSession, method: str, turn: int | None) -> Carried:
     """Return the content of a session of this very log: it is open, and this process's own records need no
     verification.
     """
     log = conversation.agent.log
-    records = [one for one in read_log(log.path) if one["session"] == found.session]
-    kept = records if turn is None else until_turn(records, turn)
+    records = [record for record in read_log(log.path) if record["session"] == session.session]
+    kept_records = records if turn is None else until_turn(records, turn)
     try:
-        held = rebuilt(kept)
+        history = rebuilt(kept_records)
     except ValueError as error:
         raise UsageError(f"the conversation cannot be rebuilt: {visible_line(str(error))}") from None
     return Carried(
-        found=found, how=how, rebuilt=held, first=first_of(kept), torn=False, records=log.count, head=log.head
+        found=session,
+        how=method,
+        rebuilt=history,
+        first=first_of(kept_records),
+        torn=False,
+        records=log.count,
+        head=log.head,
     )
 
 
 def other_sessions(conversation: Conversation) -> Iterator[SessionOutline]:
     """Yield the sessions to continue from here: the others of this folder, the newest first. Raises LogError."""
-    own = conversation.agent.log.path
-    paths = dict.fromkeys((*conversation.place.state.log_paths(conversation.place.workspace.root), own))
-    found = talks(paths, conversation.place.workspace.root, own)
-    return (one for one in found if one.found.session != conversation.session.identity and not one.running)
+    own_log = conversation.agent.log.path
+    paths = dict.fromkeys((*conversation.place.state.log_paths(conversation.place.workspace.root), own_log))
+    outlines = talks(paths, conversation.place.workspace.root, own_log)
+    return (
+        outline
+        for outline in outlines
+        if outline.found.session != conversation.session.identity and not outline.running
+    )
 
 
 def sessions_to_choose(conversation: Conversation) -> Sequence[Offered]:
@@ -109,21 +121,25 @@ def sessions_to_choose(conversation: Conversation) -> Sequence[Offered]:
     now = time.time()
     try:
         return [
-            Offered(text=one.found.session, shown=one.title, about=f"{one.age(now)}, {counted(one.turns, 'turn')}")
-            for one in other_sessions(conversation)
+            Offered(
+                text=outline.found.session,
+                shown=outline.title,
+                about=f"{outline.age(now)}, {counted(outline.turns, 'turn')}",
+            )
+            for outline in other_sessions(conversation)
         ]
     except LogError:
         return ()  # the command says it
 
 
 def _list(conversation: Conversation) -> None:
-    others = tuple(islice(other_sessions(conversation), MOST_LISTED + 1))
-    if len(others) > MOST_LISTED:
+    other_outlines = tuple(islice(other_sessions(conversation), MOST_LISTED + 1))
+    if len(other_outlines) > MOST_LISTED:
         conversation.say("... earlier sessions; `harness sessions list` names all", Tone.QUIET)
     now = time.time()
-    for one in reversed(others[:MOST_LISTED]):
-        conversation.say_line("  ".join(one.cells(now)).rstrip(), most=300)
-    if not others:
+    for outline in reversed(other_outlines[:MOST_LISTED]):
+        conversation.say_line("  ".join(outline.cells(now)).rstrip(), max_characters=300)
+    if not other_outlines:
         conversation.say("there is no other session in this folder", Tone.QUIET)
     else:
         conversation.say("/resume ID goes on with one: the beginning of its name is enough", Tone.QUIET)

@@ -33,12 +33,12 @@ def run_as_person(conversation: Conversation, text: str, *, model_hears: bool) -
     """
     text, lends = _wish(conversation, text)
     arguments: dict[str, JsonValue] = {BASH.subject: text}
-    shown = _Shown(conversation)
+    output = _Shown(conversation)
     try:
-        with conversation.showing(shown, lends):
+        with conversation.showing(output, lends):
             result = conversation.agent.do(conversation.session, BASH.name, arguments)
     finally:
-        shown.finish()
+        output.finish()
     if result.status in (ResultStatus.DENIED, ResultStatus.BLOCKED, ResultStatus.INVALID):
         if conversation.answer is not None:
             conversation.say("not run", Tone.QUIET)  # they said so themselves a moment ago
@@ -63,13 +63,13 @@ def _wish(conversation: Conversation, text: str) -> tuple[str, bool]:
         facets = conversation.agent.registry.prepare(call).facets
     except ToolError:
         return text, False
-    return text, any(isinstance(one, Command) and asks_for_keys(one.argv, fed=one.fed) for one in facets)
+    return text, any(isinstance(facet, Command) and asks_for_keys(facet.argv, fed=facet.fed) for facet in facets)
 
 
 def _attachment(text: str, result: ToolResult) -> str:
     content = result.content if result.printed is None else result.printed
-    ended = f"exit code {result.exit_code}" if result.exit_code is not None else result.status.value
-    return f"{RAN_BY_PERSON}\n$ {text}\n{without_middle(content, MOST_TOLD).rstrip()}\n[{ended}]"
+    end_text = f"exit code {result.exit_code}" if result.exit_code is not None else result.status.value
+    return f"{RAN_BY_PERSON}\n$ {text}\n{without_middle(content, MOST_TOLD).rstrip()}\n[{end_text}]"
 
 
 class _Shown:

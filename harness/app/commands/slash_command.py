@@ -125,19 +125,21 @@ _BARE = {"?": "/help keys", "exit": "/quit", "quit": "/quit"}
 NOTHING_LEFT_OUT: Mapping[str, str] = {}
 
 
-def why_no_command(word: str, known: Sequence[str], left_out: Mapping[str, str]) -> str:
-    """Return the message about a word with a slash that is none of the `known` commands.
+def why_no_command(word: str, known_names: Sequence[str], left_out: Mapping[str, str]) -> str:
+    """Return the message about a word with a slash that is none of `known_names`.
 
     `left_out` has the reasons of commands that do not count, by their names without the slash.
     """
-    shown = visible_line(word, 100)
-    if why := left_out.get(word[1:].lower()):
-        return f"there is no command {shown}: {why}"
-    return f"there is no command {shown}{nearest(word.lower(), known) if known else ''}"
+    display_word = visible_line(word, 100)
+    if reason := left_out.get(word[1:].lower()):
+        return f"there is no command {display_word}: {reason}"
+    return f"there is no command {display_word}{nearest(word.lower(), known_names) if known_names else ''}"
 
 
-def meaning_of(line: str, own: Sequence[SlashCommand] = (), left_out: Mapping[str, str] = NOTHING_LEFT_OUT) -> Meaning:
-    """Return the meaning of a line (not empty, without outer blanks); `own` are additional commands. Pure.
+def meaning_of(
+    line: str, own_commands: Sequence[SlashCommand] = (), left_out: Mapping[str, str] = NOTHING_LEFT_OUT
+) -> Meaning:
+    """Return the meaning of a line (not empty, without outer blanks); `own_commands` are additional commands. Pure.
 
     `left_out` has the reasons of commands that do not count, by their names. `?` alone shows the keys; `exit` and
     `quit` alone leave, as in any shell. `/` and a known word is a command. An unknown word is an error with the
@@ -157,13 +159,13 @@ def meaning_of(line: str, own: Sequence[SlashCommand] = (), left_out: Mapping[st
     word = line.split(maxsplit=1)[0]
     rest = line[len(word) :].strip()
     name = word.lower()
-    found = next((command for command in (*slash_commands(), *own) if name in command.names), None)
-    if found is None:
+    match = next((command for command in (*slash_commands(), *own_commands) if name in command.names), None)
+    if match is None:
         if "/" in word[1:]:
             return Ask(text=line)
-        known = [known for command in (*slash_commands(), *own) for known in command.names]
-        return Wrong(problem=why_no_command(word, known, left_out))
-    most = found.most if found.arguments else 0
-    if most is not None and len(rest.split()) > most:
-        return Wrong(problem=f"usage: {found.usage}")
-    return Do(command=found, rest=rest)
+        known_names = [name for command in (*slash_commands(), *own_commands) for name in command.names]
+        return Wrong(problem=why_no_command(word, known_names, left_out))
+    max_arguments = match.most if match.arguments else 0
+    if max_arguments is not None and len(rest.split()) > max_arguments:
+        return Wrong(problem=f"usage: {match.usage}")
+    return Do(command=match, rest=rest)

@@ -57,7 +57,7 @@ class _Files:
         steps = self._steps(calls)
         rehearsal = Rehearsal(self._place.workspace, self._images)
         foreseen = list(unwind(steps, rehearsal, all_of_them=True))
-        if not any(isinstance(one, StepOutcome) and one.result in EFFECTS for one in foreseen):
+        if not any(isinstance(step, StepOutcome) and step.result in EFFECTS for step in foreseen):
             self._tell(foreseen, dry_run=True)
             return
         if not self._is_wanted(foreseen):
@@ -70,11 +70,11 @@ class _Files:
 
     def _steps(self, calls: list[int]) -> tuple[Step, ...]:
         """Return the changes to undo, the newest first."""
-        records = tuple(one for one in read_log(self._log.path) if one["session"] == self._identity)
+        records = tuple(record for record in read_log(self._log.path) if record["session"] == self._identity)
         undone = undone_calls([self._log.path], self._identity)
         guarded = self._place.state.guarded
-        found = changes_to_undo(records, self._identity, undone)
-        return tuple(unless_forged(step, guarded, None) for step in found if step.call in calls)
+        changes = changes_to_undo(records, self._identity, undone)
+        return tuple(unless_forged(step, guarded, None) for step in changes if step.call in calls)
 
     def _is_wanted(self, foreseen: list[Ended]) -> bool:
         """Ask as about a call: shown first, keys that were pressed before thrown away, y or n."""
@@ -88,11 +88,11 @@ class _Files:
         )
 
     def _lines(self, foreseen: list[Ended]) -> Iterator[str]:
-        return (undo_line(one, self._place.workspace.root, dry_run=True).text for one in foreseen)
+        return (undo_line(step, self._place.workspace.root, dry_run=True).text for step in foreseen)
 
-    def _tell(self, ended: list[Ended], *, dry_run: bool) -> None:
-        for one in ended:
-            line = undo_line(one, self._place.workspace.root, dry_run=dry_run)
+    def _tell(self, outcomes: list[Ended], *, dry_run: bool) -> None:
+        for outcome in outcomes:
+            line = undo_line(outcome, self._place.workspace.root, dry_run=dry_run)
             self._conversation.say(line.text, line.tone)
 
 

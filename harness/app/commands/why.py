@@ -26,19 +26,19 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
         return
     conversation.say_line(f"{word(record.get('tool'))}  {word(record.get('summary'))}")
     for name, value in _decided(record, conversation.answer):
-        conversation.say_line(without_shipped_folder(f"  {name + ':':<11} {value}"), most=1_000)
-    shown = objects_in(record.get("facets"))
-    if shown:
+        conversation.say_line(without_shipped_folder(f"  {name + ':':<11} {value}"), max_characters=1_000)
+    facets = objects_in(record.get("facets"))
+    if facets:
         conversation.say("parts:", Tone.QUIET)
-        conversation.screen.table(Table(columns=_COLUMNS, rows=tuple(map(_row, shown)), headed=False))
+        conversation.screen.table(Table(columns=_COLUMNS, rows=tuple(map(_row, facets)), headed=False))
     count = record.get("facet_count")
-    if isinstance(count, int) and count > len(shown):
+    if isinstance(count, int) and count > len(facets):
         conversation.say(
-            f"  {counted(count - len(shown), 'more part')}: nothing against them, or left out of the log",
+            f"  {counted(count - len(facets), 'more part')}: nothing against them, or left out of the log",
             Tone.QUIET,
         )
     way = _way(record, home_of_rules(conversation.running.policy, conversation.place.state))
-    conversation.say_line(f"to allow it: {way}", Tone.QUIET, most=3_000)
+    conversation.say_line(f"to allow it: {way}", Tone.QUIET, max_characters=3_000)
 
 
 def _decided(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str, str]]:
@@ -58,8 +58,8 @@ _COLUMNS = Column(name="", toned=True), Column(name="", folds=True), Column(name
 
 
 def _row(facet: Mapping[str, JsonValue]) -> TableRow:
-    what, by = word(facet.get("facet")) or word(facet.get("kind")), without_shipped_folder(word(facet.get("by")))
-    cells = f"  {word(facet.get('decision'))}", visible_line(what, 300), visible_line(by, 300)
+    part, by = word(facet.get("facet")) or word(facet.get("kind")), without_shipped_folder(word(facet.get("by")))
+    cells = f"  {word(facet.get('decision'))}", visible_line(part, 300), visible_line(by, 300)
     return TableRow(cells=cells, tone=TONES.get(word(facet.get("decision")), Tone.PLAIN))
 
 

@@ -81,9 +81,9 @@ def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]
 def _plain(settings: Settings, keys: Iterable[str]) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
     for key in keys:
         table, _, name = key.rpartition(".")
-        held = {"": settings, "terminal": settings.terminal}.get(table)
+        tables = {"": settings, "terminal": settings.terminal}.get(table)
         by_name: Mapping[str, Setting[object]] = settings.deadlines if table == "deadlines" else settings.bounds
-        setting: Setting[object] = by_name[name] if held is None else getattr(held, name)
+        setting: Setting[object] = by_name[name] if tables is None else getattr(tables, name)
         yield table, name, Setting(value=_shown(name, setting.value), origin=setting.origin)
 
 
@@ -92,8 +92,8 @@ def _answers(table: str, of_model: Mapping[str, Setting[JsonValue]]) -> Iterator
     for key, setting in sorted(of_model.items(), key=lambda item: "." in item[0]):
         extra, dot, name = key.partition(".")
         at = ".".join(filter(None, (table, extra if dot else "")))
-        shown = Setting(value=shown_value(key, setting.value), origin=setting.origin)
-        yield at, _key(name) if dot else key, shown
+        displayed = Setting(value=shown_value(key, setting.value), origin=setting.origin)
+        yield at, _key(name) if dot else key, displayed
 
 
 def _key(name: str) -> str:
@@ -154,7 +154,7 @@ def _quoted(text: str) -> str:
 
 def _fields(settings: Settings) -> dict[str, JsonValue]:
     """Return all settings as one object."""
-    listed: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         f"{table}.{name}" if table else name: {"value": setting.value, "origin": setting.origin}
         for table, name, setting in _listed(settings)
     }
@@ -162,6 +162,6 @@ def _fields(settings: Settings) -> dict[str, JsonValue]:
         "file": settings.file.path,
         "found": settings.file.found,
         "key": {"variable": settings.key_variable.value or None, "set": settings.key_set},
-        "settings": listed,
+        "settings": fields,
         "extensions": [{"table": table.title, "origin": table.origin} for table in settings.file.extensions],
     }

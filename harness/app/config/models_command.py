@@ -76,8 +76,8 @@ def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         problem, code = str(error), Exit.MODEL
     names = (*settings.file.prices, *settings.table.models) if offered is None else tuple(offered)
     facts = offered or {}
-    named = dict.fromkeys(sorted({*names, *filter(None, (settings.model.value,))}))
-    rows = tuple(_Row(name=name, figures=dict(_known(settings, name, facts.get(name)))) for name in named)
+    model_names = dict.fromkeys(sorted({*names, *filter(None, (settings.model.value,))}))
+    rows = tuple(_Row(name=name, figures=dict(_known(settings, name, facts.get(name)))) for name in model_names)
     if arguments.json:
         sys.stdout.write(json.dumps(_fields(settings, rows, facts, problem), indent=2) + "\n")
     else:
@@ -89,21 +89,21 @@ def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def _known(settings: Settings, name: str, offered: ModelFacts | None) -> Iterator[tuple[str, _Figure]]:
     """Yield the figures about a model, by name: the configuration's, else the table's, else the server's."""
-    written, kept = settings.file.prices.get(name), settings.table.models.get(name)
-    origin = settings.table.origin(name) if kept is not None else DEFAULT
+    written, table_model = settings.file.prices.get(name), settings.table.models.get(name)
+    origin = settings.table.origin(name) if table_model is not None else DEFAULT
     chosen = {"context": settings.context_tokens, "pictures": settings.pictures} if _is_chosen(settings, name) else {}
     for figure in _SHOWN:
-        said = chosen.get(figure)
-        theirs = getattr(kept.facts, figure) if kept is not None else None
+        chosen_value = chosen.get(figure)
+        theirs = getattr(table_model.facts, figure) if table_model is not None else None
         served = getattr(offered, figure) if offered is not None else None
-        if said is not None and not said.origin.startswith((DEFAULT, "preset ", origin)):
-            yield figure, _Figure(value=said.value, origin=said.origin)
+        if chosen_value is not None and not chosen_value.origin.startswith((DEFAULT, "preset ", origin)):
+            yield figure, _Figure(value=chosen_value.value, origin=chosen_value.origin)
         elif written is not None and figure in _PRICES:
             # Prices of two hands are not mixed: what the configuration leaves out costs what it says of the others.
             if (mine := getattr(written.value, figure)) is not None:
                 yield figure, _Figure(value=mine, origin=written.origin)
-        elif theirs is not None and kept is not None:
-            yield figure, _Figure(value=theirs, origin=origin, date=kept.date, source=kept.source)
+        elif theirs is not None and table_model is not None:
+            yield figure, _Figure(value=theirs, origin=origin, date=table_model.date, source=table_model.source)
         elif served is not None:
             yield figure, _Figure(value=served, origin=_SERVER)
         elif figure == "pictures" and (sight := sight_of(settings.preset, name)).value:
@@ -129,19 +129,19 @@ _COLUMNS = (
 
 def _show(settings: Settings, rows: Iterable[_Row], environment: Mapping[str, str]) -> None:
     console = FinishedOutput(environment)
-    shown = tuple(_shown(row, is_chosen=_is_chosen(settings, row.name)) for row in rows)
+    table_rows = tuple(_shown(row, is_chosen=_is_chosen(settings, row.name)) for row in rows)
     console.line(f"# {shown_address(settings.base_url.value) or 'no address'}; prices in dollars per million tokens")
-    if shown:
-        console.table(Table(columns=_COLUMNS, rows=shown))
+    if table_rows:
+        console.table(Table(columns=_COLUMNS, rows=table_rows))
     else:
         console.line("nothing is known of any model")
 
 
 def _shown(row: _Row, *, is_chosen: bool) -> TableRow:
     cells = [_cell(row.figures.get(name)) for name in _SHOWN]
-    said = dict.fromkeys(_said(figure) for figure in row.figures.values())
-    tone = Tone.PLAIN if is_chosen or said else Tone.QUIET
-    return TableRow(cells=(row.name, *cells, ", ".join(said) or "-"), tone=tone)
+    origins = dict.fromkeys(_said(figure) for figure in row.figures.values())
+    tone = Tone.PLAIN if is_chosen or origins else Tone.QUIET
+    return TableRow(cells=(row.name, *cells, ", ".join(origins) or "-"), tone=tone)
 
 
 def _said(figure: _Figure) -> str:
@@ -164,17 +164,17 @@ def _fields(
     settings: Settings, rows: Iterable[_Row], offered: Mapping[str, ModelFacts], problem: str
 ) -> dict[str, JsonValue]:
     """Return all of it as one object; unknown values are null."""
-    listed: list[JsonValue] = []
+    model_rows: list[JsonValue] = []
     for row in rows:
         figures: dict[str, JsonValue] = {
             name: row.figures[name].fields if name in row.figures else None for name in _SHOWN
         }
-        listed.append({"model": row.name, "offered": row.name in offered, **figures})
+        model_rows.append({"model": row.name, "offered": row.name in offered, **figures})
     return {
         "address": shown_address(settings.base_url.value) or None,
         "table": settings.table.path,
         "problem": problem or None,
-        "models": listed,
+        "models": model_rows,
     }
 
 
@@ -182,7 +182,7 @@ def _update(file: str, environment: Mapping[str, str]) -> int:
     """Check a table and replace the stored one. Raises UsageError, and then the old one stays."""
     state = State.of(environment)
     data = _content(file)
-    found = parse_table(data, file)
+    new_table = parse_table(data, file)
     try:
         before = load_table(state.models, _NOWHERE).models
     except UsageError as error:
@@ -194,11 +194,11 @@ def _update(file: str, environment: Mapping[str, str]) -> int:
         sync_path(state.config)
     except OSError as error:
         raise UsageError(f"{state.models} cannot be written: {error.strerror}") from None
-    new = len(found.models.keys() - before.keys())
-    gone = len(before.keys() - found.models.keys())
-    changed = sum(before.get(name) not in (None, known) for name, known in found.models.items())
+    new = len(new_table.models.keys() - before.keys())
+    removed = len(before.keys() - new_table.models.keys())
+    changed = sum(before.get(name) not in (None, model) for name, model in new_table.models.items())
     FinishedOutput(environment).line(
-        f"{state.models} knows {counted(len(found.models), 'model')} now: {new} new, {changed} changed, {gone} gone"
+        f"{state.models} knows {counted(len(new_table.models), 'model')} now: {new} new, {changed} changed, {removed} gone"
     )
     return Exit.DONE
 

@@ -47,7 +47,7 @@ from harness.text.visible import visible_line
 def demo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Play a bundled scenario and return the exit code: 0 when it was played to its end. Raises HarnessError."""
     if arguments.list:
-        FinishedOutput(environment).table(labelled((one.name, one.title, Tone.PLAIN) for one in SCENARIOS.values()))
+        FinishedOutput(environment).table(labelled((item.name, item.title, Tone.PLAIN) for item in SCENARIOS.values()))
         return Exit.DONE
     scenario = SCENARIOS.get(arguments.name)
     if scenario is None:
@@ -178,12 +178,14 @@ def started_as(program: str, executable: str, path: str) -> str:
 
 def _on_path(program: str, path: str) -> str:
     name = os.path.basename(program)
-    found = shutil.which(name, path=path)
-    return shlex.quote(name if found is not None and os.path.abspath(found) == os.path.abspath(program) else program)
+    program_path = shutil.which(name, path=path)
+    return shlex.quote(
+        name if program_path is not None and os.path.abspath(program_path) == os.path.abspath(program) else program
+    )
 
 
 def _tell_end(
-    screen: Screen, result: RunResult, log: ActionLog, kept: str | None, environment: Mapping[str, str]
+    screen: Screen, result: RunResult, log: ActionLog, kept_folder: str | None, environment: Mapping[str, str]
 ) -> None:
     if result.stop is not StopReason.COMPLETED:
         screen.line(visible_line(f"{result.stop.value.replace('_', ' ').upper()}: {result.detail}", 2_000), Tone.BAD)
@@ -192,5 +194,5 @@ def _tell_end(
     screen.line(f"Everything is in the action log of session {log.session}:", Tone.QUIET)
     screen.unbroken(f"  {program} audit show --session {log.session}", Tone.QUIET)
     screen.unbroken(f"  {program} audit verify --all", Tone.QUIET)
-    if kept is not None:
-        screen.unbroken(f"The project was kept: {kept}", Tone.QUIET)
+    if kept_folder is not None:
+        screen.unbroken(f"The project was kept: {kept_folder}", Tone.QUIET)

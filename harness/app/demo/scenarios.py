@@ -115,10 +115,10 @@ def _fix() -> Lines:
         text="Last, a look at the function at work.",
         calls=(call("bash", command="python3 -c 'from slugs import slugify; print(slugify(\"  A  demo \"))'"),),
     )
-    shown = "" if not _refused(turn) else " You did not want it run by hand; the tests have to do."
+    note = "" if not _refused(turn) else " You did not want it run by hand; the tests have to do."
     turn = yield Reply(text="One more run of the tests.", calls=(call("bash", command="python3 -m unittest -q"),))
     end = "the tests are green" if _green(turn) else "but the tests are red again"
-    yield Reply(text=f"Done: slugify takes runs of blanks together, with {more}, and {end}.{shown}")
+    yield Reply(text=f"Done: slugify takes runs of blanks together, with {more}, and {end}.{note}")
 
 
 def _hard_block() -> Lines:

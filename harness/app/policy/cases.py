@@ -83,12 +83,12 @@ def test_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     folder = arguments.cwd or current_folder()
     if not os.path.isdir(folder):
         raise UsageError(f"the workspace is not an existing folder: {folder}")
-    judged = [_judge(case, reader, policies, folder, environment) for case in cases]
+    results = [_judge(case, reader, policies, folder, environment) for case in cases]
     if arguments.json:
-        sys.stdout.write("".join(f"{line}\n" for line in _json_lines(judged)))
+        sys.stdout.write("".join(f"{line}\n" for line in _json_lines(results)))
     else:
-        _tell(judged, FinishedOutput(environment))
-    return FAILED if any(each.ok is False for each in judged) else Exit.DONE
+        _tell(results, FinishedOutput(environment))
+    return FAILED if any(each.ok is False for each in results) else Exit.DONE
 
 
 def read_cases(path: str) -> tuple[PolicyCase, ...]:
@@ -148,8 +148,8 @@ def _judge(
 
 
 def _expected(case: PolicyCase) -> str:
-    said = [] if case.expect is None else [case.expect.word]
-    return " and ".join(said if case.at_least is None else [*said, f"at least {case.at_least.word}"])
+    expected = [] if case.expect is None else [case.expect.word]
+    return " and ".join(expected if case.at_least is None else [*expected, f"at least {case.at_least.word}"])
 
 
 _COLUMNS = (
@@ -161,28 +161,28 @@ _COLUMNS = (
 _TONES = {True: Tone.GOOD, False: Tone.BAD, None: Tone.PLAIN}
 
 
-def _tell(judged: Sequence[Judged], console: Console) -> None:
+def _tell(results: Sequence[Judged], console: Console) -> None:
     """Write a row for each case, and the summary."""
-    rows = (TableRow(cells=(visible_line(each.case.id, 60), *_cells(each)), tone=_TONES[each.ok]) for each in judged)
+    rows = (TableRow(cells=(visible_line(each.case.id, 60), *_cells(each)), tone=_TONES[each.ok]) for each in results)
     console.table(Table(columns=_COLUMNS, rows=tuple(rows), headed=console.width > 0))
-    count = _count(judged)
-    told = f"{count['cases']} cases: {count['ok']} ok, {count['failed']} failed"
-    console.line(f"{told}, {count['unchecked']} without an expectation" if count["unchecked"] else told)
+    count = _count(results)
+    summary = f"{count['cases']} cases: {count['ok']} ok, {count['failed']} failed"
+    console.line(f"{summary}, {count['unchecked']} without an expectation" if count["unchecked"] else summary)
 
 
-def _cells(judged: Judged) -> tuple[str, str, str]:
+def _cells(result: Judged) -> tuple[str, str, str]:
     """Return decision, what decided, and how it came out."""
-    if judged.verdict is None:
-        return "-", "-", visible_line(f"FAILED line {judged.case.line}: {judged.problem}", 1000)
-    by = visible_line(short_place(judged.verdict.deciding.by), 200)
-    word = judged.verdict.decision.word
-    if judged.ok is None:
+    if result.verdict is None:
+        return "-", "-", visible_line(f"FAILED line {result.case.line}: {result.problem}", 1000)
+    by = visible_line(short_place(result.verdict.deciding.by), 200)
+    word = result.verdict.decision.word
+    if result.ok is None:
         return word, by, "-"
-    return word, by, "ok" if judged.ok else f"FAILED line {judged.case.line}: expected {_expected(judged.case)}"
+    return word, by, "ok" if result.ok else f"FAILED line {result.case.line}: expected {_expected(result.case)}"
 
 
-def _count(judged: Sequence[Judged]) -> dict[str, int]:
-    results = [each.ok for each in judged]
+def _count(all_results: Sequence[Judged]) -> dict[str, int]:
+    results = [each.ok for each in all_results]
     return {
         "cases": len(results),
         "ok": results.count(True),
@@ -191,12 +191,12 @@ def _count(judged: Sequence[Judged]) -> dict[str, int]:
     }
 
 
-def _json_lines(judged: Sequence[Judged]) -> list[str]:
-    return [*(json.dumps(_as_json(each)) for each in judged), json.dumps({"summary": _count(judged)})]
+def _json_lines(results: Sequence[Judged]) -> list[str]:
+    return [*(json.dumps(_as_json(each)) for each in results), json.dumps({"summary": _count(results)})]
 
 
-def _as_json(judged: Judged) -> dict[str, JsonValue]:
-    case, verdict = judged.case, judged.verdict
+def _as_json(result: Judged) -> dict[str, JsonValue]:
+    case, verdict = result.case, result.verdict
     return {
         "id": case.id,
         "line": case.line,
@@ -206,6 +206,6 @@ def _as_json(judged: Judged) -> dict[str, JsonValue]:
         "reason": None if verdict is None else verdict.deciding.reason,
         "expect": None if case.expect is None else case.expect.word,
         "at_least": None if case.at_least is None else case.at_least.word,
-        "ok": judged.ok,
-        "error": judged.problem or None,
+        "ok": result.ok,
+        "error": result.problem or None,
     }

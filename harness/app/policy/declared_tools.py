@@ -58,14 +58,14 @@ def outside_call(
     use, and UsageError for a configuration that is not understood.
     """
     for key in SECTIONS:
-        judged = section_of(key).judged_call
+        judge = section_of(key).judged_call
 
         def entries(key: str = key) -> Mapping[str, object]:
             return _extensions_in(workspace, environment).in_section(key)
 
-        found = judged(tool, arguments, workspace, environment, entries) if judged is not None else None
-        if found is not None:
-            return found
+        call = judge(tool, arguments, workspace, environment, entries) if judge is not None else None
+        if call is not None:
+            return call
     return None, ""
 
 

@@ -63,18 +63,18 @@ def explanation(
     deciding, destroyed = verdict.deciding, destroys(action)
     yield Line(tone=Tone.PLAIN, text=f"{tool}: {visible_line(text)}")
     yield Line(tone=TONES[verdict.decision.word], text=f"decision: {verdict.decision.word}")
-    for name, said in (("decided by", deciding.by), ("reason", deciding.reason), ("hint", deciding.hint)):
-        if said:
-            yield Line(tone=Tone.PLAIN, text=f"{name}: {without_shipped_folder(visible_line(said, 1000))}")
+    for name, words in (("decided by", deciding.by), ("reason", deciding.reason), ("hint", deciding.hint)):
+        if words:
+            yield Line(tone=Tone.PLAIN, text=f"{name}: {without_shipped_folder(visible_line(words, 1000))}")
     for reason in destroyed:
         yield Line(tone=Tone.BAD, text=f"destroys: {visible_line(reason, 1000)}")
     if destroyed and verdict.decision is Decision.CONFIRM:
         yield Line(tone=Tone.BAD, text=BY_WORD)
-    for said in effects_lines(verdict):
-        yield Line(tone=Tone.PLAIN, text=said)
+    for words in effects_lines(verdict):
+        yield Line(tone=Tone.PLAIN, text=words)
     if hooks:
-        named = ", ".join(f"{hook.id} ({hook.origin})" for hook in hooks)
-        yield Line(tone=Tone.WARNING, text=f"hooks asked as well: {visible_line(named, 1000)}")
+        hook_names = ", ".join(f"{hook.id} ({hook.origin})" for hook in hooks)
+        yield Line(tone=Tone.WARNING, text=f"hooks asked as well: {visible_line(hook_names, 1000)}")
 
 
 def parts_table(action: Action, verdict: Verdict, policy: Policy) -> Table:
@@ -183,7 +183,7 @@ def _effects_json(verdict: Verdict) -> dict[str, JsonValue]:
 
 def _facet_json(action: Action, verdict: FacetVerdict, policy: Policy) -> dict[str, JsonValue]:
     facet, place = verdict.facet, _place(verdict, policy)
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "facet": describe_facet(facet),
         "kind": type(facet).__name__,
         "decision": verdict.decision.word,
@@ -199,12 +199,12 @@ def _facet_json(action: Action, verdict: FacetVerdict, policy: Policy) -> dict[s
     }
     match facet:
         case Command():
-            told |= {"argv": list(facet.argv), "act": facet.act.value, "network": facet.network}
-            told |= {"model": facet.model, "gap": facet.gap}
+            fields |= {"argv": list(facet.argv), "act": facet.act.value, "network": facet.network}
+            fields |= {"model": facet.model, "gap": facet.gap}
         case PathAccess():
-            told |= {"access": facet.access.value, "place": facet.place.value}
+            fields |= {"access": facet.access.value, "place": facet.place.value}
         case Opaque():
-            told |= {"gap": facet.reason, "column": facet.column}
+            fields |= {"gap": facet.reason, "column": facet.column}
         case Unconfined() | ToolUse():
             pass
-    return told
+    return fields

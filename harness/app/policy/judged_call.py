@@ -56,8 +56,8 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
             use = call_from_outside(ToolUse(tool=tool), text, workspace)
             return replace(use, summary=visible_line(text), preview=text)
         case Does.OTHER if tool in OPTIONAL_NAMES:
-            whole = not kind.subject or text.lstrip().startswith("{")
-            return optional_call(tool, text if whole else json.dumps({kind.subject: text}), workspace)
+            is_json = not kind.subject or text.lstrip().startswith("{")
+            return optional_call(tool, text if is_json else json.dumps({kind.subject: text}), workspace)
         case Does.OTHER:
             raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         case _:
@@ -84,8 +84,10 @@ def typed_action(tool: str, text: str, workspace: Workspace, environment: Mappin
     """
     if is_from_outside(tool):
         script = DeclaredScripts(environment).action(tool, text, workspace)
-        known, note = (None, "") if script else outside_call(tool, arguments_of(tool, text), workspace, environment)
-        return script or known or action_for(tool, text, workspace), note
+        outside_action, note = (
+            (None, "") if script else outside_call(tool, arguments_of(tool, text), workspace, environment)
+        )
+        return script or outside_action or action_for(tool, text, workspace), note
     if tool in SHIPPED_TOOLS and _is_arguments(tool, text):
         return CallReader(environment).action(tool, text, workspace), ""
     action = action_for(tool, text, workspace)
@@ -135,9 +137,9 @@ def call_from_outside(use: ToolUse, arguments: str, workspace: Workspace) -> Act
     """
     from harness.policy.tool_arguments import tool_arguments
 
-    told = arguments_of(use.tool, arguments)
-    facet = replace(use, arguments=tool_arguments(told, workspace))
-    return replace(tool_use(use.tool), arguments=told, facets=(facet,), reads_as=READ_FILE.name)
+    call_arguments = arguments_of(use.tool, arguments)
+    facet = replace(use, arguments=tool_arguments(call_arguments, workspace))
+    return replace(tool_use(use.tool), arguments=call_arguments, facets=(facet,), reads_as=READ_FILE.name)
 
 
 def arguments_of(tool: str, text: str) -> dict[str, JsonValue]:

@@ -36,39 +36,43 @@ def logged_use(decision: LogRecord, arguments: str, workspace: Workspace) -> Act
     """
     facets, tool = logged_facets(decision), str(decision.get("tool"))
     used = next(facet for facet in facets if facet.get("kind") == "ToolUse")
-    told = used.get("told")
-    words = told if isinstance(told, list) else []
+    logged_arguments = used.get("told")
+    words = logged_arguments if isinstance(logged_arguments, list) else []
     use = ToolUse(
         tool=tool,
         unseen=str(decision["reason"]) if used.get("by") == UNSEEN_TOOL else "",
         says_reads=SAYS_READS in words,
         says_destroys=SAYS_DESTROYS in words,
-        bounds=ToolBounds() if ONLY_READS in words else _bounds(tool, decision, held=WRITES_NOTHING in words),
+        bounds=ToolBounds() if ONLY_READS in words else _bounds(tool, decision, is_confined=WRITES_NOTHING in words),
     )
     action = call_from_outside(use, arguments, workspace)
     paths = [_named(str(facet.get("facet")), workspace) for facet in facets if facet is not used]
     return replace(action, facets=(*action.facets, *paths))
 
 
-def _bounds(tool: str, decision: LogRecord, *, held: bool) -> ToolBounds | None:
+def _bounds(tool: str, decision: LogRecord, *, is_confined: bool) -> ToolBounds | None:
     """Return the declared greatest effects of a script, as far as the policies of then allowed them; `None` for other
     tools.
 
-    `held`: it could write nothing. One that could write needs no more, since its confinement loosens nothing.
+    `is_confined`: it could write nothing. One that could write needs no more, since its confinement loosens nothing.
     """
     if not tool.startswith(script_tool("")):
         return None
-    told = decision.get("effects")
-    effects = told if isinstance(told, dict) else {}
+    logged_effects = decision.get("effects")
+    effects = logged_effects if isinstance(logged_effects, dict) else {}
     granted = effects.get("granted")
     write = tuple(place for place in granted if isinstance(place, str)) if isinstance(granted, list) else ()
-    return ToolBounds(write=write, network=effects.get("network") is True, held=held)
+    return ToolBounds(write=write, network=effects.get("network") is True, held=is_confined)
 
 
-def _named(said: str, workspace: Workspace) -> PathAccess:
+def _named(access_text: str, workspace: Workspace) -> PathAccess:
     """Return the path that a record names, as `describe_facet` does. Raises ToolError where it is not all there."""
-    word, _, path = said.partition(" ")
+    word, _, path = access_text.partition(" ")
     if word not in (Access.READ.value, Access.WRITE.value) or is_redacted(path) or path.endswith(" characters)"):
         raise ToolError("the log names a path of it only in part")
-    found = workspace.resolve(path, Access(word))
-    return workspace.look_below(found, follows=found.access is Access.READ) if os.path.isdir(found.real) else found
+    path_access = workspace.resolve(path, Access(word))
+    return (
+        workspace.look_below(path_access, follows=path_access.access is Access.READ)
+        if os.path.isdir(path_access.real)
+        else path_access
+    )

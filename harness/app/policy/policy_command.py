@@ -60,22 +60,22 @@ def _trust(file: str | None, state: State, *, forget: bool) -> int:
     from harness.session.extensions.project_trust import named_file
 
     path = file or os.path.join(current_folder(), PROJECT_POLICY)
-    found = named_file(path)
-    if found is None:
+    project_file = named_file(path)
+    if project_file is None:
         policy = load_policy(path, layer=Layer.PROJECT)
         sha256, trust, real = policy.sha256, policy.sha256, os.path.realpath(path)
     else:
-        sha256, trust, real = found.sha256, found.trust, found.path
-    shown = visible_line(path, 5_000)
+        sha256, trust, real = project_file.sha256, project_file.trust, project_file.path
+    display_path = visible_line(path, 5_000)
     if forget:
-        said = "not trusted any more" if state.is_trusted(trust) else "was not trusted"
+        status = "not trusted any more" if state.is_trusted(trust) else "was not trusted"
         if not state.is_declined(trust):
             state.decline_content(trust, real)
-        sys.stdout.write(f"{said}: {shown} with sha256 {sha256}\n")
+        sys.stdout.write(f"{status}: {display_path} with sha256 {sha256}\n")
         return Exit.DONE
     state.trust_content(trust, real)
-    told = "" if found is None else "".join(f"{line}\n" for line in found.lines)
-    sys.stdout.write(f"{told}trusted: {shown} with sha256 {sha256}; any change of the file ends the trust\n")
+    preview = "" if project_file is None else "".join(f"{line}\n" for line in project_file.lines)
+    sys.stdout.write(f"{preview}trusted: {display_path} with sha256 {sha256}; any change of the file ends the trust\n")
     return Exit.DONE
 
 

@@ -144,17 +144,17 @@ class LoggedSetting:
 
     def _take_places(self, record: LogRecord) -> None:
         grants = record.get("grants")
-        named = {str(one) for one in grants} if isinstance(grants, list) else set()
+        grant_ids = {str(grant) for grant in grants} if isinstance(grants, list) else set()
         if record["kind"] == "places_changed":
-            self.asleep |= named
+            self.asleep |= grant_ids
         elif record.get("answer") != "nobody":
-            self.asleep -= named
+            self.asleep -= grant_ids
 
     def _take_grant(self, record: LogRecord) -> None:
         name = str(record.get("grant"))
-        for ended in (name, str(record.get("of"))):
-            self.grants.pop(ended, None)
-            self.asleep.discard(ended)
+        for grant_id in (name, str(record.get("of"))):
+            self.grants.pop(grant_id, None)
+            self.asleep.discard(grant_id)
         if record.get("asleep"):
             self.asleep.add(name)
         if record.get("change") == "revoked":
@@ -201,7 +201,7 @@ class Replay:
         """The sessions, by log and name."""
         self._whole_only = whole_only
         self._granted = granted
-        self._findings = {one.path: one for one in findings}
+        self._findings = {log_findings.path: log_findings for log_findings in findings}
         self._heads = HeadsFile(State.of(environment).heads)
         self._policy_of = policy_of
         self._environment = environment
@@ -226,18 +226,18 @@ class Replay:
             if record["kind"] == "session_started":
                 sessions[name] = self.settings[log, name] = self._begin(record)
                 continue
-            found = self._enter(log, sessions[name], record)
-            if found is not None:
-                yield found
+            replayed_call = self._enter(log, sessions[name], record)
+            if replayed_call is not None:
+                yield replayed_call
             if later is not None and record["kind"] in ("approval_answered", "intent"):
                 later(name, record)
 
     def _good_records(self, log: str) -> int:
         """Return the number of reliable records, with a note if that is not all, or may not be. Raises LogError."""
-        known = self._findings.get(log)
-        standing = known or judge_log(log, self._heads)
+        findings = self._findings.get(log)
+        standing = findings or judge_log(log, self._heads)
         records = standing.found.records
-        if standing.found.torn and (known is None or standing.soundness is Soundness.BROKEN):
+        if standing.found.torn and (findings is None or standing.soundness is Soundness.BROKEN):
             self.notes.append(f"{log}: the last line is torn; judged again up to there")
         left_out = self._whole_only and standing.unfit
         if standing.soundness is not Soundness.BROKEN and not left_out:
@@ -260,8 +260,10 @@ class Replay:
             folder = os.getcwd()
             self.notes.append(f"session {name} names no workspace; its paths are taken from {folder}")
         elif not os.path.isdir(folder):
-            shown = visible_line(folder, 1_000)
-            self.notes.append(f"session {name}: the workspace {shown} is gone; judged as if it were there, and empty")
+            display_path = visible_line(folder, 1_000)
+            self.notes.append(
+                f"session {name}: the workspace {display_path} is gone; judged as if it were there, and empty"
+            )
         return LoggedSetting(name, record, Workspace.even_if_gone(folder, self._environment.get("HOME")))
 
     def _enter(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain | None:
@@ -288,7 +290,7 @@ class Replay:
         return None
 
     def _judge(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain:
-        judged = JudgedAgain(
+        judged_again = JudgedAgain(
             log=log,
             session=session.name,
             call=str(record.get("call")),
@@ -298,16 +300,16 @@ class Replay:
         try:
             action = self._action(session, record)
         except ToolError as error:
-            return replace(judged, problem=str(error))
-        session.actions[judged.call] = action
+            return replace(judged_again, problem=str(error))
+        session.actions[judged_again.call] = action
         policy = self._policy_of(log, session)
         if isinstance(policy, str):
-            return replace(judged, action=action, problem=policy)
+            return replace(judged_again, action=action, problem=policy)
         policy = with_grants(policy, session.in_force)
         effects = record.get("effects")
         hides = isinstance(effects, dict) and bool(effects.get("left_out"))
-        verdict = evaluate(policy, action, judged.unseen, hides=hides)
-        return replace(judged, action=action, policy=policy, verdict=verdict)
+        verdict = evaluate(policy, action, judged_again.unseen, hides=hides)
+        return replace(judged_again, action=action, policy=policy, verdict=verdict)
 
     def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
         """Return the action that was judged. Raises ToolError where the log does not hold all of it."""
@@ -341,8 +343,12 @@ def is_path(text: str) -> bool:
 
 
 def _why_broken(standing: Findings) -> str:
-    found = standing.found
-    return standing.why if found.broken_line is None else f"broken at line {found.broken_line}: it {found.problem}"
+    verification = standing.found
+    return (
+        standing.why
+        if verification.broken_line is None
+        else f"broken at line {verification.broken_line}: it {verification.problem}"
+    )
 
 
 def _suspended(decision: LogRecord) -> bool:
@@ -379,8 +385,8 @@ def recorded_policy(started: LogRecord, state: State) -> Policy | str:
     except PolicyError as error:
         return f"the log holds no policy that could be used: {error}"
     # Its own files, and those of the harness, were out of reach; the harness's are taken to be where they are now.
-    own = (os.path.realpath(source.path) for source in policy.sources if is_path(source.path))
-    return policy.guarding(*own, *state.guarded)
+    source_paths = (os.path.realpath(source.path) for source in policy.sources if is_path(source.path))
+    return policy.guarding(*source_paths, *state.guarded)
 
 
 def _layer(file: Mapping[str, JsonValue], extra_tools: list[str]) -> Policy | str:
@@ -419,7 +425,7 @@ def under_policy(
     `findings` are the results of judging the logs, if they were reported already. Raises PolicyError.
     """
     policies = PolicyInForce(policy, environment, *(os.path.realpath(log) for log in logs))
-    return Replay(lambda _log, one: policies.at(one.workspace), environment, granted=granted, findings=findings)
+    return Replay(lambda _log, session: policies.at(session.workspace), environment, granted=granted, findings=findings)
 
 
 def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -445,22 +451,22 @@ def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 def _list_changes(replay: Replay, logs: Sequence[str], only: str, output: AnswerWriter, *, fail_on: str | None) -> int:
     """Write each change as it is found, and the number of calls; return the exit code."""
     count = dict.fromkeys(("calls", "changes", "laxer", "stricter", "unknown", "undecided"), 0)
-    told = 0
+    listed_count = 0
     for log in logs:
         for call in replay.calls(log, only):
             count["calls"] += 1
             if call.change != "same":
                 count[call.change] += 1
                 _tell(call, output)
-        for note in replay.notes[told:]:
+        for note in replay.notes[listed_count:]:
             complain(note)
-        told = len(replay.notes)
+        listed_count = len(replay.notes)
     count |= {"changes": count["laxer"] + count["stricter"], "undecided": replay.undecided}
     output.line(_summary(count))
     if output.as_json:
         sys.stdout.write(f"{json.dumps({'summary': count})}\n")
-    found = {"laxer": count["laxer"], "any": count["changes"]}
-    return CHANGED if fail_on and found[fail_on] else Exit.DONE
+    failures = {"laxer": count["laxer"], "any": count["changes"]}
+    return CHANGED if fail_on and failures[fail_on] else Exit.DONE
 
 
 _COLUMNS = (
@@ -488,16 +494,16 @@ def _tell(call: JudgedAgain, output: AnswerWriter) -> None:
 
 
 def _line(call: JudgedAgain) -> str:
-    about = visible_line(f"{call.session} #{call.call} {call.tool}  {visible_line(call.summary, 100)}", 300)
+    call_text = visible_line(f"{call.session} #{call.call} {call.tool}  {visible_line(call.summary, 100)}", 300)
     if call.old is None or call.new is None:
-        return f"{about}: cannot be judged: {visible_line(call.problem or 'its decision is not known', 300)}"
+        return f"{call_text}: cannot be judged: {visible_line(call.problem or 'its decision is not known', 300)}"
     old = f"{call.old.word} by {visible_line(short_place(call.old_by), 200)}"
-    return f"{about}: {old} -> {call.new.word} by {visible_line(short_place(call.new_by), 200)}: {call.change}"
+    return f"{call_text}: {old} -> {call.new.word} by {visible_line(short_place(call.new_by), 200)}: {call.change}"
 
 
 def _summary(count: Mapping[str, int]) -> str:
-    found = f"{counted(count['calls'], 'call')}, {counted(count['changes'], 'change')}"
-    text = f"{found}: {count['laxer']} laxer, {count['stricter']} stricter"
+    summary = f"{counted(count['calls'], 'call')}, {counted(count['changes'], 'change')}"
+    text = f"{summary}: {count['laxer']} laxer, {count['stricter']} stricter"
     if count["unknown"]:
         text += f"; {count['unknown']} cannot be judged"
     return f"{text}; {count['undecided']} never decided" if count["undecided"] else text

@@ -63,14 +63,14 @@ def files_in(words: str, is_file: Callable[[str], bool]) -> tuple[tuple[str, ...
 
     Punctuation after a bare name is not part of it.
     """
-    files, gone = dict[str, None](), dict[str, None]()
+    files, missing = dict[str, None](), dict[str, None]()
     for name in _written(_FILE, words):
         bare = name.rstrip(_NOT_OF_A_NAME)
-        if found := next((one for one in (name, bare) if is_file(one)), ""):
-            files[found] = None
+        if path := next((candidate for candidate in (name, bare) if is_file(candidate)), ""):
+            files[path] = None
         elif "/" in name:
-            gone[bare] = None
-    return tuple(files), tuple(gone)
+            missing[bare] = None
+    return tuple(files), tuple(missing)
 
 
 def _written(mention: re.Pattern[str], words: str) -> Iterator[str]:
@@ -108,8 +108,8 @@ def attached(
 
     attachments: dict[Attachment, None] = {}
     texts: list[str] = []
-    names, gone = files_in(words, is_file) if root else (mentioned(words), ())
-    for name in gone:
+    names, missing = files_in(words, is_file) if root else (mentioned(words), ())
+    for name in missing:
         tell(f"@{name} is not attached: there is no such file")
     for name in names[MOST_FILES:]:
         tell(f"@{name} is not attached: {MOST_FILES} files go with a prompt at the most")
@@ -120,6 +120,6 @@ def attached(
             texts.append(between_marks(visible_line(name, 500), result.content, digest_of(result.content.encode())))
         elif not result.attachments:
             is_text = result.status is ResultStatus.OK and not result.content.startswith("[")
-            said = "it is no picture" if is_text else result.content.removeprefix("Error: ")
-            tell(f"@{name} is not attached: {said.splitlines()[0] if said else result.status.value}")
+            problem = "it is no picture" if is_text else result.content.removeprefix("Error: ")
+            tell(f"@{name} is not attached: {problem.splitlines()[0] if problem else result.status.value}")
     return AttachedFiles(attachments=tuple(attachments), texts="\n\n".join((FILES_READ, *texts)) if texts else "")

@@ -30,10 +30,10 @@ def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carrie
         return None
     from harness.app.resume import FORKED, RESUMED, carried_from, named, newest, refuse_its_log
 
-    how = FORKED if action == "fork" else RESUMED
+    method = FORKED if action == "fork" else RESUMED
     name = arguments.session if action else None
-    found, note = newest(state, here(arguments.cwd)) if name is None else (named(state, name), "")
-    carried = carried_from(state, found, how, turn=arguments.turn if action == "fork" else None)
+    session, note = newest(state, here(arguments.cwd)) if name is None else (named(state, name), "")
+    carried = carried_from(state, session, method, turn=arguments.turn if action == "fork" else None)
     refuse_its_log(carried, arguments.log)
     return replace(carried, note=note)
 

@@ -76,13 +76,13 @@ def tell_end(conversation: Conversation, result: RunResult) -> None:
     screen = conversation.screen
     if result.stop is StopReason.BLOCKED and conversation.answer and conversation.answer.get("answer") == "halt":
         conversation.say_line("halted, as you said: nothing else of this turn runs", Tone.WARNING)
-    elif ended := how_it_ended(result, conversation.error):
-        conversation.say_line(ended, Tone.WARNING)
+    elif end_text := how_it_ended(result, conversation.error):
+        conversation.say_line(end_text, Tone.WARNING)
     if is_unanswered(conversation.session.messages):
         screen.line("what you said has no answer: it is sent again with what you say next; /undo drops it", Tone.QUIET)
-    taken = usage_in_words(result.usage, conversation.cost_of(result.usage), unknown="")
+    usage_text = usage_in_words(result.usage, conversation.cost_of(result.usage), unknown="")
     screen.line("")
-    screen.line(f"({counted(result.turns, 'request')}, {taken})", Tone.QUIET)
+    screen.line(f"({counted(result.turns, 'request')}, {usage_text})", Tone.QUIET)
     if not screen.look.repaints:
         screen.line(status_text(status_of(conversation), screen.width), Tone.QUIET)
 
@@ -135,9 +135,9 @@ def _opened(arguments: Namespace, environment: Mapping[str, str], carried: Carri
         from harness.session.config.provider import NO_PROVIDER
 
         if carried is not None and str(error) == NO_PROVIDER:
-            held = visible_line(f"{carried.first.get('model')} at {carried.first.get('server')}", 500)
+            model_text = visible_line(f"{carried.first.get('model')} at {carried.first.get('server')}", 500)
             raise UsageError(
-                f"no model is named; the session was held with {held}: name it again, by the same flags"
+                f"no model is named; the session was held with {model_text}: name it again, by the same flags"
             ) from None
         code = first_run(error, environment, screen, dead_seconds=terminal.dead_seconds.value)
         if code is None:
@@ -166,9 +166,9 @@ class Repl:
         self._agent = self._running.agent
         self._running.log.observers.append(self._screen.record)
         self._notes = [Line(tone=Tone.QUIET, text=note) for note in (*self._running.system.notes, *place.notes)]
-        held = tools.rules.granted
-        warnings = [held.problem, *map(asleep_words, held.grants)]
-        self._notes += [Line(tone=Tone.WARNING, text=visible_line(said, 2_000)) for said in warnings if said]
+        granted = tools.rules.granted
+        warnings = [granted.problem, *map(asleep_words, granted.grants)]
+        self._notes += [Line(tone=Tone.WARNING, text=visible_line(warning, 2_000)) for warning in warnings if warning]
         self._conversation = self._begun(arguments, carried)
         self._running.log.observers.append(self._conversation.record)
         self._conversation.own, left_out = slash_of(place.words.commands)
@@ -229,16 +229,16 @@ class Repl:
 
     def _begun(self, arguments: Namespace, carried: Carried | None) -> Conversation:
         """Begin the session, with the conversation that it goes on with. Raises LogError."""
-        about = self._running.about
+        header = self._running.about
         if carried is None:
             session = self._agent.start()
         else:
             from harness.app.resume import carried_lines
 
-            self._notes += carried_lines(carried, about)
+            self._notes += carried_lines(carried, header)
             self._place.redactor.note(" ".join(carried.rebuilt.marks))
             self._running.tools.attachments.take_over(carried.rebuilt.messages, carried.found.path)
-            session = self._agent.start(carried=carried.messages(about), origin=carried.origin)
+            session = self._agent.start(carried=carried.messages(header), origin=carried.origin)
         return Conversation(
             running=self._running,
             screen=self._screen,
@@ -255,7 +255,9 @@ class Repl:
 
     def _offers(self) -> Menus:
         """Return the menus of commands."""
-        return {one.name: partial(one.offers, self._conversation) for one in slash_commands() if one.offers}
+        return {
+            command.name: partial(command.offers, self._conversation) for command in slash_commands() if command.offers
+        }
 
     def talk(self) -> int:
         """Read, run, repeat. Returns the exit code."""
@@ -327,8 +329,8 @@ class Repl:
                 self._terminal.remember(queued)
             return queued.strip()
         self._left.extend(self._left_over())
-        begun, self._conversation.begun = self._conversation.begun, ""
-        default = self._left.popleft() if self._left else begun
+        draft, self._conversation.begun = self._conversation.begun, ""
+        default = self._left.popleft() if self._left else draft
         if self._left:
             self._screen.line(f"{counted(len(self._left), 'further line')} that you typed ahead after this", Tone.QUIET)
         return self._typed(default)
@@ -347,8 +349,8 @@ class Repl:
     def _typed(self, default: str) -> str | None:
         """Return the next typed line, or `None` when the person leaves."""
         interrupt = self._place.interrupt
-        for said in self._todo.news(self._conversation.session.messages):
-            self._screen.line(said, Tone.QUIET)
+        for todo_line in self._todo.news(self._conversation.session.messages):
+            self._screen.line(todo_line, Tone.QUIET)
         while not self._signals.terminated:
             interrupt.clear()
             self._screen.settle()
@@ -432,7 +434,7 @@ class Repl:
 
                 return run_as_person(self._conversation, meaning.text, model_hears=meaning.model_hears)
             case Wrong():
-                self._conversation.say_line(meaning.problem, Tone.WARNING, most=1_000)
+                self._conversation.say_line(meaning.problem, Tone.WARNING, max_characters=1_000)
                 return False
             case _:
                 assert_never(meaning)
@@ -469,7 +471,7 @@ class Repl:
             return True
         return False
 
-    def _attached(self, said: Ask) -> AttachedFiles:
+    def _attached(self, prompt: Ask) -> AttachedFiles:
         """Return the attachments of a line for the model: the pictures that the person mentions, the files that a
         command does.
 
@@ -480,22 +482,22 @@ class Repl:
         return attached(
             self._agent,
             self._conversation.session,
-            said.text,
+            prompt.text,
             tell=partial(self._conversation.say_line, tone=Tone.WARNING),
             home=self._place.environment.get("HOME", ""),
-            root=self._place.workspace.root if said.by_command else "",
-            approver=self._conversation.approver if said.by_command else None,
+            root=self._place.workspace.root if prompt.by_command else "",
+            approver=self._conversation.approver if prompt.by_command else None,
         )
 
-    def _turn(self, said: Ask) -> bool:
+    def _turn(self, prompt: Ask) -> bool:
         conversation = self._conversation
         session = conversation.session
         conversation.turns.begin(session)
         conversation.error = ""
-        words, attachments = said.text, tuple[Attachment, ...]()
+        words, attachments = prompt.text, tuple[Attachment, ...]()
         if "@" in words:
-            found = self._attached(said)
-            words, attachments = found.behind(words), found.attachments
+            attached = self._attached(prompt)
+            words, attachments = attached.behind(words), attached.attachments
         result = self._last = self._agent.run(conversation.message(words), session, attachments=attachments)
         self._screen.end_text()
         conversation.count(result)

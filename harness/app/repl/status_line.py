@@ -54,14 +54,14 @@ def status_parts(status: Status, width: int) -> tuple[Part, ...]:
     """
     parts = [part for part in _parts(status) if part[1]]
     while len(parts) > 1 and _width(parts) > width:
-        least = min(range(len(parts)), key=lambda place: parts[place][0])
-        del parts[least]
-    shown: list[Part] = []
+        least_important = min(range(len(parts)), key=lambda place: parts[place][0])
+        del parts[least_important]
+    visible_parts: list[Part] = []
     for _, text, tone in parts:
-        if shown:
-            shown.append((BETWEEN, Tone.QUIET))
-        shown.append((fitted(text, width), tone))
-    return tuple(shown)
+        if visible_parts:
+            visible_parts.append((BETWEEN, Tone.QUIET))
+        visible_parts.append((fitted(text, width), tone))
+    return tuple(visible_parts)
 
 
 def status_text(status: Status, width: int) -> str:
@@ -152,7 +152,7 @@ def loosened(policy: Policy, level: str) -> list[str]:
     """Return the facts that let calls do more than a person may expect, in words: no questions, or no confinement."""
     words = ["commands are NOT CONFINED"] if is_unbound(level) else []
     for tool in _CHANGING:
-        decisions = [one.decision for one in policy.defaults if one.tool == tool]
+        decisions = [default.decision for default in policy.defaults if default.tool == tool]
         if decisions and max(decisions) is Decision.AUTO:
             words.append(f"{'any other tool' if tool == 'default' else tool} runs UNASKED")
     return words

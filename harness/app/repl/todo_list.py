@@ -38,16 +38,16 @@ def todo_of(messages: Sequence[Message]) -> tuple[TodoItem, ...]:
     return items_in(held_calls(messages).get(TodoTool.kind.name, "")) or ()
 
 
-def todo_lines(items: Sequence[TodoItem], most: int = MOST_LINES) -> list[str]:
-    """Return a list as lines, `most` of them: what is done gives way first, then what comes last."""
-    if len(items) <= most:
+def todo_lines(items: Sequence[TodoItem], max_lines: int = MOST_LINES) -> list[str]:
+    """Return a list as lines, `max_lines` of them: what is done gives way first, then what comes last."""
+    if len(items) <= max_lines:
         return [item.line for item in items]
     done = sum(item.status == DONE for item in items)
-    left = [item for item in items if item.status != DONE]
-    if not left:
+    open_items = [item for item in items if item.status != DONE]
+    if not open_items:
         return [f"all {counted(done, 'item')} done"]
     head = [f"{done} of {counted(len(items), 'item')} done"] if done else []
-    room = most - len(head)
-    if len(left) > room:
-        return [*head, *(item.line for item in left[: room - 1]), f"... and {len(left) - room + 1} more"]
-    return [*head, *(item.line for item in left)]
+    room = max_lines - len(head)
+    if len(open_items) > room:
+        return [*head, *(item.line for item in open_items[: room - 1]), f"... and {len(open_items) - room + 1} more"]
+    return [*head, *(item.line for item in open_items)]

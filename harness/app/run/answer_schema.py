@@ -77,18 +77,18 @@ class AnswerSchema:
 
         It takes no longer than `seconds`, above 0, if that is less than the schema's own limit.
         """
-        most = self._seconds if seconds is None else min(seconds, self._seconds)
+        max_seconds = self._seconds if seconds is None else min(seconds, self._seconds)
         try:
             value = _value(self.bare(text))
         except NotJsonError as error:
             return f"{NOT_JSON}: {error}."
         try:
-            with _time_limit(most), _told_failures():
+            with _time_limit(max_seconds), _told_failures():
                 places = list(self._places(value))
         except _InapplicableError as error:
             return TOO_DEEP if error.is_deep else f"{UNCHECKED}: {error}."
         except TimeoutError:
-            return TOO_SLOW.format(round(most, 1))
+            return TOO_SLOW.format(round(max_seconds, 1))
         if not places:
             return ""
         more = f"\n(only the first {MAX_PLACES} places are named)" if len(places) > MAX_PLACES else ""
@@ -204,12 +204,12 @@ def _validator(schema: Mapping[str, Any], name: str) -> Any:
     except ImportError:
         raise UsageError(f"--output-schema needs a library that is not installed: {_INSTALL}") from None
     dialect = schema.get("$schema", _STANDARD)
-    known = _DIALECTS.get(dialect.removesuffix("#")) if isinstance(dialect, str) else None
-    if known is None:
+    class_name = _DIALECTS.get(dialect.removesuffix("#")) if isinstance(dialect, str) else None
+    if class_name is None:
         raise UsageError(
             f"{name}: $schema: {visible_line(json.dumps(dialect), 200)} is not known; known are {', '.join(_DIALECTS)}"
         )
-    base = getattr(jsonschema, known)
+    base = getattr(jsonschema, class_name)
     linear = jsonschema.validators.extend(base, {"uniqueItems": _unique_items})  # type: ignore[no-untyped-call]
     # A registry of one's own: with the library's standard one, references would be fetched from the network.
     registry: Registry[Any] = EMPTY_REGISTRY
@@ -242,10 +242,10 @@ def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> Non
     from referencing.exceptions import Unresolvable
 
     resource: Resource[Any] = Resource.from_contents({"$schema": dialect, **schema})
-    left = [(resource, REGISTRY.with_resource("", resource).resolver_with_root(resource))]
-    while left:
-        one, resolver = left.pop()
-        contents = one.contents
+    waiting = [(resource, REGISTRY.with_resource("", resource).resolver_with_root(resource))]
+    while waiting:
+        subschema, resolver = waiting.pop()
+        contents = subschema.contents
         if not isinstance(contents, Mapping):
             continue
         for keyword in ("$ref", "$dynamicRef"):
@@ -259,7 +259,7 @@ def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> Non
                     f"{name}: {keyword} {visible_line(json.dumps(reference), 300)} is not in the schema; nothing is fetched: "
                     "put it under $defs"
                 ) from None
-        left += [(inner, resolver.in_subresource(inner)) for inner in one.subresources()]
+        waiting += [(inner, resolver.in_subresource(inner)) for inner in subschema.subresources()]
 
 
 def _try_out(validator: Any) -> None:
@@ -269,19 +269,19 @@ def _try_out(validator: Any) -> None:
             pass
 
 
-def _unique_items(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Exception]:  # noqa: ARG001
+def _unique_items(validator: Any, is_required: Any, value: Any, schema: Any) -> Iterator[Exception]:  # noqa: ARG001
     """Check `uniqueItems` in linear time; the library compares each item of a list with each other one."""
     from jsonschema import ValidationError
 
-    if not (wanted and validator.is_type(value, "array")):
+    if not (is_required and validator.is_type(value, "array")):
         return
-    seen: set[str] = set()
+    canonical_forms: set[str] = set()
     for index, item in enumerate(value):
         form = json.dumps(_same_numbers(item), sort_keys=True)
-        if form in seen:
+        if form in canonical_forms:
             yield ValidationError(f"item {index} stands in the list before it already")
             return
-        seen.add(form)
+        canonical_forms.add(form)
 
 
 def _same_numbers(value: Any) -> Any:

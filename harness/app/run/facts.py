@@ -87,8 +87,8 @@ class RunFacts:
     @property
     def calls(self) -> Sequence[ReportedCall]:
         """Every call, in the order in which they ended; those without an end last."""
-        sessions = (self.session, *(one.session for one in self.helpers.of(self.session)))
-        return [*self._calls, *(self._reported(call) for one in sessions for call in self._joiner.open(one))]
+        sessions = (self.session, *(session.session for session in self.helpers.of(self.session)))
+        return [*self._calls, *(self._reported(call) for session in sessions for call in self._joiner.open(session))]
 
     @property
     def refused(self) -> Sequence[ReportedCall]:
@@ -177,12 +177,12 @@ class RunFacts:
             case "error":
                 self.usage += usage_in(record)
                 if "retry_seconds" not in record:
-                    where, fault = (line(word(record.get(name)), 500) for name in ("where", "fault"))
+                    place, fault = (line(word(record.get(name)), 500) for name in ("where", "fault"))
                     quoted = word(record.get("message"))
                     message = line(message_of(quoted), 500)
                     if self._has_room(self.errors):
                         self.errors.append(
-                            ReportedError(where=where, message=message, fault=fault, quoted=line(quoted, 500))
+                            ReportedError(where=place, message=message, fault=fault, quoted=line(quoted, 500))
                         )
             case "limit" if self._has_room(self.limits):
                 last = line(word(record.get("last_action")))
@@ -202,8 +202,8 @@ class RunFacts:
         self.ended = True
         self.stop, self.detail = line(text(record, "stop")), line(text(record, "detail"), 2_000)
         self.exit_code = whole(record.get("exit_code"))
-        told = record.get("counts")
-        if isinstance(told, dict) and told != self._own_counts:
+        logged_counts = record.get("counts")
+        if isinstance(logged_counts, dict) and logged_counts != self._own_counts:
             problem = "the counts at the end of the log are not those of its records; told are those of the records"
             self.errors.append(ReportedError(where="log", message=problem, fault="", quoted=problem))
 
@@ -229,10 +229,10 @@ class RunFacts:
             case _:
                 pass
 
-    def _count(self, what: str, session: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+    def _count(self, kind: str, session: str) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + 1
         if session == self.session:
-            self._own_counts[what] = self._own_counts.get(what, 0) + 1
+            self._own_counts[kind] = self._own_counts.get(kind, 0) + 1
 
     def _reported(self, call: LoggedCall) -> ReportedCall:
         helper = self.helpers.get(call.session)
@@ -253,10 +253,10 @@ class RunFacts:
 
     def _change(self, path: str, call: LoggedCall) -> None:
         before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
-        known = self._changed.get(path)
-        if known is not None:
-            calls = (*known.calls, _scalar(call_number(call)))[:MOST_CALLS]
-            self._changed[path] = replace(known, after_sha256=after, calls=calls)
+        changed_file = self._changed.get(path)
+        if changed_file is not None:
+            calls = (*changed_file.calls, _scalar(call_number(call)))[:MOST_CALLS]
+            self._changed[path] = replace(changed_file, after_sha256=after, calls=calls)
         elif len(self._changed) < MOST_CALLS:
             calls = (_scalar(call_number(call)),)
             self._changed[path] = ReportedFile(path=path, before_sha256=before, after_sha256=after, calls=calls)
@@ -267,10 +267,10 @@ class RunFacts:
         at = self._refused_at.get((session, word(record.get("call"))))
         if at is None:
             return
-        toml, why = text(record, "toml"), line(text(record, "why"), 500)
+        toml, reason = text(record, "toml"), line(text(record, "why"), 500)
         if len(toml) > MOST_TOML:  # half a rule is none
-            toml, why = "", "a rule is in the log; it is too long to be shown"
-        self._calls[at] = replace(self._calls[at], advice_toml=toml, advice_why=why)
+            toml, reason = "", "a rule is in the log; it is too long to be shown"
+        self._calls[at] = replace(self._calls[at], advice_toml=toml, advice_why=reason)
 
 
 FACT_KINDS = ABOUT_CALLS | frozenset(
@@ -281,9 +281,9 @@ DIVERGED = ("request", "message", "role", "tool", "recorded", "now")
 """The fields of a divergence."""
 
 
-def _known(found: str, known: Sequence[str]) -> str:
+def _known(name: str, known_names: Sequence[str]) -> str:
     """Return a word that is counted; a forged log may hold any number of others."""
-    return found if found in known else "other"
+    return name if name in known_names else "other"
 
 
 def _scalar(value: JsonValue) -> JsonValue:
@@ -415,10 +415,10 @@ def _argument(call: LoggedCall) -> str:
     if not kind.is_of_files:
         return ""
     try:
-        found: JsonValue = json.loads(arguments)
+        arguments_value: JsonValue = json.loads(arguments)
     except (ValueError, RecursionError):
         return ""
-    return kind.subject_of(found) or ""
+    return kind.subject_of(arguments_value) or ""
 
 
 class Started(Record):
@@ -468,11 +468,11 @@ def facts_of_log(path: str) -> RunFacts:
     An invalid line ends the reading, and counts as one that could not be understood. Raises LogError for a file that
     cannot be read.
     """
-    facts, begun, stopped = RunFacts(), False, list[int]()
+    facts, is_started, stopped = RunFacts(), False, list[int]()
     for record in records(path, FACT_KINDS, stopped=stopped.append):
-        if record["kind"] == "session_started" and begun:
+        if record["kind"] == "session_started" and is_started:
             facts = RunFacts()
-        begun = begun or record["kind"] == "session_started"
+        is_started = is_started or record["kind"] == "session_started"
         facts.record(record)
     facts.odd += len(stopped)
     return facts

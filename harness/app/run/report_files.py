@@ -50,8 +50,8 @@ def why_not(target: str, logs: Sequence[str] = ()) -> str:
 
 def _is_beside(target: str, logs: Sequence[str]) -> bool:
     """Say whether a path is that of what is kept beside a log: one of these, or any `*.jsonl`."""
-    found = _BESIDE.search(target)
-    log = target[: found.start()] if found else ""
+    match = _BESIDE.search(target)
+    log = target[: match.start()] if match else ""
     return log.endswith(".jsonl") or log in map(os.path.realpath, logs)
 
 
@@ -94,33 +94,33 @@ class Reports:
 
     def __init__(
         self,
-        given: Sequence[str],
+        options: Sequence[str],
         *,
         with_answer: bool = False,
         keep_from: Sequence[str] = (),
         folders: Sequence[str] = (),
-        others: Sequence[ReportForm] = (),
+        plugin_forms: Sequence[ReportForm] = (),
     ) -> None:
         """Check every file, so that an unwritable one is known before anything is paid for.
 
         `keep_from` are files and folders that must not be written to: the log, the run's input, the harness's own
-        state. No link in `folders` is followed. `others` are forms of plugins that do not ship.
+        state. No link in `folders` is followed. `plugin_forms` are forms of plugins that do not ship.
 
         Raises UsageError for an unknown form, a missing folder, a duplicate file, an unwritable one, or one that is
         or holds a record.
         """
         self._with_answer = with_answer
-        self._others = {form.name: form.write for form in others}
+        self._others = {form.name: form.write for form in plugin_forms}
         self._targets: list[_Target] = []
-        seen: set[str] = set()
-        for one in given:
-            form, path = _split(one, self._others)
-            real = output_path(path, folders, shown_as=f"--report {one}")
-            if real in seen:
-                raise UsageError(f"--report {one}: the file is named twice")
-            seen.add(real)
-            _check_harmless(one, real, keep_from)
-            self._targets.append(_opened(form, one, real))
+        real_paths: set[str] = set()
+        for option in options:
+            form, path = _split(option, self._others)
+            real = output_path(path, folders, shown_as=f"--report {option}")
+            if real in real_paths:
+                raise UsageError(f"--report {option}: the file is named twice")
+            real_paths.add(real)
+            _check_harmless(option, real, keep_from)
+            self._targets.append(_opened(form, option, real))
 
     def write(self, runs: Sequence[ReportedRun]) -> str:
         """Write every report; return the problem, in a line, or an empty string. A repetition replaces the earlier
@@ -133,36 +133,36 @@ class Reports:
             write = self._others.get(target.form) or report_form(target.form).write
             _put(target, write(runs, with_answer=self._with_answer))
         except (OSError, LogError) as error:
-            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            return f"the report {target.given} cannot be written: {why}"
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            return f"the report {target.given} cannot be written: {reason}"
         except Exception as error:  # noqa: BLE001 - a bug in a report must not change what the run came to
             return f"the report {target.given} cannot be made: {error!r}"
         return ""
 
 
-def _split(given: str, others: Iterable[str]) -> tuple[str, str]:
-    form, colon, path = given.partition(":")
-    forms = (*REPORTS, *others)
+def _split(option: str, plugin_forms: Iterable[str]) -> tuple[str, str]:
+    form, colon, path = option.partition(":")
+    forms = (*REPORTS, *plugin_forms)
     if form not in forms or not colon:
-        raise UsageError(f"--report {given}: a report is FORM:FILE, and FORM one of {', '.join(forms)}")
+        raise UsageError(f"--report {option}: a report is FORM:FILE, and FORM one of {', '.join(forms)}")
     if not path:
-        raise UsageError(f"--report {given}: the file is missing")
+        raise UsageError(f"--report {option}: the file is missing")
     return form, path
 
 
-def _check_harmless(given: str, real: str, keep_from: Iterable[str]) -> None:
+def _check_harmless(option: str, real: str, keep_from: Iterable[str]) -> None:
     """Raise UsageError where writing there would destroy something, or cannot work."""
-    for kept in keep_from:
-        if kept and is_within(real, os.path.realpath(kept)):
+    for protected_path in keep_from:
+        if protected_path and is_within(real, os.path.realpath(protected_path)):
             raise UsageError(
-                f"--report {given}: that is the action log, what the run is made of, or one of the harness's own files"
+                f"--report {option}: that is the action log, what the run is made of, or one of the harness's own files"
             )
-    why = why_not(real)
-    if why:
-        raise UsageError(f"--report {given}: {why}")
+    reason = why_not(real)
+    if reason:
+        raise UsageError(f"--report {option}: {reason}")
 
 
-def _opened(form: str, given: str, real: str) -> _Target:
+def _opened(form: str, option: str, real: str) -> _Target:
     """Return the file with its folder opened; a file is made there and removed, so that a full or read-only disk shows now."""
     folder, name = os.path.split(real)
     descriptor = -1
@@ -174,8 +174,8 @@ def _opened(form: str, given: str, real: str) -> _Target:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        raise UsageError(f"--report {given} cannot be written: {folder}: {error.strerror}") from None
-    return _Target(form=form, given=given, folder=descriptor, name=name)
+        raise UsageError(f"--report {option} cannot be written: {folder}: {error.strerror}") from None
+    return _Target(form=form, given=option, folder=descriptor, name=name)
 
 
 def _put(target: _Target, pieces: Iterable[str]) -> None:

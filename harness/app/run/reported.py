@@ -112,15 +112,15 @@ class ReportedRun(Record):
         facts = self.facts
         for limit in facts.limits:
             yield "limit", limit
-        for one in facts.errors:
-            yield "error", f"{one.where}: {one.quoted if with_answer else one.message}"
+        for error in facts.errors:
+            yield "error", f"{error.where}: {error.quoted if with_answer else error.message}"
         if facts.answer_problem:
-            told = facts.quoted_problem if with_answer else facts.answer_problem
-            yield "the answer does not fit its schema", told
+            problem = facts.quoted_problem if with_answer else facts.answer_problem
+            yield "the answer does not fit its schema", problem
         for divergence in facts.diverged:
-            shown = divergence if with_answer else divergence_of(divergence)
-            told = ", ".join(f"{name} {value}" for name, value in shown.items() if value != "")
-            yield DIVERGED, told
+            visible_divergence = divergence if with_answer else divergence_of(divergence)
+            problem = ", ".join(f"{name} {value}" for name, value in visible_divergence.items() if value != "")
+            yield DIVERGED, problem
 
     @property
     def unrecorded_changes(self) -> str:
@@ -134,29 +134,29 @@ class ReportedRun(Record):
     def left_out(self) -> list[str]:
         """The parts that the report leaves out, a sentence each."""
         facts = self.facts
-        told = []
-        for count, what in (
+        notes = []
+        for count, noun in (
             (facts.calls_left_out, "calls"),
             (facts.refused_left_out, "refusals"),
             (facts.changed_left_out, "changes of files"),
             (facts.notes_left_out, "limits, errors or divergences"),
         ):
             if count:
-                told.append(f"{count:,} more {what} are not listed here; the log has them.")
+                notes.append(f"{count:,} more {noun} are not listed here; the log has them.")
         if facts.odd:
-            told.append(f"{facts.odd:,} records of the log could not be understood, and are left out.")
+            notes.append(f"{facts.odd:,} records of the log could not be understood, and are left out.")
         if facts.session and not facts.ended:
-            told.append(
+            notes.append(
                 "The log has no end of this session: it may have been cut short, and calls may be missing here."
             )
         elif not facts.session:
-            told.append("There is no session in the log: nothing is known of what was done.")
-        return told
+            notes.append("There is no session in the log: nothing is known of what was done.")
+        return notes
 
 
-def cut_words(text: str, most: int) -> str:
+def cut_words(text: str, max_characters: int) -> str:
     """Return the note about a text that is cut to so many characters; empty if it is whole."""
-    return f"{len(text) - most:,} more characters are left out" if len(text) > most else ""
+    return f"{len(text) - max_characters:,} more characters are left out" if len(text) > max_characters else ""
 
 
 def place(file: str, at: int | None) -> str:

@@ -42,15 +42,15 @@ def result_object(
         "turns": facts.turns,
         "usage": {"input_tokens": facts.usage.input_tokens, "output_tokens": facts.usage.output_tokens},
         "cost": None if cost is None else round(cost, 9),
-        "helpers": [_helper(one) for one in facts.helpers.of(facts.session)],
+        "helpers": [_helper(item) for item in facts.helpers.of(facts.session)],
         "decisions": {name: facts.decisions.get(name, 0) for name in ("auto", "confirm", "deny", "block")},
         "calls": facts.counts.get("calls", 0),
         "refused": facts.denied_count,
         "blocked": facts.blocked_count,
-        "refusals": [_refusal(one) for one in facts.refused],
-        "files_changed": [_change(one) for one in facts.changed],
+        "refusals": [_refusal(item) for item in facts.refused],
+        "files_changed": [_change(item) for item in facts.changed],
         "limits": list(facts.limits),
-        "errors": [_error(one) for one in facts.errors],
+        "errors": [_error(item) for item in facts.errors],
         "left_out": {
             "refusals": facts.refused_left_out,
             "files_changed": facts.changed_left_out,
@@ -65,58 +65,58 @@ def result_object(
         "records": records,
         "head": head,
         "dry_run": facts.started.dry_run,
-        "diverged": [dict(one) for one in facts.diverged],
+        "diverged": [dict(item) for item in facts.diverged],
     }
 
 
-def _refusal(one: ReportedCall) -> JsonValue:
+def _refusal(call: ReportedCall) -> JsonValue:
     advice: dict[str, JsonValue] = {}
-    if one.advice_toml:
-        advice["toml"] = one.advice_toml
-    if one.advice_why:
-        advice["why"] = one.advice_why
+    if call.advice_toml:
+        advice["toml"] = call.advice_toml
+    if call.advice_why:
+        advice["why"] = call.advice_why
     return {
-        "call": one.number,
-        "helper": one.helper,
-        "tool": one.tool,
-        "summary": one.summary,
-        "decision": one.decision,
-        "status": one.status,
-        "rule": one.rule or None,
-        "by": one.by,
-        "file": one.file or None,
-        "line": one.line,
-        "layer": one.layer or None,
-        "reason": one.reason,
-        "part": one.part,
-        "answered_by": one.answered_by or None,
+        "call": call.number,
+        "helper": call.helper,
+        "tool": call.tool,
+        "summary": call.summary,
+        "decision": call.decision,
+        "status": call.status,
+        "rule": call.rule or None,
+        "by": call.by,
+        "file": call.file or None,
+        "line": call.line,
+        "layer": call.layer or None,
+        "reason": call.reason,
+        "part": call.part,
+        "answered_by": call.answered_by or None,
         "advice": advice,
     }
 
 
-def _change(one: ReportedFile) -> JsonValue:
+def _change(file: ReportedFile) -> JsonValue:
     return {
-        "path": one.path,
-        "before_sha256": one.before_sha256,
-        "after_sha256": one.after_sha256,
-        "calls": list(one.calls),
+        "path": file.path,
+        "before_sha256": file.before_sha256,
+        "after_sha256": file.after_sha256,
+        "calls": list(file.calls),
     }
 
 
-def _helper(one: Helper) -> JsonValue:
+def _helper(helper: Helper) -> JsonValue:
     return {
-        "session": one.session,
-        "task": line(one.task, 300),
-        "end": one.stop,
-        "turns": one.requests,
-        "usage": {"input_tokens": one.usage.input_tokens, "output_tokens": one.usage.output_tokens},
-        "cost": None if one.cost is None else round(one.cost, 9),
-        "patch": one.patch_file or None,
+        "session": helper.session,
+        "task": line(helper.task, 300),
+        "end": helper.stop,
+        "turns": helper.requests,
+        "usage": {"input_tokens": helper.usage.input_tokens, "output_tokens": helper.usage.output_tokens},
+        "cost": None if helper.cost is None else round(helper.cost, 9),
+        "patch": helper.patch_file or None,
     }
 
 
-def _error(one: ReportedError) -> JsonValue:
-    return {"where": one.where, "message": one.quoted, "fault": one.fault or None}
+def _error(error: ReportedError) -> JsonValue:
+    return {"where": error.where, "message": error.quoted, "fault": error.fault or None}
 
 
 _TEXT: Mapping[str, JsonValue] = {"type": "string"}

@@ -160,8 +160,8 @@ class _Run:
         is_object = self._arguments.output == "json"
         if not is_object:
             self._answer(summary, result)
-        told = {**summary, "exit_code": int(self._code)}
-        self._fail(self._reports.tell_actions(told, self._facts, self._output, self._code))
+        result_fields = {**summary, "exit_code": int(self._code)}
+        self._fail(self._reports.tell_actions(result_fields, self._facts, self._output, self._code))
         summary["exit_code"] = int(self._code)
         if is_object:
             self._answer(summary, result)
@@ -179,12 +179,12 @@ class _Run:
 
     def _work(self) -> RunResult:
         """Work on the prompt, settle what that left, and record the end with the exit code that is known by then."""
-        agent, carried, about = self._agent, self._carried, self._session.about
+        agent, carried, header = self._agent, self._carried, self._session.about
         if carried is not None:
             self._session.tools.attachments.take_over(carried.rebuilt.messages, carried.found.path)
         try:
             session = agent.start(
-                carried=carried.messages(about) if carried else (), origin=carried.origin if carried else None
+                carried=carried.messages(header) if carried else (), origin=carried.origin if carried else None
             )
         except LogError as error:
             return RunResult(stop=StopReason.LOG_ERROR, text="", detail=str(error))
@@ -218,16 +218,16 @@ class _Run:
     def _ask(self, action: Action, verdict: Verdict) -> Approval:
         return self._outside(action, verdict)
 
-    def _tell_wait(self, said: str) -> None:
+    def _tell_wait(self, message: str) -> None:
         if not self._arguments.quiet:
-            self._console.line(visible_line(self._place.redactor.redact(said)), Tone.QUIET)
+            self._console.line(visible_line(self._place.redactor.redact(message)), Tone.QUIET)
 
     def _result_of(self, session: Session) -> RunResult:
         try:
             words, attachments = self._prompt.text, tuple[Attachment, ...]()
             if "@" in self._prompt.words and not self._arguments.dry_run:
-                found = self._attached(session)
-                words, attachments = found.behind(words), found.attachments
+                attached = self._attached(session)
+                words, attachments = attached.behind(words), attached.attachments
             prompt = self._session.templates.task(words)
             prompt = f"{prompt}\n\n{self._check.instructions}" if self._check else prompt
             return self._agent.run(prompt, session, attachments=attachments)
@@ -243,11 +243,11 @@ class _Run:
             return
         from harness.app.commands.own_commands import said_in_run
 
-        said = said_in_run(self._prompt.words, place.words, place.settings, plans=self._arguments.plan)
-        if said is not None:
+        command_prompt = said_in_run(self._prompt.words, place.words, place.settings, plans=self._arguments.plan)
+        if command_prompt is not None:
             self._by_command = True
-            self._prompt = replace(self._prompt, words=said.words)
-            self._notes += said.notes
+            self._prompt = replace(self._prompt, words=command_prompt.words)
+            self._notes += command_prompt.notes
 
     def _attached(self, session: Session) -> AttachedFiles:
         """Return the attachments of the prompt that need no question: the pictures that the person mentions, the
@@ -274,8 +274,8 @@ class _Run:
     def _noted(self, error: Exception) -> str:
         """Keep a bug for debugging, and return its text, with secrets masked."""
         self._bug = error
-        told = f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
-        return self._place.redactor.redact(told)
+        message = f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
+        return self._place.redactor.redact(message)
 
     def _code_of(self, result: RunResult) -> Exit:
         # A signal counts above a reader that left: that one asks for no interrupt.
@@ -361,11 +361,11 @@ def _carried(state: State, arguments: Namespace) -> Carried | None:
     return carried
 
 
-def _tell_carried(carried: Carried | None, about: Mapping[str, JsonValue], console: Console, *, quiet: bool) -> None:
+def _tell_carried(carried: Carried | None, header: Mapping[str, JsonValue], console: Console, *, quiet: bool) -> None:
     if carried is None:
         return
     from harness.app.resume import carried_lines
 
-    for line in carried_lines(carried, about):
+    for line in carried_lines(carried, header):
         if line.tone is Tone.WARNING or not quiet:
             console.line(line.text, line.tone)

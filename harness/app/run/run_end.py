@@ -81,7 +81,7 @@ class EndReports:
                     *runner_files(environment),
                 ],
                 folders=workspace_folders(arguments),
-                others=other_report_forms(arguments.report, state.config_file),
+                plugin_forms=other_report_forms(arguments.report, state.config_file),
             )
         if environment.get("GITHUB_ACTIONS"):
             self._job = job_in(environment)
@@ -173,7 +173,7 @@ def _named_files(arguments: Namespace) -> Iterator[str]:
 
 def _tell_rules(console: Console, facts: RunFacts) -> None:
     """Write the rules that would let refused calls run, in the form of a policy; they are never applied."""
-    rules = list(dict.fromkeys(one.advice_toml for one in facts.refused if one.advice_toml))
+    rules = list(dict.fromkeys(call.advice_toml for call in facts.refused if call.advice_toml))
     if not rules:
         return
     console.line("rules that would allow what was refused; think, then put into the policy what you want:", Tone.QUIET)
@@ -186,12 +186,14 @@ def _tell_rules(console: Console, facts: RunFacts) -> None:
 
 def _tell_unlifted(console: Console, facts: RunFacts) -> None:
     """Write of the other refused calls why no rule would let them run."""
-    calls = list(dict.fromkeys((one.tool, one.summary, one.why_no_rule) for one in facts.refused if one.advice_why))
+    calls = list(
+        dict.fromkeys((call.tool, call.summary, call.why_no_rule) for call in facts.refused if call.advice_why)
+    )
     if not calls:
         return
     console.line("no further rule would allow:", Tone.QUIET)
-    for tool, summary, why in calls[:MOST_RULES_SHOWN]:
-        console.line(f"  {tool}  {visible_line(summary, 100)}: {why}", Tone.QUIET)
+    for tool, summary, reason in calls[:MOST_RULES_SHOWN]:
+        console.line(f"  {tool}  {visible_line(summary, 100)}: {reason}", Tone.QUIET)
     _tell_more(console, len(calls), "more call")
 
 

@@ -50,8 +50,8 @@ class RunModel:
             def record(divergence: Divergence) -> None:
                 if self._log is not None:  # nothing is asked before it is open
                     with place.interrupt.hold():
-                        told = {name: getattr(divergence, name) for name in field_names(Divergence)}
-                        self._log.append("diverged", told)
+                        fields = {name: getattr(divergence, name) for name in field_names(Divergence)}
+                        self._log.append("diverged", fields)
 
             self._replaying = ReplayingModel(
                 self._replay, record, workspace=place.workspace.root, redactor=place.redactor
@@ -59,7 +59,7 @@ class RunModel:
             place.redactor.note(self._replaying.marks)
             return self._replaying
         if self.record is not None:
-            if any(is_within(self.record, kept) for kept in place.state.guarded):
+            if any(is_within(self.record, guarded_folder) for guarded_folder in place.state.guarded):
                 raise UsageError(f"--record {self.record}: that lies among the harness's own files")
             from harness.models.recorder import RecordingModel
 

@@ -107,13 +107,13 @@ def read_attached(
     if not ends.total:
         return None
     first, last = ends.halves()
-    kept = len(first) + len(last)
-    if kept < ends.total:
+    size = len(first) + len(last)
+    if size < ends.total:
         say(
-            f"stdin: {ends.total:,} bytes came, and the model gets {kept:,} of them: the first {len(first):,} and the last "
+            f"stdin: {ends.total:,} bytes came, and the model gets {size:,} of them: the first {len(first):,} and the last "
             f"{len(last):,}"
         )
-    return Attached(block=_block(first, last, ends.total), bytes=ends.total, kept_bytes=kept)
+    return Attached(block=_block(first, last, ends.total), bytes=ends.total, kept_bytes=size)
 
 
 def read_prompt(descriptor: int, *, wait: Wait = STANDARD_WAIT, tell: Callable[[str], None] | None = None) -> bytes:
@@ -144,8 +144,8 @@ def _read(
         if not noted and now - began >= wait.note_seconds:
             noted = True
             tell("stdin is being read to its end (--no-stdin attaches nothing)")
-        left = _seconds_left(wait, since_beginning=now - began, silence=now - heard)
-        if not _is_ready(descriptor, left if noted else min(left, began + wait.note_seconds - now)):
+        remaining = _seconds_left(wait, since_beginning=now - began, silence=now - heard)
+        if not _is_ready(descriptor, remaining if noted else min(remaining, began + wait.note_seconds - now)):
             continue
         block = _some(descriptor)
         if block == b"":
@@ -264,12 +264,12 @@ def given_prompt(
     return Prompt(words=text, attached=attached)
 
 
-def _values(given: Sequence[str]) -> Mapping[str, str]:
+def _values(options: Sequence[str]) -> Mapping[str, str]:
     values: dict[str, str] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+    for option in options:
+        name, equals, value = option.partition("=")
         if not equals or not name.isidentifier() or not name.isascii():
-            raise UsageError(f"--var takes NAME=VALUE, not {visible_line(one)!r}")
+            raise UsageError(f"--var takes NAME=VALUE, not {visible_line(option)!r}")
         if name in values:
             raise UsageError(f"--var gives {name} twice")
         values[name] = value

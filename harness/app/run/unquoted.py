@@ -33,10 +33,10 @@ _QUOTED = regex(
 )
 
 
-def with_place(told: str, keyword: str) -> str:
+def with_place(problem: str, keyword: str) -> str:
     """Return the misfit, one line, with the place in the schema, which is the only part that reports show."""
     place = visible_line(keyword, 200).replace("]", ")")
-    return f"{told} [schema: {place or '/'}]"
+    return f"{problem} [schema: {place or '/'}]"
 
 
 def problem_of(problem: str) -> str:
@@ -48,10 +48,10 @@ def problem_of(problem: str) -> str:
         return first
     if first.startswith(UNCHECKED):
         return "it cannot be held against the schema"
-    places = [found[1] for line in lines if (found := _PLACE.search(line))]
+    places = [match[1] for line in lines if (match := _PLACE.search(line))]
     if first.startswith(UNFIT) and places:
-        shown = ", ".join(dict.fromkeys(places[:_MOST_PLACES]))
-        return f"it does not fit the schema: {visible_line(shown, 400)}"
+        place_names = ", ".join(dict.fromkeys(places[:_MOST_PLACES]))
+        return f"it does not fit the schema: {visible_line(place_names, 400)}"
     return "it is not what was asked for"
 
 
@@ -65,11 +65,13 @@ def unquoted_detail(stop: str, detail: str) -> str:
     return _STILL if stop == "unfit" else message_of(detail)
 
 
-def divergence_of(one: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+def divergence_of(divergence: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """Return a divergence without its texts, unless a tool wrote them, or the run's own prompt."""
-    if one.get("role") in ("tool", "tools", "system") or (one.get("role") == "user" and one.get("request") == 1):
-        return one
-    return {name: value for name, value in one.items() if name not in ("recorded", "now")}
+    if divergence.get("role") in ("tool", "tools", "system") or (
+        divergence.get("role") == "user" and divergence.get("request") == 1
+    ):
+        return divergence
+    return {name: value for name, value in divergence.items() if name not in ("recorded", "now")}
 
 
 def record_of(record: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:

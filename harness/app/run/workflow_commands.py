@@ -43,8 +43,8 @@ def escape_property(text: str) -> str:
 
 def command(name: str, data: str, properties: Mapping[str, str]) -> str:
     """Return the line of a command, without its end."""
-    told = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items() if value)
-    return f"::{name}{' ' if told else ''}{told}::{escape_data(data)}"
+    property_text = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items() if value)
+    return f"::{name}{' ' if property_text else ''}{property_text}::{escape_data(data)}"
 
 
 def escape_json(line: str) -> str:
@@ -85,22 +85,22 @@ class LineGuard:
         if "::" not in text and "##[" not in text and text[:1] not in (":", "#", "["):
             self._pass(text)
             return text
-        shown = []
+        safe_characters = []
         for char in text:
             if char in _LINE_ENDS:
                 self._blank, self._before = True, ""
-                shown.append(char)
+                safe_characters.append(char)
                 continue
             if char == ":" and self._blank and self._before.endswith(":"):
-                shown.append("\\u003a")
+                safe_characters.append("\\u003a")
                 self._blank = False
             elif char == "[" and self._before == "##":
-                shown.append("\\u005b")
+                safe_characters.append("\\u005b")
             else:
-                shown.append(char)
+                safe_characters.append(char)
             self._blank = self._blank and not char.isalnum()
             self._before = (self._before + char)[-2:]
-        return "".join(shown)
+        return "".join(safe_characters)
 
     def _pass(self, text: str) -> None:
         """Note a text without possible commands, whatever precedes it."""

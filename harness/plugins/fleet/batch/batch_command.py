@@ -105,7 +105,7 @@ class BatchReports:
                 with_answer=arguments.report_answer,
                 keep_from=keep_from,
                 folders=folders_of(arguments, tasks),
-                others=other_report_forms(arguments.report, State.of(environment).config_file),
+                plugin_forms=other_report_forms(arguments.report, State.of(environment).config_file),
             )
         if environment.get("GITHUB_ACTIONS"):
             self._job = job_in(environment)
