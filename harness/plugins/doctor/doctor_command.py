@@ -155,7 +155,7 @@ def _leave(number: int, frame: object) -> None:  # noqa: ARG001 - what signal.si
 def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindings:
     system = os.uname()
     state = State.of(environment).state
-    code, here = own_code().folders, os.path.realpath(current_folder())
+    code, folder = own_code().folders, os.path.realpath(current_folder())
     return MachineFindings(
         system=f"{system.sysname} {system.release} {system.machine}",
         machine=machine,
@@ -164,7 +164,7 @@ def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindin
         state_writable=_writable(state),
         root=os.geteuid() == 0,
         code=code,
-        code_inside=tuple(path for path in code if is_within(path, here)),
+        code_inside=tuple(path for path in code if is_within(path, folder)),
         no_own_network=why_none() if machine.seccomp else "nothing confines commands here",
     )
 
@@ -179,38 +179,54 @@ def _writable(folder: str) -> bool:
 
 def _found(report: Report) -> Iterator[tuple[str, str, Tone]]:
     """Yield the facts about the machine: a label, a text, and its tone."""
-    found = report.findings
+    machine_findings = report.findings
     python = ".".join(str(part) for part in sys.version_info[:3])
-    yield "harness", f"{__version__}, Python {python}, {found.system}", Tone.PLAIN
-    yield "walls", describe(found.machine), Tone.PLAIN if enforces(found.machine) else Tone.BAD
-    for text in missing(found.machine):
+    yield "harness", f"{__version__}, Python {python}, {machine_findings.system}", Tone.PLAIN
+    yield "walls", describe(machine_findings.machine), Tone.PLAIN if enforces(machine_findings.machine) else Tone.BAD
+    for text in missing(machine_findings.machine):
         yield "missing", text, Tone.WARNING
-    if found.machine.bubblewrap:
-        yield "bubblewrap", found.machine.bubblewrap, Tone.PLAIN
-    if found.no_own_network:
-        yield "missing", f"network by host: {found.no_own_network}; such commands get no network", Tone.WARNING
+    if machine_findings.machine.bubblewrap:
+        yield "bubblewrap", machine_findings.machine.bubblewrap, Tone.PLAIN
+    if machine_findings.no_own_network:
+        yield (
+            "missing",
+            f"network by host: {machine_findings.no_own_network}; such commands get no network",
+            Tone.WARNING,
+        )
     else:
         yield "network", "can be held to single hosts (network = [...] in a policy)", Tone.PLAIN
-    yield "bash", found.bash or "none: commands cannot run", Tone.PLAIN if found.bash else Tone.BAD
-    yield "own code", ", ".join(found.code), Tone.PLAIN
-    if found.code_inside:
-        yield "own code", f"{', '.join(found.code_inside)} {_own_code_told(found)}", Tone.WARNING
-    can = "can be written" if found.state_writable else "CANNOT be written: there will be no log, and no session"
-    yield "state folder", f"{found.state} ({can})", Tone.PLAIN if found.state_writable else Tone.BAD
-    if found.root:
+    yield (
+        "bash",
+        machine_findings.bash or "none: commands cannot run",
+        Tone.PLAIN if machine_findings.bash else Tone.BAD,
+    )
+    yield "own code", ", ".join(machine_findings.code), Tone.PLAIN
+    if machine_findings.code_inside:
+        yield "own code", f"{', '.join(machine_findings.code_inside)} {_own_code_told(machine_findings)}", Tone.WARNING
+    can = (
+        "can be written"
+        if machine_findings.state_writable
+        else "CANNOT be written: there will be no log, and no session"
+    )
+    yield (
+        "state folder",
+        f"{machine_findings.state} ({can})",
+        Tone.PLAIN if machine_findings.state_writable else Tone.BAD,
+    )
+    if machine_findings.root:
         text = "root: limits and file modes do not bind root, and what gets past a wall owns the machine; "
         text += "run the harness as an ordinary user"
         yield "user", text, Tone.WARNING
     if report.environment_closed:
         yield "environment", "what the harness was started with (keys) is closed to commands", Tone.PLAIN
     else:
-        why = "root may look into every process" if found.root else "the kernel let it be read"
-        text = f"what the harness was started with (keys) is open to commands without walls: {why}"
+        reason = "root may look into every process" if machine_findings.root else "the kernel let it be read"
+        text = f"what the harness was started with (keys) is open to commands without walls: {reason}"
         yield "environment", text, Tone.WARNING
 
 
-def _own_code_told(found: MachineFindings) -> str:
-    if found.machine.bubblewrap and all(os.path.exists(f"{path}/pyvenv.cfg") for path in found.code_inside):
+def _own_code_told(findings: MachineFindings) -> str:
+    if findings.machine.bubblewrap and all(os.path.exists(f"{path}/pyvenv.cfg") for path in findings.code_inside):
         return "can be written by no command in this folder: bubblewrap keeps it as it is"
     return (
         "can be written by commands in this folder; a session that would load changed code ends: install it elsewhere"
@@ -255,31 +271,31 @@ def _verdict_lines(report: Report) -> Iterator[Line]:
         yield Line(tone=Tone.PLAIN, text=f"What to do: {_remedy(report.findings)}.")
 
 
-def _remedy(found: MachineFindings) -> str:
-    if not found.system.startswith("Linux "):
+def _remedy(findings: MachineFindings) -> str:
+    if not findings.system.startswith("Linux "):
         return "run the harness on Linux, in a container or a virtual machine; there are no walls for this system yet"
     return CONTAINER_HINT
 
 
 def _fields(report: Report) -> dict[str, JsonValue]:
     """Return the report as one object."""
-    found = report.findings
+    machine_findings = report.findings
     return {
         "harness": __version__,
         "python": sys.version.split()[0],
-        "system": found.system,
-        "level": describe(found.machine),
-        "landlock": found.machine.landlock,
-        "seccomp": found.machine.seccomp or None,
-        "bubblewrap": found.machine.bubblewrap or None,
-        "missing": list(missing(found.machine)),
-        "network_by_host": not found.no_own_network,
-        "bash": found.bash or None,
-        "own_code": list(found.code),
-        "own_code_in_folder": list(found.code_inside),
-        "state_folder": found.state,
-        "state_writable": found.state_writable,
-        "root": found.root,
+        "system": machine_findings.system,
+        "level": describe(machine_findings.machine),
+        "landlock": machine_findings.machine.landlock,
+        "seccomp": machine_findings.machine.seccomp or None,
+        "bubblewrap": machine_findings.machine.bubblewrap or None,
+        "missing": list(missing(machine_findings.machine)),
+        "network_by_host": not machine_findings.no_own_network,
+        "bash": machine_findings.bash or None,
+        "own_code": list(machine_findings.code),
+        "own_code_in_folder": list(machine_findings.code_inside),
+        "state_folder": machine_findings.state,
+        "state_writable": machine_findings.state_writable,
+        "root": machine_findings.root,
         "environment_closed": report.environment_closed,
         "attempts": [_trial_fields(trial) for trial in report.trials],
         "confines": report.holds,

@@ -114,78 +114,80 @@ class Asked(Record):
     """Times of the last try, if the adapter reports them."""
 
 
-def findings(settings: Settings, asked: Asked) -> Iterator[ModelFinding]:
+def findings(settings: Settings, result: Asked) -> Iterator[ModelFinding]:
     """Yield the findings, in the order of a request's steps. Pure."""
-    wanted = _wanted(settings)
-    if asked.error is not None:
-        yield from _failed(settings, asked.error, wanted)
-    if asked.reply is not None:
+    request = _wanted(settings)
+    if result.error is not None:
+        yield from _failed(settings, result.error, request)
+    if result.reply is not None:
         yield _address(settings)
         yield _key(settings)
         yield _good("model", f"{settings.model.value} answered")
-        yield from _asking(settings, asked.quirks)
-        yield from _call(asked.reply, wanted)
-        yield _end(asked.reply)
-        yield _usage(asked.reply)
-        if asked.reply.echo:
+        yield from _asking(settings, result.quirks)
+        yield from _call(result.reply, request)
+        yield _end(result.reply)
+        yield _usage(result.reply)
+        if result.reply.echo:
             yield _good("reasoning", "comes with the reply, and goes back with the next request")
-    for reason in asked.again:
+    for reason in result.again:
         yield ModelFinding(about="sent again", tone=Tone.WARNING, said=reason)
-    yield _time(asked)
+    yield _time(result)
 
 
-def _good(about: str, said: str) -> ModelFinding:
-    return ModelFinding(about=about, tone=Tone.GOOD, said=said)
+def _good(subject: str, text: str) -> ModelFinding:
+    return ModelFinding(about=subject, tone=Tone.GOOD, said=text)
 
 
-def _bad(about: str, said: str, advice: str = "") -> ModelFinding:
-    return ModelFinding(about=about, tone=Tone.BAD, said=said, advice=advice)
+def _bad(subject: str, text: str, advice: str = "") -> ModelFinding:
+    return ModelFinding(about=subject, tone=Tone.BAD, said=text, advice=advice)
 
 
 def _wanted(settings: Settings) -> WantedCall:
     return BY_TEXT if settings.calls.value == "text" else BY_FUNCTIONS
 
 
-def _failed(settings: Settings, error: ModelError, wanted: WantedCall) -> Iterator[ModelFinding]:
+def _failed(settings: Settings, error: ModelError, request: WantedCall) -> Iterator[ModelFinding]:
     """Yield the steps that the request completed, and the failed one."""
-    said = str(error)
+    error_text = str(error)
     match error.fault:
         case ModelFault.SETTINGS:
-            yield _bad("settings", said)
+            yield _bad("settings", error_text)
         case ModelFault.CONNECTION | ModelFault.TIMEOUT | ModelFault.TIME:
             advice = "is the server running, and the address right? `harness config show --origin` says who named it"
-            yield _bad("address", said, advice)
+            yield _bad("address", error_text, advice)
         case ModelFault.AUTHENTICATION:
             yield _address(settings)
-            yield _bad("key", said, f"the key is taken from {settings.key_variable.value or 'no variable'}")
+            yield _bad("key", error_text, f"the key is taken from {settings.key_variable.value or 'no variable'}")
         case ModelFault.NOT_FOUND:
             yield _address(settings)
-            yield _bad("model", said, "a base URL usually ends in /v1; the model's name is what the server calls it")
+            yield _bad(
+                "model", error_text, "a base URL usually ends in /v1; the model's name is what the server calls it"
+            )
         case ModelFault.SERVER:
             yield _address(settings)
-            yield _bad("server", said, "try again later")
+            yield _bad("server", error_text, "try again later")
         case ModelFault.QUOTA:
             yield _address(settings)
-            yield _bad("quota", said)
+            yield _bad("quota", error_text)
         case ModelFault.CONTEXT | ModelFault.CONTENT | ModelFault.REQUEST:
             yield _address(settings)
-            yield _bad("request", said, wanted.refused)
+            yield _bad("request", error_text, request.refused)
         case ModelFault.REPLY:
             yield _address(settings)
-            yield _bad("reply", said)
+            yield _bad("reply", error_text)
         case _:
             assert_never(error.fault)
 
 
 def _address(settings: Settings) -> ModelFinding:
-    url, shown = settings.base_url.value, f"{shown_address(settings.base_url.value)} was reached"
+    url, reached = settings.base_url.value, f"{shown_address(settings.base_url.value)} was reached"
     title = f" ({settings.preset.title})" if settings.preset else ""
     if settings.key_set and url.lower().startswith("http:") and not is_local(url):
         advice = "use https, or a server on this machine"
         return ModelFinding(
-            about="address", tone=Tone.WARNING, said=f"{shown}{title}, unencrypted: so is the key", advice=advice
+            about="address", tone=Tone.WARNING, said=f"{reached}{title}, unencrypted: so is the key", advice=advice
         )
-    return _good("address", shown + title)
+    return _good("address", reached + title)
 
 
 def _key(settings: Settings) -> ModelFinding:
@@ -202,27 +204,27 @@ def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[ModelFinding]
         yield _good("streaming", "the reply came as a stream")
     else:
         advice = "text appears only when a reply is whole; servers with --jinja or a tool parser stream calls too"
-        said = "replies are asked for as a whole: the server does not stream calls"
-        yield ModelFinding(about="streaming", tone=Tone.WARNING, said=said, advice=advice)
-    known = settings.preset.quirks if settings.preset else Quirks()
+        text = "replies are asked for as a whole: the server does not stream calls"
+        yield ModelFinding(about="streaming", tone=Tone.WARNING, said=text, advice=advice)
+    defaults = settings.preset.quirks if settings.preset else Quirks()
     for name in field_names(Quirks):
-        if getattr(known, name) != getattr(quirks, name):
+        if getattr(defaults, name) != getattr(quirks, name):
             yield ModelFinding(about="learned", tone=Tone.PLAIN, said=f"{name} = {getattr(quirks, name)}, by a refusal")
 
 
-def _call(reply: ModelResponse, wanted: WantedCall) -> Iterator[ModelFinding]:
+def _call(reply: ModelResponse, request: WantedCall) -> Iterator[ModelFinding]:
     """Yield whether the tool was called as the harness needs it."""
-    calls = [call for call in reply.tool_calls if call.name == wanted.tool.name]
+    calls = [call for call in reply.tool_calls if call.name == request.tool.name]
     if not calls and reply.tool_calls:
         yield _bad("tool call", f"the model called {reply.tool_calls[0].name!r}, which it was not offered")
         return
     if not calls:
-        said = (
+        text = (
             f"none: the answer came as text: {visible_line(reply.text.strip(), 100)!r}"
             if reply.text.strip()
             else "none"
         )
-        yield _bad("tool call", said, wanted.uncalled)
+        yield _bad("tool call", text, request.uncalled)
         return
     if len(reply.tool_calls) > 1:
         yield ModelFinding(
@@ -234,15 +236,15 @@ def _call(reply: ModelResponse, wanted: WantedCall) -> Iterator[ModelFinding]:
         yield _bad("arguments", calls[0].problem)
         return
     try:
-        arguments = parse_arguments(calls[0].arguments, wanted.tool)
+        arguments = parse_arguments(calls[0].arguments, request.tool)
     except ToolError as error:
         yield _bad("arguments", str(error), "the model or the server writes calls that cannot be read")
         return
-    if arguments == wanted.arguments:
+    if arguments == request.arguments:
         yield _good("arguments", "as asked for")
     else:
-        said = f"can be read, but are not those that were asked for: {visible_line(calls[0].arguments, 100)}"
-        yield ModelFinding(about="arguments", tone=Tone.WARNING, said=said)
+        text = f"can be read, but are not those that were asked for: {visible_line(calls[0].arguments, 100)}"
+        yield ModelFinding(about="arguments", tone=Tone.WARNING, said=text)
 
 
 def _end(reply: ModelResponse) -> ModelFinding:
@@ -268,15 +270,15 @@ def _usage(reply: ModelResponse) -> ModelFinding:
     return _good("usage", f"{reply.usage.input_tokens} tokens in, {reply.usage.output_tokens} out")
 
 
-def _time(asked: Asked) -> ModelFinding:
+def _time(result: Asked) -> ModelFinding:
     steps = {
-        "connected": asked.timing.connected,
-        "first event": asked.timing.first_event,
-        "first text": asked.first_text_seconds,
-        "all of it": asked.seconds,
+        "connected": result.timing.connected,
+        "first event": result.timing.first_event,
+        "first text": result.first_text_seconds,
+        "all of it": result.seconds,
     }
-    said = ", ".join(f"{step} after {seconds * 1000:.0f} ms" for step, seconds in steps.items() if seconds is not None)
-    return ModelFinding(about="time", tone=Tone.PLAIN, said=said)
+    text = ", ".join(f"{step} after {seconds * 1000:.0f} ms" for step, seconds in steps.items() if seconds is not None)
+    return ModelFinding(about="time", tone=Tone.PLAIN, said=text)
 
 
 ASKED_ONCE = 1
@@ -314,46 +316,46 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
     model = model_from(once, environment)
     try:
         model.warm_up()  # what the import of the SDK takes is no time of the server's
-        asked = ask(model, _wanted(settings))
+        result = ask(model, _wanted(settings))
     finally:
         model.close()
-    found = tuple(findings(settings, asked))
-    code = _code(asked, found)
+    model_findings = tuple(findings(settings, result))
+    code = _code(result, model_findings)
     if arguments.json:
         import json
 
-        sys.stdout.write(json.dumps(_fields(settings, asked, found, code), indent=2) + "\n")
+        sys.stdout.write(json.dumps(_fields(settings, result, model_findings, code), indent=2) + "\n")
         return code
     console = FinishedOutput(environment)
-    console.table(labelled(_told(settings, found)))
+    console.table(labelled(_told(settings, model_findings)))
     can = "can use this model" if code is Exit.DONE else "cannot use this model as things are"
     console.line(f"\nThe harness {can}.", Tone.GOOD if code is Exit.DONE else Tone.BAD)
     return code
 
 
-def ask(adapter: Model, wanted: WantedCall) -> Asked:
+def ask(adapter: Model, request: WantedCall) -> Asked:
     """Send the request and return the result with its times."""
-    model = TextCalls(adapter) if wanted is BY_TEXT else adapter
-    begun = time.monotonic()
+    model = TextCalls(adapter) if request is BY_TEXT else adapter
+    start = time.monotonic()
     first: list[float] = []
     again: list[str] = []
 
     def on_text(delta: str) -> None:
         if delta and not first:
-            first.append(time.monotonic() - begun)
+            first.append(time.monotonic() - start)
 
     def on_retry(retry: Retry) -> None:
         again.append(retry.reason)
 
     reply, error = None, None
     try:
-        reply = model.complete(wanted.messages, (wanted.tool,), on_text=on_text, on_retry=on_retry)
+        reply = model.complete(request.messages, (request.tool,), on_text=on_text, on_retry=on_retry)
     except ModelError as failure:
         error = failure
     return Asked(
         reply=reply,
         error=error,
-        seconds=time.monotonic() - begun,
+        seconds=time.monotonic() - start,
         first_text_seconds=first[0] if first else None,
         again=tuple(again),
         quirks=adapter.quirks if isinstance(adapter, Learning) else None,
@@ -361,24 +363,26 @@ def ask(adapter: Model, wanted: WantedCall) -> Asked:
     )
 
 
-def _code(asked: Asked, found: tuple[ModelFinding, ...]) -> Exit:
-    if asked.error is not None and asked.error.fault is ModelFault.SETTINGS:
+def _code(result: Asked, model_findings: tuple[ModelFinding, ...]) -> Exit:
+    if result.error is not None and result.error.fault is ModelFault.SETTINGS:
         return Exit.USAGE
-    return Exit.MODEL if any(finding.tone is Tone.BAD for finding in found) else Exit.DONE
+    return Exit.MODEL if any(finding.tone is Tone.BAD for finding in model_findings) else Exit.DONE
 
 
-def _told(settings: Settings, found: tuple[ModelFinding, ...]) -> Iterator[tuple[str, str, Tone]]:
+def _told(settings: Settings, model_findings: tuple[ModelFinding, ...]) -> Iterator[tuple[str, str, Tone]]:
     """Yield the request, and each finding with advice: a label, a text, and its tone."""
     by = "" if settings.api.origin == DEFAULT else f", from {settings.api.origin}"
     form = ", with calls as text" if settings.calls.value == "text" else ""
     yield "asked", f"{settings.model.value} by the {settings.api.value.value} API{by}{form}", Tone.PLAIN
-    for finding in found:
+    for finding in model_findings:
         yield finding.about, finding.said, finding.tone
         if finding.advice:
             yield "", finding.advice, Tone.PLAIN
 
 
-def _fields(settings: Settings, asked: Asked, found: tuple[ModelFinding, ...], code: Exit) -> dict[str, JsonValue]:
+def _fields(
+    settings: Settings, result: Asked, model_findings: tuple[ModelFinding, ...], code: Exit
+) -> dict[str, JsonValue]:
     """Return the findings as one object."""
     return {
         "model": settings.model.value,
@@ -392,13 +396,13 @@ def _fields(settings: Settings, asked: Asked, found: tuple[ModelFinding, ...], c
                 "said": finding.said,
                 "advice": finding.advice or None,
             }
-            for finding in found
+            for finding in model_findings
         ],
-        "fault": asked.error.fault.value if asked.error else None,
-        "connected_ms": _milliseconds(asked.timing.connected),
-        "first_event_ms": _milliseconds(asked.timing.first_event),
-        "first_text_ms": _milliseconds(asked.first_text_seconds),
-        "total_ms": _milliseconds(asked.seconds),
+        "fault": result.error.fault.value if result.error else None,
+        "connected_ms": _milliseconds(result.timing.connected),
+        "first_event_ms": _milliseconds(result.timing.first_event),
+        "first_text_ms": _milliseconds(result.first_text_seconds),
+        "total_ms": _milliseconds(result.seconds),
         "usable": code is Exit.DONE,
         "exit_code": int(code),
     }

@@ -91,8 +91,8 @@ class Scene:
     def __enter__(self) -> Self:
         """Make everything. Raises OSError, also where there would be no folder that commands may not write."""
         if f"{self.folder}/".startswith(f"{SHARED_MEMORY}/"):
-            told = "commands may write there, so that nothing outside of what they may write could be tried"
-            raise OSError(errno.EINVAL, f"{told}; set TMPDIR=/tmp", self.folder)
+            problem = "commands may write there, so that nothing outside of what they may write could be tried"
+            raise OSError(errno.EINVAL, f"{problem}; set TMPDIR=/tmp", self.folder)
         try:
             os.mkdir(self.folder, 0o700)
             for name in ("workspace", "outside", "hidden"):
@@ -128,8 +128,8 @@ class Scene:
     def environment(self) -> Mapping[str, str]:
         """Environment of an attempt, without this process's own."""
         places = {name.upper(): os.path.join(self.folder, name) for name in ("outside", "hidden")}
-        given = {"PATH": self._path, "HOME": self.workspace, "TMPDIR": self.workspace, "LC_ALL": "C.UTF-8"}
-        return {**given, **places, **self._ports, "HARNESS": str(os.getpid())}
+        variables = {"PATH": self._path, "HOME": self.workspace, "TMPDIR": self.workspace, "LC_ALL": "C.UTF-8"}
+        return {**variables, **places, **self._ports, "HARNESS": str(os.getpid())}
 
     def walls(self) -> dict[Behind, Walls]:
         """Return the walls of each kind, as a policy would have them for this folder."""
@@ -191,7 +191,7 @@ class Scene:
         path = os.path.join(self.folder, "outside")
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         abstract = f"harness-doctor-{os.urandom(8).hex()}"
-        wanted: tuple[tuple[str, int, int, tuple[str, int] | str], ...] = (
+        listeners: tuple[tuple[str, int, int, tuple[str, int] | str], ...] = (
             ("TCP", socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
             ("UDP", socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
             ("ABSTRACT", socket.AF_UNIX, socket.SOCK_STREAM, f"\0{abstract}"),
@@ -199,7 +199,7 @@ class Scene:
         )
         self._ports = {"TCP": "1", "UDP": "1", "ABSTRACT": abstract}
         try:
-            for name, family, kind, address in wanted:
+            for name, family, kind, address in listeners:
                 try:
                     listening = socket.socket(family, kind)
                     self._sockets.append(listening)
@@ -229,28 +229,28 @@ def make(
         scene.renew()
         try:
             with prepare(walls[attempt.behind], machine, unhidden=Unhidden.TELL) as confinement:
-                behind = scene.say(attempt, confinement)
+                within = scene.say(attempt, confinement)
         except OSError as error:
-            behind = f"{NO_WALLS}{error}"
-        outcome = outcome_of(attempt.expected, without, behind)
-        trials.append(Trial(attempt=attempt, outcome=outcome, without=without, behind=behind))
+            within = f"{NO_WALLS}{error}"
+        outcome = outcome_of(attempt.expected, without, within)
+        trials.append(Trial(attempt=attempt, outcome=outcome, without=without, behind=within))
     return tuple(trials)
 
 
-def outcome_of(expected: Expectation, without: str, behind: str) -> TrialOutcome:
-    """Return the meaning of an attempt's outputs `without` walls and `behind` them.
+def outcome_of(expected: Expectation, without: str, within: str) -> TrialOutcome:
+    """Return the meaning of an attempt's outputs `without` walls and `within` them.
 
     If there are no walls, both are the same.
     """
-    said = without if behind.startswith(NO_WALLS) else behind
+    outcome = without if within.startswith(NO_WALLS) else within
     match expected:
         case Expectation.WORKS if without != DONE:
             return TrialOutcome.SKIPPED
         case Expectation.WORKS:
-            return TrialOutcome.WORKS if said == DONE else TrialOutcome.FAILS
-        case Expectation.STOPPED | Expectation.ALLOWED if not said.startswith((DONE, REFUSED)):
+            return TrialOutcome.WORKS if outcome == DONE else TrialOutcome.FAILS
+        case Expectation.STOPPED | Expectation.ALLOWED if not outcome.startswith((DONE, REFUSED)):
             return TrialOutcome.UNCLEAR
-        case Expectation.STOPPED | Expectation.ALLOWED if said != DONE:
+        case Expectation.STOPPED | Expectation.ALLOWED if outcome != DONE:
             return TrialOutcome.STOPPED if without == DONE else TrialOutcome.CLOSED
         case Expectation.STOPPED:
             return TrialOutcome.NOT_STOPPED
@@ -291,7 +291,7 @@ def _read(descriptor: int, end: float) -> bytes | None:
     import select
 
     written = b""
-    while (left := end - time.monotonic()) > 0 and select.select([descriptor], [], [], left)[0]:
+    while (remaining := end - time.monotonic()) > 0 and select.select([descriptor], [], [], remaining)[0]:
         block = os.read(descriptor, 65_536)
         if not block:
             return written

@@ -22,13 +22,13 @@ MAX_PDF_BYTES = 64 * 1024 * 1024
 
 def main() -> None:
     """Bind this process, read, print."""
-    for what, most in (
+    for resource_kind, maximum in (
         (resource.RLIMIT_AS, MEMORY_BYTES),
         (resource.RLIMIT_CPU, CPU_SECONDS),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(what, (most, most))
+        resource.setrlimit(resource_kind, (maximum, maximum))
     first, pages, room = (int(word) for word in sys.argv[1:4])
     try:
         _print_pages(sys.stdin.buffer.read(MAX_PDF_BYTES + 1), first, pages, room)

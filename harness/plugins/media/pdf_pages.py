@@ -85,19 +85,21 @@ def _pdf_page(opened: OpenedFile) -> ToolOutput:
     file.seek(0)
     os.lseek(file.fileno(), 0, os.SEEK_SET)
     pages = (offset, min(opened.limit, MAX_PAGES), room)
-    found = _read(file.fileno(), opened.effects, opened.commands, pages, opened.stops)
-    if found.error and not found.texts:
-        raise ToolError(f"{shown(path)} is a PDF whose text cannot be read: {found.error}.", code=ErrorCode.BINARY)
-    if not found.texts:
-        raise ToolError(f"offset {offset} is past the end ({found.pages} pages): {shown(path)}.", code=ErrorCode.RANGE)
-    return _output(found, size, room)
+    pdf_text = _read(file.fileno(), opened.effects, opened.commands, pages, opened.stops)
+    if pdf_text.error and not pdf_text.texts:
+        raise ToolError(f"{shown(path)} is a PDF whose text cannot be read: {pdf_text.error}.", code=ErrorCode.BINARY)
+    if not pdf_text.texts:
+        raise ToolError(
+            f"offset {offset} is past the end ({pdf_text.pages} pages): {shown(path)}.", code=ErrorCode.RANGE
+        )
+    return _output(pdf_text, size, room)
 
 
 def _read(
     descriptor: int,
     effects: Effects,
     commands: CommandRunner,
-    wanted: tuple[int, int, int],
+    arguments: tuple[int, int, int],
     stops: Callable[[], int] | None,
 ) -> PdfText:
     from harness.process.command import CommandEnding, run_group
@@ -117,7 +119,7 @@ def _read(
         raise ToolError(f"Cannot confine what reads a PDF: {error.strerror}; nothing was read.") from None
     try:
         launch = Launch(
-            argv=becoming((sys.executable, *own_code().python_options(), "-c", _BEGIN, child, *map(str, wanted))),
+            argv=becoming((sys.executable, *own_code().python_options(), "-c", _BEGIN, child, *map(str, arguments))),
             executable=bash,
             cwd="/",
             environment=environment,
@@ -126,20 +128,20 @@ def _read(
             descriptors=() if confinement is None else confinement.descriptors,
             input=descriptor,
         )
-        ended = run_group(launch, seconds=SECONDS, output=printed, errors=complaints, stops=stops)
+        command_end = run_group(launch, seconds=SECONDS, output=printed, errors=complaints, stops=stops)
     except NotConfinedError as error:
         raise ToolError(f"Cannot confine what reads a PDF: {error.strerror}; nothing was read.") from None
     finally:
         if confinement is not None:
             confinement.close()
-    if ended.ending is CommandEnding.INTERRUPTED:
+    if command_end.ending is CommandEnding.INTERRUPTED:
         raise KeyboardInterrupt
     text = _said(bytes(printed.data))
-    if ended.ending is CommandEnding.TIMED_OUT:
+    if command_end.ending is CommandEnding.TIMED_OUT:
         return replace(text, error=f"it took more than {SECONDS:g} seconds")
     if not text.error and not text.pages:
-        said = visible_line(complaints.data.decode("utf-8", "replace").strip()[-200:], 200)
-        return replace(text, error=f"the process that reads it ended ({ended.status}) {said}".rstrip())
+        error_text = visible_line(complaints.data.decode("utf-8", "replace").strip()[-200:], 200)
+        return replace(text, error=f"the process that reads it ended ({command_end.status}) {error_text}".rstrip())
     return text
 
 
@@ -172,10 +174,10 @@ def _values(data: bytes) -> Iterator[JsonValue]:
             continue
 
 
-def _output(found: PdfText, size: int, room: int) -> ToolOutput:
+def _output(pdf_text: PdfText, size: int, room: int) -> ToolOutput:
     parts: list[str] = []
-    last, cut = found.texts[0][0], False
-    for number, text in found.texts:
+    last, cut = pdf_text.texts[0][0], False
+    for number, text in pdf_text.texts:
         safe = "\n".join(visible(line.rstrip()) for line in text.splitlines()).strip("\n")
         part = f"--- page {number} ---\n{safe or '[no text on this page]'}"
         length = len(part.encode())
@@ -186,12 +188,12 @@ def _output(found: PdfText, size: int, room: int) -> ToolOutput:
         parts.append(part)
         last = number
         room -= length + 1
-    more = last < found.pages
-    facts = [f"pages {found.texts[0][0]}-{last} of {found.pages}", f"PDF, {size:,} bytes", "text alone"]
+    more = last < pdf_text.pages
+    facts = [f"pages {pdf_text.texts[0][0]}-{last} of {pdf_text.pages}", f"PDF, {size:,} bytes", "text alone"]
     if cut:
         facts.append("this page is cut: it has more text than a result holds")
-    if found.error:
-        facts.append(f"then reading ended: {found.error}")
+    if pdf_text.error:
+        facts.append(f"then reading ended: {pdf_text.error}")
     if more:
         facts.append(f"continue with offset={last + 1}")
     return ToolOutput(content="\n".join((*parts, f"[{'; '.join(facts)}]")), output_bytes=size, truncated=more or cut)

@@ -61,10 +61,10 @@ def _picture_page(opened: OpenedFile, keeper: AttachmentKeeper) -> ToolOutput:
     if keeper.why_not:
         return ToolOutput(content=f"[{facts}; not shown: {keeper.why_not}]", output_bytes=size)
     try:
-        kept = kept_picture(picture, keeper)
+        attachment = kept_picture(picture, keeper)
     except OSError as error:
         raise ToolError(f"{shown(path)}, a {title} picture, cannot be kept beside the log: {error.strerror}.") from None
     without = f"; {picture.dropped:,} bytes of metadata left out" if picture.dropped else ""
     return ToolOutput(
-        content=f"[{facts}{without}; it is shown with this result]", output_bytes=size, attachments=(kept,)
+        content=f"[{facts}{without}; it is shown with this result]", output_bytes=size, attachments=(attachment,)
     )

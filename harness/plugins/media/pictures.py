@@ -70,18 +70,18 @@ def clean_picture(data: bytes) -> CleanPicture:
     media_type = picture_type(data)
     match media_type:
         case "image/png":
-            width, height, kept = _png(data)
+            width, height, chunks = _png(data)
         case "image/jpeg":
-            width, height, kept = _jpeg(data)
+            width, height, chunks = _jpeg(data)
         case "image/webp":
-            width, height, kept = _webp(data)
+            width, height, chunks = _webp(data)
         case "image/gif":
-            width, height, kept = _gif(data)
+            width, height, chunks = _gif(data)
         case _:
             raise PictureError("it is no PNG, JPEG, WebP or GIF")
     _check_size(width, height)
     return CleanPicture(
-        media_type=media_type, width=width, height=height, data=kept, dropped=max(len(data) - len(kept), 0)
+        media_type=media_type, width=width, height=height, data=chunks, dropped=max(len(data) - len(chunks), 0)
     )
 
 
@@ -95,8 +95,8 @@ def _check_size(width: int, height: int) -> None:
         )
 
 
-def _damaged(what: str) -> PictureError:
-    return PictureError(f"it is damaged: {what}")
+def _damaged(detail: str) -> PictureError:
+    return PictureError(f"it is damaged: {detail}")
 
 
 def _counted() -> Iterator[None]:
@@ -119,8 +119,8 @@ def _orientation(exif: bytes) -> bytes:
         for place in range(at + 2, at + 2 + 12 * count, 12):
             tag, kind, _, value = struct.unpack_from(f"{order}HHIH", exif, place)
             if (tag, kind) == (_ORIENTATION, _SHORT):
-                one = struct.pack(">HHIHH", _ORIENTATION, _SHORT, 1, value, 0)
-                return b"MM\0*" + struct.pack(">IH", 8, 1) + one + bytes(4) if 2 <= value <= 8 else b""
+                entry = struct.pack(">HHIHH", _ORIENTATION, _SHORT, 1, value, 0)
+                return b"MM\0*" + struct.pack(">IH", 8, 1) + entry + bytes(4) if 2 <= value <= 8 else b""
     except struct.error:
         pass  # it ends too early
     return b""
@@ -134,7 +134,7 @@ _PNG_KEPT = frozenset(
 
 
 def _png(data: bytes) -> tuple[int, int, bytes]:
-    kept, width, height, has_pixels = [_PNG_MARK], 0, 0, False
+    chunks, width, height, has_pixels = [_PNG_MARK], 0, 0, False
     for kind, at, end in _png_chunks(data):
         if (kind == b"IHDR") is not (at == len(_PNG_MARK)):
             raise _damaged("its header is not where it belongs")
@@ -143,15 +143,15 @@ def _png(data: bytes) -> tuple[int, int, bytes]:
                 raise _damaged("its header has another length")
             width, height = struct.unpack_from(">II", data, at + 8)
         if kind in _PNG_KEPT:
-            kept.append(data[at:end])
+            chunks.append(data[at:end])
         elif kind == b"eXIf" and (turned := _orientation(data[at + 8 : end - 4])):
-            kept.append(struct.pack(">I", len(turned)) + kind + turned + struct.pack(">I", zlib.crc32(kind + turned)))
+            chunks.append(struct.pack(">I", len(turned)) + kind + turned + struct.pack(">I", zlib.crc32(kind + turned)))
         elif not kind[0] & 0x20:  # a capital: critical (section 5.4)
             raise _damaged("it holds a part that no reader knows")
         has_pixels |= kind == b"IDAT"
     if not has_pixels:
         raise _damaged("it holds no pixels")
-    return width, height, b"".join(kept)
+    return width, height, b"".join(chunks)
 
 
 def _png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
@@ -180,7 +180,7 @@ _EXIF = b"Exif\0\0"
 
 
 def _jpeg(data: bytes) -> tuple[int, int, bytes]:
-    kept, size, scanned = [b"\xff\xd8"], (0, 0), False
+    segments, size, scanned = [b"\xff\xd8"], (0, 0), False
     for marker, at, end in _jpeg_segments(data):
         segment = data[at:end]
         if marker in _JPEG_FRAMES:
@@ -188,16 +188,16 @@ def _jpeg(data: bytes) -> tuple[int, int, bytes]:
                 raise _damaged("its header is none")
             size = (int.from_bytes(segment[7:9], "big"), int.from_bytes(segment[5:7], "big"))
         if _is_jpeg_kept(marker, segment[4:]):
-            kept.append(_plain_jfif(segment) if marker == 0xE0 else segment)
+            segments.append(_plain_jfif(segment) if marker == 0xE0 else segment)
         elif marker == 0xE1 and segment[4:10] == _EXIF and (turned := _orientation(segment[10:])):
-            kept.append(b"\xff\xe1" + struct.pack(">H", 8 + len(turned)) + _EXIF + turned)
+            segments.append(b"\xff\xe1" + struct.pack(">H", 8 + len(turned)) + _EXIF + turned)
         if marker == _SOS:
             if size == (0, 0):
                 raise _damaged("its pixels come before its header")
             scanned = True
     if not scanned:
         raise _damaged("it holds no pixels")
-    return *size, b"".join((*kept, b"\xff\xd9"))
+    return *size, b"".join((*segments, b"\xff\xd9"))
 
 
 def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
@@ -259,24 +259,24 @@ _EXIF_FLAG, _XMP_FLAG = 0x08, 0x04
 
 
 def _webp(data: bytes) -> tuple[int, int, bytes]:
-    kept: list[bytes] = []
+    chunks: list[bytes] = []
     size, has_pixels, turned = (0, 0), False, b""
     for kind, content in _webp_chunks(data):
         if kind in (b"VP8X", b"VP8L", b"VP8 ") and size == (0, 0):
             size = _webp_size(kind, content)
         if kind == b"VP8X" and content:
-            kept.append(_riff(kind, bytes((content[0] & ~(_EXIF_FLAG | _XMP_FLAG),)) + content[1:]))
+            chunks.append(_riff(kind, bytes((content[0] & ~(_EXIF_FLAG | _XMP_FLAG),)) + content[1:]))
         elif kind in _WEBP_KEPT:
-            kept.append(_riff(kind, content))
+            chunks.append(_riff(kind, content))
         elif kind == b"EXIF":
             turned = _orientation(content.removeprefix(_EXIF))
         has_pixels |= kind in (b"VP8 ", b"VP8L", b"ANMF")
     if not has_pixels:
         raise _damaged("it holds no pixels")
-    if turned and kept[0].startswith(b"VP8X"):
-        kept[0] = kept[0][:8] + bytes((kept[0][8] | _EXIF_FLAG,)) + kept[0][9:]
-        kept.append(_riff(b"EXIF", turned))
-    return *size, _riff(b"RIFF", b"WEBP" + b"".join(kept))
+    if turned and chunks[0].startswith(b"VP8X"):
+        chunks[0] = chunks[0][:8] + bytes((chunks[0][8] | _EXIF_FLAG,)) + chunks[0][9:]
+        chunks.append(_riff(b"EXIF", turned))
+    return *size, _riff(b"RIFF", b"WEBP" + b"".join(chunks))
 
 
 def _webp_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -327,7 +327,7 @@ def _gif(data: bytes) -> tuple[int, int, bytes]:
         raise _damaged("its header is cut off")
     width, height, flags = struct.unpack_from("<HHB", data, 6)
     at = 13 + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
-    kept, has_pixels = [data[:at]], False
+    blocks, has_pixels = [data[:at]], False
     for _ in _counted():
         if at >= len(data):
             raise _damaged("it is cut off")
@@ -337,23 +337,23 @@ def _gif(data: bytes) -> tuple[int, int, bytes]:
         if first == 0x2C:  # an image: ten bytes, its colours, the size of its codes, blocks
             if at + 11 > len(data):
                 raise _damaged("an image of it is cut off")
-            left, top, wide, high, own = struct.unpack_from("<HHHHB", data, at + 1)
+            x, top, wide, high, own = struct.unpack_from("<HHHHB", data, at + 1)
             # The screen may lie about its size: a reader that decodes makes room for the image as well.
-            _check_size(max(left + wide, 1), max(top + high, 1))
+            _check_size(max(x + wide, 1), max(top + high, 1))
             end = _blocks_end(data, at + 11 + (3 << (own & 7) + 1 if own & 0x80 else 0))
-            kept.append(data[at:end])
+            blocks.append(data[at:end])
             has_pixels = True
         elif first == 0x21:
             end = _blocks_end(data, at + 2)
             label = data[at + 1]
             if label == 0xF9 or (label == 0xFF and data[at + 3 : at + 14] in _LOOPS and end - at <= 19):
-                kept.append(data[at:end])
+                blocks.append(data[at:end])
         else:
             raise _damaged("it holds a block of no known kind")
         at = end
     if not has_pixels:
         raise _damaged("it holds no pixels")
-    return width, height, b"".join((*kept, b";"))
+    return width, height, b"".join((*blocks, b";"))
 
 
 def _blocks_end(data: bytes, at: int) -> int:

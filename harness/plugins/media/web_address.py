@@ -28,8 +28,8 @@ class WebAddress(Record):
     @property
     def place(self) -> str:
         """Host and port in the form of an address: the port only if it is not the usual one."""
-        shown = shown_host(self.host)
-        return shown if self.port == PORTS[self.scheme] else f"{shown}:{self.port}"
+        host = shown_host(self.host)
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def text(self) -> str:

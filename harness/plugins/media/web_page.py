@@ -50,8 +50,8 @@ def page_of(
 ) -> WebPage:
     """Return the text of an answer. Raises ToolError for one that is not text."""
     if not is_text(answer.media_type):
-        said = visible_line(answer.media_type, 100)
-        raise ToolError(f"{answer.address.text} is no text ({said}); it was not read.")
+        media_type = visible_line(answer.media_type, 100)
+        raise ToolError(f"{answer.address.text} is no text ({media_type}); it was not read.")
     if b"\0" in answer.body[:8_192] and not answer.charset.lower().startswith(("utf-16", "utf-32")):
         raise ToolError(f"{answer.address.text} is no text: it holds NUL bytes.")
     text = _decoded(answer)

@@ -62,10 +62,10 @@ class Deadline:
     @property
     def left(self) -> float:
         """Seconds until then. Raises ToolError where none are left."""
-        left = self._end - self._monotonic()
-        if left <= 0 or self.is_over:
+        seconds = self._end - self._monotonic()
+        if seconds <= 0 or self.is_over:
             raise ToolError(self.words)
-        return left
+        return seconds
 
     @property
     def words(self) -> str:
@@ -96,20 +96,20 @@ class Deadline:
 
 def fetched(
     address: WebAddress,
-    named: Sequence[HostPattern],
+    patterns: Sequence[HostPattern],
     deadline: Deadline,
     *,
     wants: Callable[[str], bool],
     trusted: ssl.SSLContext | None = None,
 ) -> WebAnswer:
-    """Return the answer of an address. `named` are the hosts that rules name. The body is read only if `wants`
+    """Return the answer of an address. `patterns` are the hosts that rules name. The body is read only if `wants`
     accepts its media type. `trusted` holds the certificates that count; `None` for the system's.
 
     Raises ToolError if the address cannot, or must not, be fetched.
     """
     for _ in range(MOST_REDIRECTS + 1):
         try:
-            answer = _asked(address, named, deadline, wants, trusted)
+            answer = _asked(address, patterns, deadline, wants, trusted)
         except ToolError:
             raise
         except ssl.SSLCertVerificationError as error:
@@ -119,23 +119,23 @@ def fetched(
         except (OSError, http.client.HTTPException, zlib.error) as error:
             if deadline.is_over or isinstance(error, TimeoutError):
                 raise ToolError(deadline.words) from None
-            said = visible_line(str(error) or type(error).__name__, 200)
-            raise ToolError(f"{address.place} could not be asked: {said}.") from None
+            error_text = visible_line(str(error) or type(error).__name__, 200)
+            raise ToolError(f"{address.place} could not be asked: {error_text}.") from None
         if answer.leads_to is None or not address.is_same_place(answer.leads_to):
             return answer
         address = answer.leads_to
     raise ToolError(f"{address.place} redirects more than {MOST_REDIRECTS} times; the last leads to {address.text}.")
 
 
-def looked_up(address: WebAddress, named: Sequence[HostPattern], deadline: Deadline) -> tuple[str, ...]:
+def looked_up(address: WebAddress, patterns: Sequence[HostPattern], deadline: Deadline) -> tuple[str, ...]:
     """Return the addresses of a host, each of them checked. Raises ToolError where one must not be reached, or none is."""
-    found: list[str] = []
+    addresses: list[str] = []
     failed: list[str] = []
 
     def look_up() -> None:
         try:
             infos = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-            found.extend(dict.fromkeys(str(info[4][0]) for info in infos))
+            addresses.extend(dict.fromkeys(str(info[4][0]) for info in infos))
         except (OSError, UnicodeError) as error:
             failed.append(str(error))
 
@@ -145,27 +145,27 @@ def looked_up(address: WebAddress, named: Sequence[HostPattern], deadline: Deadl
     thread.join(deadline.left)
     if thread.is_alive():
         raise ToolError(deadline.words)
-    if not found:
-        said = visible_line(failed[0], 200) if failed else "it has no address"
-        raise ToolError(f"The host {address.host} was not found: {said}.")
-    for one in found:  # one that must not be reached is enough: nobody knows which the next answer names
-        if problem := address_problem(named, one, address.port):
+    if not addresses:
+        reason = visible_line(failed[0], 200) if failed else "it has no address"
+        raise ToolError(f"The host {address.host} was not found: {reason}.")
+    for ip_address in addresses:  # one that must not be reached is enough: nobody knows which the next answer names
+        if problem := address_problem(patterns, ip_address, address.port):
             raise ToolError(
                 f"{address.host} leads to an address that must not be reached: {problem} (built-in private-address). "
                 "Nothing was sent."
             )
-    return tuple(found)
+    return tuple(addresses)
 
 
 def _asked(
     address: WebAddress,
-    named: Sequence[HostPattern],
+    patterns: Sequence[HostPattern],
     deadline: Deadline,
     wants: Callable[[str], bool],
     trusted: ssl.SSLContext | None,
 ) -> WebAnswer:
     connection = http.client.HTTPConnection(address.host, address.port)
-    plain = _connected(looked_up(address, named, deadline), address.port, deadline)
+    plain = _connected(looked_up(address, patterns, deadline), address.port, deadline)
     try:
         with deadline.ends(plain):
             if address.scheme == "https":
@@ -187,9 +187,9 @@ def _asked(
 def _connected(addresses: Sequence[str], port: int, deadline: Deadline) -> socket.socket:
     """Return a connection to the first of these addresses that takes one. Raises OSError."""
     problem: OSError = OSError("no address")
-    for one in addresses:
+    for ip_address in addresses:
         try:
-            return socket.create_connection((one, port), timeout=deadline.left)
+            return socket.create_connection((ip_address, port), timeout=deadline.left)
         except OSError as error:
             problem = error
     raise problem
@@ -225,15 +225,15 @@ def _body(response: http.client.HTTPResponse) -> tuple[bytes, bool]:
     if coding not in ("identity", "gzip", "x-gzip"):
         raise ToolError(f"The answer is packed as {visible_line(coding, 50)}, which was not asked for.")
     unpack = None if coding == "identity" else zlib.decompressobj(wbits=31)
-    kept, came = bytearray(), 0
-    while len(kept) <= MOST_BYTES and came <= MOST_BYTES:
+    content, came = bytearray(), 0
+    while len(content) <= MOST_BYTES and came <= MOST_BYTES:
         block = response.read1(_BLOCK)
         if not block:
             if unpack is not None and not unpack.eof:
                 raise ToolError("The packed answer ended before its end.")
-            return bytes(kept), False
+            return bytes(content), False
         came += len(block)
-        kept += block if unpack is None else unpack.decompress(block, MOST_BYTES + 1 - len(kept))
+        content += block if unpack is None else unpack.decompress(block, MOST_BYTES + 1 - len(content))
         if unpack is not None and unpack.eof:
-            return bytes(kept[:MOST_BYTES]), len(kept) > MOST_BYTES
-    return bytes(kept[:MOST_BYTES]), True
+            return bytes(content[:MOST_BYTES]), len(content) > MOST_BYTES
+    return bytes(content[:MOST_BYTES]), True

@@ -116,15 +116,20 @@ class Actions:
 
         # A full summary is no failure of the run: it is a view, and others of the step filled it. The log has all of it.
         problems = [_append(self._summary, lambda room: _fitting(report(runs, with_answer=with_answer), room), _noted)]
-        found = Annotations(self._workspace)
-        for one in runs:
-            found.add(one.facts)
-        problems.append(_annotate(found.chosen(), output))
+        annotations = Annotations(self._workspace)
+        for run in runs:
+            annotations.add(run.facts)
+        problems.append(_annotate(annotations.chosen(), output))
         problems.append(self._outputs.problem)
         if any(problems) and is_soft(code):
             code = 1
-        told = {**outputs, "exit-code": str(code), "refused": str(found.refused), "blocked": str(found.blocked)}
-        problems[-1] = _append(self._outputs, lambda _: "".join(_heredoc(*one) for one in told.items()).encode(), str)
+        values = {
+            **outputs,
+            "exit-code": str(code),
+            "refused": str(annotations.refused),
+            "blocked": str(annotations.blocked),
+        }
+        problems[-1] = _append(self._outputs, lambda _: "".join(_heredoc(*run) for run in values.items()).encode(), str)
         return "; ".join(problem for problem in problems if problem)
 
 
@@ -149,9 +154,9 @@ class Annotations:
         self._count += facts.refused_left_out
         blocks, refusals, troubles = self._kept
         for refused in facts.refused:
-            kept = blocks if refused.status == "blocked" else refusals
-            if self._has_room(kept):
-                kept.append(_of_refused(refused, self._workspace))
+            entries = blocks if refused.status == "blocked" else refusals
+            if self._has_room(entries):
+                entries.append(_of_refused(refused, self._workspace))
         for limit in facts.limits:
             if self._has_room(troubles):
                 troubles.append(Annotation(level="error", title="limit", message=limit))
@@ -161,32 +166,32 @@ class Annotations:
         if facts.answer_problem and self._has_room(troubles):
             troubles.append(_of_error("answer", facts.answer_problem))
 
-    def _has_room(self, kept: list[Annotation]) -> bool:
+    def _has_room(self, entries: list[Annotation]) -> bool:
         """Count one more; say whether it is to be kept."""
         self._count += 1
-        return len(kept) < MAX_ANNOTATIONS
+        return len(entries) < MAX_ANNOTATIONS
 
     def chosen(self) -> list[Annotation]:
         """Return at most MAX_ANNOTATIONS; where there are more, the last says how many."""
-        kept = [one for some in self._kept for one in some]
+        entries = [annotation for group in self._kept for annotation in group]
         if self._count <= MAX_ANNOTATIONS:
-            return kept
-        shown = kept[: MAX_ANNOTATIONS - 1]
-        more = f"{self._count - len(shown)} more are in the step summary, or in the log."
-        return [*shown, Annotation(level="notice", title="harness", message=more)]
+            return entries
+        first = entries[: MAX_ANNOTATIONS - 1]
+        more = f"{self._count - len(first)} more are in the step summary, or in the log."
+        return [*first, Annotation(level="notice", title="harness", message=more)]
 
 
-def _of_error(where: str, message: str) -> Annotation:
-    return Annotation(level="error", title="error", message=f"{where}: {message}")
+def _of_error(place: str, message: str) -> Annotation:
+    return Annotation(level="error", title="error", message=f"{place}: {message}")
 
 
 def _of_refused(refused: ReportedCall, workspace: str) -> Annotation:
     blocked = refused.status == "blocked"
-    told = f"{refused.tool}: {refused.summary} [{refused.decision}: {short_place(refused.by)}]"
+    call_text = f"{refused.tool}: {refused.summary} [{refused.decision}: {short_place(refused.by)}]"
     return Annotation(
         level="error" if blocked else "warning",
         title="blocked" if blocked else "refused",
-        message=f"{told} {refused.reason}",
+        message=f"{call_text} {refused.reason}",
         file=_within(refused.file, workspace),
         line=refused.line,
     )
@@ -202,7 +207,7 @@ def _within(path: str, workspace: str) -> str:
 
 def _annotate(annotations: Sequence[Annotation], output: RunOutput | None) -> str:
     """Write them where the runner reads them, outside of every fence; return what went wrong."""
-    lines = [_line_of(one) for one in annotations]
+    lines = [_line_of(annotation) for annotation in annotations]
     if output is not None and output.takes_commands:
         output.commands("".join(f"{line}\n" for line in lines))
         return ""
@@ -214,15 +219,23 @@ def _annotate(annotations: Sequence[Annotation], output: RunOutput | None) -> st
     return ""
 
 
-def _line_of(one: Annotation) -> str:
-    place = {"file": one.file, "line": str(one.line) if one.file and one.line is not None else ""}
-    properties = {**place, "title": f"harness: {one.title}" if one.title != "harness" else one.title}
-    return command(one.level, visible_line(one.message, MAX_MESSAGE), {k: _sayable(v) for k, v in properties.items()})
+def _line_of(annotation: Annotation) -> str:
+    place = {
+        "file": annotation.file,
+        "line": str(annotation.line) if annotation.file and annotation.line is not None else "",
+    }
+    properties = {
+        **place,
+        "title": f"harness: {annotation.title}" if annotation.title != "harness" else annotation.title,
+    }
+    return command(
+        annotation.level, visible_line(annotation.message, MAX_MESSAGE), {k: _sayable(v) for k, v in properties.items()}
+    )
 
 
-def _noted(what: str) -> str:
+def _noted(problem: str) -> str:
     """Print a harmless problem on stderr. Return the empty text, for no problem."""
-    complain(f"{what}; this run is left out of it")
+    complain(f"{problem}; this run is left out of it")
     return ""
 
 
@@ -242,8 +255,8 @@ def _opened(environment: Mapping[str, str], variable: str) -> Appended:
         descriptor = os.open(path, _FLAGS, 0o600)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         linked = isinstance(error, OSError) and error.errno == errno.ELOOP
-        why = "it is a link" if linked else getattr(error, "strerror", None) or str(error)
-        return Appended(variable=variable, descriptor=-1, problem=f"${variable} cannot be written: {why}")
+        reason = "it is a link" if linked else getattr(error, "strerror", None) or str(error)
+        return Appended(variable=variable, descriptor=-1, problem=f"${variable} cannot be written: {reason}")
     if is_file(descriptor):
         return Appended(variable=variable, descriptor=descriptor)
     is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
@@ -276,19 +289,19 @@ def _append(file: Appended, content: Callable[[int], bytes], on_full: Callable[[
 def _fitting(blocks: Iterator[str], room: int) -> bytes:
     """Return as many whole blocks as fit into `room` bytes; where some are left out, a line that says so."""
     note = "\n\n*{} more {} of this report left out: a step summary holds 1 MiB. The log has all of it.*\n"
-    kept: list[bytes] = []
-    left = room - len(note) - 40
+    parts: list[bytes] = []
+    remaining = room - len(note) - 40
     missing = 0
     for block in blocks:
         data = block.encode("utf-8", "backslashreplace")
-        if missing or len(data) > left:
+        if missing or len(data) > remaining:
             missing += 1
             continue
-        kept.append(data)
-        left -= len(data)
+        parts.append(data)
+        remaining -= len(data)
     if missing and room > len(note) + 40:
-        kept.append(note.format(missing, "part is" if missing == 1 else "parts are").encode())
-    return b"".join(kept)
+        parts.append(note.format(missing, "part is" if missing == 1 else "parts are").encode())
+    return b"".join(parts)
 
 
 def _heredoc(name: str, value: str) -> str:

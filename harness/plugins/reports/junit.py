@@ -32,10 +32,10 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     """Yield the report."""
     counts = [_counts(run) for run in runs]
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    total, failures, errors = (sum(one[index] for one in counts) for index in range(3))
+    total, failures, errors = (sum(row[index] for row in counts) for index in range(3))
     yield f'<testsuites name="harness" tests="{total}" failures="{failures}" errors="{errors}">\n'
-    for run, counted in zip(runs, counts, strict=True):
-        yield from _suite(run, counted, with_answer=with_answer)
+    for run, run_counts in zip(runs, counts, strict=True):
+        yield from _suite(run, run_counts, with_answer=with_answer)
     yield "</testsuites>\n"
 
 
@@ -60,9 +60,9 @@ def _kind(status: str) -> str:
             return "error"  # a word that no harness writes
 
 
-def _suite(run: ReportedRun, counted: tuple[int, int, int, int], *, with_answer: bool) -> Iterator[str]:
+def _suite(run: ReportedRun, counts: tuple[int, int, int, int], *, with_answer: bool) -> Iterator[str]:
     facts = run.facts
-    total, failures, errors, skipped = counted
+    total, failures, errors, skipped = counts
     name = f"harness: {run.name}" if run.name else "harness"
     attributes = {"name": name, "tests": total, "failures": failures, "errors": errors, "skipped": skipped}
     attributes |= {"time": _seconds(facts.seconds)}
@@ -119,28 +119,28 @@ def _verdict(row: ReportedCall) -> str:
     if kind == "skipped":
         return f"<skipped{_attributes({'message': row.note or 'its turn never came'})}/>"
     if kind == "":
-        how = row.status if row.exit_code is None else f"{row.status}, exit code {row.exit_code}"
-        return "" if row.status == "ok" else f"<system-out>{_text(how)}</system-out>"
+        status = row.status if row.exit_code is None else f"{row.status}, exit code {row.exit_code}"
+        return "" if row.status == "ok" else f"<system-out>{_text(status)}</system-out>"
     if row.is_refused:
         return _refusal(kind, row)
     message = row.note or {"unknown": "it was begun, and its end is not known"}.get(row.status, row.status)
     return f"<{kind}{_attributes({'type': row.status, 'message': message})}/>"
 
 
-def _refusal(kind: str, one: ReportedCall) -> str:
-    nobody = answered_words(one.answered_by, one.decision)
+def _refusal(kind: str, call: ReportedCall) -> str:
+    nobody = answered_words(call.answered_by, call.decision)
     lines = [
-        f"decision: {one.decision}{f' ({nobody})' if nobody else ''}",
-        f"decided by: {short_place(one.by)}",
-        f"where: {place(one.file, one.line)}",
-        f"layer: {one.layer}",
-        f"part: {one.part}",
+        f"decision: {call.decision}{f' ({nobody})' if nobody else ''}",
+        f"decided by: {short_place(call.by)}",
+        f"where: {place(call.file, call.line)}",
+        f"layer: {call.layer}",
+        f"part: {call.part}",
     ]
-    if one.advice_toml:
-        lines += ["a rule that would allow it (not applied):", one.advice_toml]
-    if one.advice_why:
-        lines.append(f"no rule is proposed: {one.advice_why}")
-    attributes = {"type": one.rule or one.source or one.status, "message": f"{one.status}: {one.reason}"}
+    if call.advice_toml:
+        lines += ["a rule that would allow it (not applied):", call.advice_toml]
+    if call.advice_why:
+        lines.append(f"no rule is proposed: {call.advice_why}")
+    attributes = {"type": call.rule or call.source or call.status, "message": f"{call.status}: {call.reason}"}
     body = _text("\n".join(lines))
     return f"<{kind}{_attributes(attributes)}>{body}</{kind}>"
 
@@ -148,8 +148,8 @@ def _refusal(kind: str, one: ReportedCall) -> str:
 def _run_case(run: ReportedRun, suite: str, *, with_answer: bool) -> str:
     facts = run.facts
     attributes = {"name": "run", "classname": suite, "time": _seconds(facts.seconds)}
-    told = _text("\n".join(_run_lines(run, with_answer=with_answer)))
-    inner = f"<system-out>{told}</system-out>" if told else ""
+    text = _text("\n".join(_run_lines(run, with_answer=with_answer)))
+    inner = f"<system-out>{text}</system-out>" if text else ""
     if not run.is_done:
         detail = run.detail(with_answer=with_answer)
         message = f"{run.end_words} (exit code {run.exit_code}){f': {detail}' if detail else ''}"
@@ -159,10 +159,10 @@ def _run_case(run: ReportedRun, suite: str, *, with_answer: bool) -> str:
 
 
 def _run_lines(run: ReportedRun, *, with_answer: bool) -> list[str]:
-    lines = [f"{what}: {told}" for what, told in run.troubles(with_answer=with_answer)]
+    lines = [f"{label}: {text}" for label, text in run.troubles(with_answer=with_answer)]
     lines += [
-        f"changed: {visible_line(one.path, 500)} {one.before_sha256 or 'none'} -> {one.after_sha256 or 'none'}"
-        for one in run.facts.changed
+        f"changed: {visible_line(change.path, 500)} {change.before_sha256 or 'none'} -> {change.after_sha256 or 'none'}"
+        for change in run.facts.changed
     ]
     unrecorded = run.unrecorded_changes
     return lines + ([unrecorded] if unrecorded else []) + run.left_out

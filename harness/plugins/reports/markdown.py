@@ -53,26 +53,26 @@ def code(text: str, width: int = 200) -> str:
     """Return Markdown of any text on one line, in a <code> element; an empty string for an empty text."""
     if not text:
         return ""
-    shown = visible_line(text, width)
-    return f"<code>{_escaped(shown)}</code>"
+    line = visible_line(text, width)
+    return f"<code>{_escaped(line)}</code>"
 
 
-def fenced(text: str, info: str, most: int) -> str:
-    """Return a code block that nothing in `text` can close; of more than `most` characters the beginning, and it says so."""
-    shown = visible(text[:most])
-    longest = max((len(run) for run in _TICKS.findall(shown)), default=0)
+def fenced(text: str, info: str, max_characters: int) -> str:
+    """Return a code block that nothing in `text` can close; of more than `max_characters` the beginning, and it says so."""
+    plain = visible(text[:max_characters])
+    longest = max((len(run) for run in _TICKS.findall(plain)), default=0)
     fence = "`" * max(3, longest + 1)
-    more = cut_words(text, most)
-    return f"{fence}{info}\n{shown}\n{fence}\n" + (f"\n{more}.\n" if more else "")
+    more = cut_words(text, max_characters)
+    return f"{fence}{info}\n{plain}\n{fence}\n" + (f"\n{more}.\n" if more else "")
 
 
-def _escaped(shown: str) -> str:
+def _escaped(text: str) -> str:
     # `.` is left for reading, but for the one place where it makes a link (GFM 6.9, extended autolinks).
-    return _WWW.sub("&#46;", _UNSAFE.sub(_reference, shown))
+    return _WWW.sub("&#46;", _UNSAFE.sub(_reference, text))
 
 
-def _reference(found: re.Match[str]) -> str:
-    char = found.group()
+def _reference(match: re.Match[str]) -> str:
+    char = match.group()
     return f"&#{ord(char)};" if char.isascii() else char
 
 
@@ -131,14 +131,14 @@ def _headline(run: ReportedRun) -> str:
 
 def _figures(run: ReportedRun) -> Iterator[str]:
     facts = run.facts
-    told = ", ".join(f"{count:,} {name}" for name, count in facts.decisions.items() if count and name != "none")
+    decisions = ", ".join(f"{count:,} {name}" for name, count in facts.decisions.items() if count and name != "none")
     invalid, not_run = (facts.counts.get(f"status_{name}", 0) for name in ("invalid", "not_run"))
-    told = f"{told}; {invalid:,} not valid".removeprefix("; ") if invalid else told
-    told = f"{told}; {not_run:,} not run".removeprefix("; ") if not_run else told
+    decisions = f"{decisions}; {invalid:,} not valid".removeprefix("; ") if invalid else decisions
+    decisions = f"{decisions}; {not_run:,} not run".removeprefix("; ") if not_run else decisions
     usage = facts.usage
     cached = f" ({usage.cached_tokens:,} of them cached)" if usage.cached_tokens else ""
     rows = {
-        "calls": f"{facts.counts.get('calls', 0):,}{f' ({told})' if told else ''}",
+        "calls": f"{facts.counts.get('calls', 0):,}{f' ({decisions})' if decisions else ''}",
         "turns": f"{facts.turns:,}",
         "tokens": f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out",
         "cost": run.cost_words,
@@ -161,8 +161,8 @@ def _refusals(facts: RunFacts) -> Iterator[str]:
     count = facts.denied_count + facts.blocked_count
     yield f"\n### Refused ({count:,})\n"
     yield "\n| call | tool | what | status | rule | where | why |\n|---|---|---|---|---|---|---|\n"
-    for one in refused[:MOST_ROWS]:
-        yield f"| {' | '.join(_refusal_cells(one))} |\n"
+    for call in refused[:MOST_ROWS]:
+        yield f"| {' | '.join(_refusal_cells(call))} |\n"
     if len(refused) > MOST_ROWS:
         yield f"\n{len(refused) - MOST_ROWS:,} more refusals are not listed here; the log has them.\n"
     yield from _advice(refused)
@@ -170,40 +170,40 @@ def _refusals(facts: RunFacts) -> Iterator[str]:
 
 def _refusal_cells(one: ReportedCall) -> tuple[str, ...]:
     nobody = answered_words(one.answered_by, one.decision)
-    why = code(one.reason, 300) + (f" ({code(nobody, 80)})" if nobody else "")
+    reason = code(one.reason, 300) + (f" ({code(nobody, 80)})" if nobody else "")
     rule = code(one.rule or one.source, 80)
-    where = code(place(one.file, one.line), 80)
+    location = code(place(one.file, one.line), 80)
     call = code(one.name, 40)
-    return call, code(one.tool, 40), code(one.summary, 200), one.status, rule, where, why
+    return call, code(one.tool, 40), code(one.summary, 200), one.status, rule, location, reason
 
 
 def _advice(refused: Sequence[ReportedCall]) -> Iterator[str]:
     tomls: dict[str, list[ReportedCall]] = {}
-    for one in refused:
-        if one.advice_toml:
-            tomls.setdefault(one.advice_toml, []).append(one)
+    for call in refused:
+        if call.advice_toml:
+            tomls.setdefault(call.advice_toml, []).append(call)
     if tomls:
         think = "Add one only if you want every later run to do this without being asked."
         yield f"\nRules that would allow refused calls (nothing was applied). {think}\n"
     for toml, ones in [*tomls.items()][:MOST_ROWS]:
-        calls = ", ".join(code(one.name, 40) for one in ones[:10]) + (", ..." if len(ones) > 10 else "")
+        calls = ", ".join(code(call.name, 40) for call in ones[:10]) + (", ..." if len(ones) > 10 else "")
         rule = fenced(toml.rstrip(), "toml", MOST_TOML)
         yield f"\n<details><summary>A rule for call {calls}</summary>\n\n{rule}\n</details>\n"
     if len(tomls) > MOST_ROWS:
         yield f"\n{len(tomls) - MOST_ROWS:,} more rules are not listed.\n"
-    whys = [one for one in refused if one.advice_why]
-    for index, one in enumerate(whys[:MOST_ROWS]):
+    whys = [call for call in refused if call.advice_why]
+    for index, call in enumerate(whys[:MOST_ROWS]):
         start = "" if index else "\n"
-        yield f"{start}- Call {code(one.name, 40)}: no rule is proposed: {code(one.why_no_rule, 300)}\n"
+        yield f"{start}- Call {code(call.name, 40)}: no rule is proposed: {code(call.why_no_rule, 300)}\n"
     if len(whys) > MOST_ROWS:
         yield f"\n{len(whys) - MOST_ROWS:,} more calls for which no rule is proposed are not listed.\n"
 
 
 def _notes(run: ReportedRun, *, with_answer: bool) -> Iterator[str]:
     facts = run.facts
-    notes = [f"{what}: {code(told, 700)}" for what, told in run.troubles(with_answer=with_answer)]
-    unknown = [one for one in facts.calls if one.status == "unknown"]
-    notes += [f"call {code(one.name, 40)} was begun, and its end is not known" for one in unknown[:MOST_ROWS]]
+    notes = [f"{label}: {code(text, 700)}" for label, text in run.troubles(with_answer=with_answer)]
+    unknown = [call for call in facts.calls if call.status == "unknown"]
+    notes += [f"call {code(call.name, 40)} was begun, and its end is not known" for call in unknown[:MOST_ROWS]]
     notes += run.left_out
     if notes:
         yield "\n### Notes\n\n" + "".join(f"- {note}\n" for note in notes)
@@ -215,15 +215,15 @@ def _changes(run: ReportedRun) -> Iterator[str]:
     if changed:
         yield f"\n### Files changed ({len(changed) + facts.changed_left_out:,})\n"
         yield "\n| file | SHA-256 before (its beginning) | after | calls |\n|---|---|---|---|\n"
-    for one in changed[:MOST_ROWS]:
-        calls = ", ".join(str(call)[:30] for call in one.calls[:10]) + (", ..." if len(one.calls) > 10 else "")
-        path = _inside(one.path, facts.started.workspace)
-        cells = (code(path, 300), _digest(one.before_sha256), _digest(one.after_sha256), code(calls, 200))
+    for change in changed[:MOST_ROWS]:
+        calls = ", ".join(str(call)[:30] for call in change.calls[:10]) + (", ..." if len(change.calls) > 10 else "")
+        path = _inside(change.path, facts.started.workspace)
+        cells = (code(path, 300), _digest(change.before_sha256), _digest(change.after_sha256), code(calls, 200))
         yield f"| {' | '.join(cells)} |\n"
     if len(changed) > MOST_ROWS:
         yield f"\n{len(changed) - MOST_ROWS:,} more files are not listed here; the log has them.\n"
-    if told := run.unrecorded_changes:
-        yield f"\n{told}\n"
+    if note := run.unrecorded_changes:
+        yield f"\n{note}\n"
 
 
 def _digest(sha256: str | None) -> str:

@@ -39,15 +39,15 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     left_out = 0
     for index, run in enumerate(runs):
         left_out += run.facts.refused_left_out
-        for one in run.facts.refused:
+        for call in run.facts.refused:
             if len(results) < MOST_RESULTS:
-                results.append(_result(one, run, rules, index if len(runs) > 1 else None))
+                results.append(_result(call, run, rules, index if len(runs) > 1 else None))
             else:
                 left_out += 1
     invocations = [_invocation(run, with_answer=with_answer) for run in runs]
     if left_out and invocations:
-        told = f"{left_out:,} more refusals are not listed here; the logs have them."
-        _notify(invocations[0], "warning", told)
+        text = f"{left_out:,} more refusals are not listed here; the logs have them."
+        _notify(invocations[0], "warning", text)
     driver: dict[str, JsonValue] = {
         "name": "harness",
         "version": __version__,
@@ -74,15 +74,15 @@ class _Rules:
         self._places: dict[tuple[str, str, int | None], int] = {}
         self._ids: list[str] = []
 
-    def of(self, one: ReportedCall) -> tuple[str, int]:
+    def of(self, call: ReportedCall) -> tuple[str, int]:
         """Return the id of the rule that refused, and its index."""
-        name = one.rule or one.source or "unknown"
-        key = (name, one.file, one.line)
+        name = call.rule or call.source or "unknown"
+        key = (name, call.file, call.line)
         if key not in self._places:
             self._places[key] = len(self._ids)
-            where = place(one.file, one.line)
-            known = f"{name} ({where})" if name in self._ids or not one.rule else name
-            identity, said = _message(known, 200), _message(name, 200)
+            location = place(call.file, call.line)
+            rule_name = f"{name} ({location})" if name in self._ids or not call.rule else name
+            identity, plain_name = _message(rule_name, 200), _message(name, 200)
             if identity in self._ids:
                 identity = f"{identity} {len(self._ids)}"
             self._ids.append(identity)
@@ -90,39 +90,44 @@ class _Rules:
                 {
                     "id": identity,
                     # What only says the id again is left out (3.49.7).
-                    **({"name": said} if said != identity else {}),
-                    "shortDescription": {"text": _message(one.reason or name, 500)},
+                    **({"name": plain_name} if plain_name != identity else {}),
+                    "shortDescription": {"text": _message(call.reason or name, 500)},
                     # GitHub wants these two.
-                    "fullDescription": {"text": _message(one.reason or name, 1_000)},
-                    "help": {"text": _message(f"Decided by {short_place(one.by) or known}.", 500)},
-                    "defaultConfiguration": {"level": "error" if one.status == "blocked" else "warning"},
-                    "properties": {"file": one.file, "line": one.line, "layer": one.layer},
+                    "fullDescription": {"text": _message(call.reason or name, 1_000)},
+                    "help": {"text": _message(f"Decided by {short_place(call.by) or rule_name}.", 500)},
+                    "defaultConfiguration": {"level": "error" if call.status == "blocked" else "warning"},
+                    "properties": {"file": call.file, "line": call.line, "layer": call.layer},
                 }
             )
         index = self._places[key]
         return self._ids[index], index
 
 
-def _result(one: ReportedCall, run: ReportedRun, rules: _Rules, invocation: int | None) -> JsonValue:
-    identity, index = rules.of(one)
-    nobody = answered_words(one.answered_by, one.decision)
-    text = f"{one.tool} was {one.status} by {short_place(one.by) or identity}: {one.reason}{f' ({nobody})' if nobody else ''}"
-    what = f" Call: {one.summary}" if one.summary else ""
-    properties: dict[str, JsonValue] = {"call": one.number, "decision": one.decision, "part": one.part, "run": run.name}
-    if one.helper is not None:
-        properties["helper"] = one.helper
-    if one.advice_toml:
-        properties["advice"] = one.advice_toml
-    if one.advice_why:
-        properties["adviceWhy"] = one.advice_why
+def _result(call: ReportedCall, run: ReportedRun, rules: _Rules, invocation: int | None) -> JsonValue:
+    identity, index = rules.of(call)
+    nobody = answered_words(call.answered_by, call.decision)
+    text = f"{call.tool} was {call.status} by {short_place(call.by) or identity}: {call.reason}{f' ({nobody})' if nobody else ''}"
+    call_text = f" Call: {call.summary}" if call.summary else ""
+    properties: dict[str, JsonValue] = {
+        "call": call.number,
+        "decision": call.decision,
+        "part": call.part,
+        "run": run.name,
+    }
+    if call.helper is not None:
+        properties["helper"] = call.helper
+    if call.advice_toml:
+        properties["advice"] = call.advice_toml
+    if call.advice_why:
+        properties["adviceWhy"] = call.advice_why
     result: dict[str, JsonValue] = {
         "ruleId": identity,
         "ruleIndex": index,
-        "level": "error" if one.status == "blocked" else "warning",
-        "message": {"text": _message(f"{text.rstrip('.')}.{what}", 1_500)},
-        "locations": _locations(one, run),
+        "level": "error" if call.status == "blocked" else "warning",
+        "message": {"text": _message(f"{text.rstrip('.')}.{call_text}", 1_500)},
+        "locations": _locations(call, run),
         # The same refusal of the same call is the same result in the next run.
-        "partialFingerprints": {"refusal/v1": _fingerprint(one)},
+        "partialFingerprints": {"refusal/v1": _fingerprint(call)},
         "properties": properties,
     }
     if invocation is not None:
@@ -130,22 +135,22 @@ def _result(one: ReportedCall, run: ReportedRun, rules: _Rules, invocation: int 
     return result
 
 
-def _fingerprint(one: ReportedCall) -> str:
-    seen = json.dumps([one.tool, one.rule or short_place(one.by), one.part, one.summary])
-    return hashlib.sha256(seen.encode("ascii")).hexdigest()
+def _fingerprint(call: ReportedCall) -> str:
+    identity = json.dumps([call.tool, call.rule or short_place(call.by), call.part, call.summary])
+    return hashlib.sha256(identity.encode("ascii")).hexdigest()
 
 
-def _locations(one: ReportedCall, run: ReportedRun) -> list[JsonValue]:
+def _locations(call: ReportedCall, run: ReportedRun) -> list[JsonValue]:
     """Return the location of a refusal: the file in the workspace that it is about, else the place in the policy."""
-    if one.touched:
-        return [_location(_relative(one.touched), None, is_relative=True)]
-    if not one.file:
+    if call.touched:
+        return [_location(_relative(call.touched), None, is_relative=True)]
+    if not call.file:
         return []
     workspace = run.facts.started.workspace
-    if workspace.startswith("/") and is_within(one.file, workspace) and one.file != workspace:
-        return [_location(_relative(one.file[len(workspace.rstrip("/")) + 1 :]), one.line, is_relative=True)]
-    uri = f"file://{_quoted(one.file)}" if one.file.startswith("/") else _relative(one.file)
-    return [_location(uri, one.line, is_relative=False)]
+    if workspace.startswith("/") and is_within(call.file, workspace) and call.file != workspace:
+        return [_location(_relative(call.file[len(workspace.rstrip("/")) + 1 :]), call.line, is_relative=True)]
+    uri = f"file://{_quoted(call.file)}" if call.file.startswith("/") else _relative(call.file)
+    return [_location(uri, call.line, is_relative=False)]
 
 
 def _location(uri: str, at: int | None, *, is_relative: bool) -> JsonValue:
@@ -166,7 +171,7 @@ def _relative(path: str) -> str:
 def _quoted(path: str) -> str:
     """Return a path with all but what RFC 3986 calls unreserved (2.3) percent-encoded."""
     encoded = path.encode("utf-8", "surrogatepass")
-    return _RESERVED.sub(lambda found: b"%%%02X" % found.group()[0], encoded).decode("ascii")
+    return _RESERVED.sub(lambda match: b"%%%02X" % match.group()[0], encoded).decode("ascii")
 
 
 def _invocation(run: ReportedRun, *, with_answer: bool) -> dict[str, JsonValue]:
@@ -185,24 +190,25 @@ def _invocation(run: ReportedRun, *, with_answer: bool) -> dict[str, JsonValue]:
         "cost": run.result.get("cost"),
         "calls": dict(facts.counts),
         "filesChanged": [
-            {"path": one.path, "before": one.before_sha256, "after": one.after_sha256} for one in facts.changed
+            {"path": change.path, "before": change.before_sha256, "after": change.after_sha256}
+            for change in facts.changed
         ],
     }
     if answer := run.answer(with_answer=with_answer):
         properties["answer"] = visible(answer)
-    told: dict[str, JsonValue] = {"executionSuccessful": run.is_done, "properties": properties}
+    fields: dict[str, JsonValue] = {"executionSuccessful": run.is_done, "properties": properties}
     code = run.exit_code
     if code is not None:
-        told |= {"exitCode": code, "exitCodeDescription": run.end_words}
+        fields |= {"exitCode": code, "exitCodeDescription": run.end_words}
     if moment := run.began:
-        told["startTimeUtc"] = moment
-    _notify_all(told, run, with_answer=with_answer)
-    return told
+        fields["startTimeUtc"] = moment
+    _notify_all(fields, run, with_answer=with_answer)
+    return fields
 
 
 def _notify_all(invocation: dict[str, JsonValue], run: ReportedRun, *, with_answer: bool) -> None:
-    for what, told in run.troubles(with_answer=with_answer):
-        _notify(invocation, "warning" if what == DIVERGED else "error", f"{what}: {told}")
+    for label, text in run.troubles(with_answer=with_answer):
+        _notify(invocation, "warning" if label == DIVERGED else "error", f"{label}: {text}")
     if not run.is_done:
         detail = run.detail(with_answer=with_answer)
         _notify(invocation, "error", f"{run.end_words}{f': {detail}' if detail else ''}")
@@ -213,14 +219,14 @@ def _notify_all(invocation: dict[str, JsonValue], run: ReportedRun, *, with_answ
 
 
 def _notify(invocation: dict[str, JsonValue], level: str, text: str) -> None:
-    told = invocation.setdefault("toolExecutionNotifications", [])
-    if isinstance(told, list):
-        told.append({"level": level, "message": {"text": _message(text, 2_000)}})
+    notifications = invocation.setdefault("toolExecutionNotifications", [])
+    if isinstance(notifications, list):
+        notifications.append({"level": level, "message": {"text": _message(text, 2_000)}})
 
 
 def _message(text: str, width: int) -> str:
     """Return one line in which nothing is a link or a placeholder; never empty."""
-    return _MARKUP.sub(lambda found: f"\\x{ord(found.group()):02x}", visible_line(text, width)) or "(nothing)"
+    return _MARKUP.sub(lambda match: f"\\x{ord(match.group()):02x}", visible_line(text, width)) or "(nothing)"
 
 
 REPORT = ReportForm(name="sarif", write=report)
