@@ -124,10 +124,10 @@ class AcpAgent:
         waiting.register(self._source, select.POLLIN)
         waiting.register(self._waking, select.POLLIN)
         while not self._is_over:
-            stopping = any(one.is_stopping for one in self._all)
+            stopping = any(session.is_stopping for session in self._all)
             ready = {number for number, _ in waiting.poll(NUDGE_MILLISECONDS if stopping else None)}
-            for one in self._all:
-                one.nudge()
+            for session in self._all:
+                session.nudge()
             if self._source not in ready or self._is_over:
                 continue
             block = _block_from(self._source)
@@ -141,16 +141,16 @@ class AcpAgent:
         return self._stopped > 0 or self._wire.is_gone
 
     def _end(self) -> str:
-        why = "the program was told to end" if self._stopped else "the client closed its side"
-        told = StopReason.INTERRUPTED if self._stopped else StopReason.COMPLETED
+        reason = "the program was told to end" if self._stopped else "the client closed its side"
+        stop = StopReason.INTERRUPTED if self._stopped else StopReason.COMPLETED
         self._wire.close()
-        for one in self._all:
-            one.end(RunResult(stop=told, text="", detail=why))
-        for one in self._all:
-            while not one.is_over(END_SECONDS) and self._stopped < HURRIED:
-                one.nudge()
+        for session in self._all:
+            session.end(RunResult(stop=stop, text="", detail=reason))
+        for session in self._all:
+            while not session.is_over(END_SECONDS) and self._stopped < HURRIED:
+                session.nudge()
         self._wire.drain(DRAIN_SECONDS)
-        return next((one.log_problem for one in self._all if one.log_problem), "")
+        return next((session.log_problem for session in self._all if session.log_problem), "")
 
     # Messages
 
@@ -191,21 +191,21 @@ class AcpAgent:
         except HarnessError as error:
             self._wire.error(identity, RefusedRequest(RpcCode.INTERNAL, str(error)))
         except Exception as error:  # noqa: BLE001 - a bug is an error for the client, and the other sessions go on
-            told = f"internal error: {type(error).__name__}: {error}"
-            complain(told)
+            problem = f"internal error: {type(error).__name__}: {error}"
+            complain(problem)
             if self._environment.get("HARNESS_DEBUG"):
                 traceback.print_exc()
-            self._wire.error(identity, RefusedRequest(RpcCode.INTERNAL, told))
+            self._wire.error(identity, RefusedRequest(RpcCode.INTERNAL, problem))
         else:
             if result is not None:
                 self._wire.result(identity, result)
 
     def _initialize(self, message: RpcMessage) -> Mapping[str, JsonValue]:
-        asked = _read(InitializeRequest, message)
-        if asked.client_info is not None:
-            self._client = visible_line(f"{asked.client_info.name} {asked.client_info.version}", MOST_NAME)
-        own = (asked.field_meta or {}).get("harness")
-        self._records = self._records or (isinstance(own, dict) and own.get("records") is True)
+        request = _read(InitializeRequest, message)
+        if request.client_info is not None:
+            self._client = visible_line(f"{request.client_info.name} {request.client_info.version}", MOST_NAME)
+        fields = (request.field_meta or {}).get("harness")
+        self._records = self._records or (isinstance(fields, dict) and fields.get("records") is True)
         self._is_begun = True
         return _fields(
             InitializeResponse(
@@ -233,14 +233,14 @@ class AcpAgent:
     # Sessions
 
     def _new(self, message: RpcMessage) -> None:
-        asked = _read(NewSessionRequest, message)
-        self._open(message.id, asked.cwd, "", _not_taken(asked))
+        request = _read(NewSessionRequest, message)
+        self._open(message.id, request.cwd, "", _not_taken(request))
 
     def _load(self, message: RpcMessage) -> None:
-        asked = _read(LoadSessionRequest, message)
-        if asked.session_id in self._sessions:
+        request = _read(LoadSessionRequest, message)
+        if request.session_id in self._sessions:
             raise RefusedRequest(RpcCode.REQUEST, "this session is open here already")
-        self._open(message.id, asked.cwd, asked.session_id, _not_taken(asked))
+        self._open(message.id, request.cwd, request.session_id, _not_taken(request))
 
     def _open(self, identity: str, folder: str, name: str, notes: list[str]) -> None:
         """Let a session begin, on its own thread, which answers. Raises RefusedRequest."""
@@ -248,7 +248,7 @@ class AcpAgent:
             raise RefusedRequest(
                 RpcCode.PARAMS, f"cwd is no folder by its absolute path: {visible_line(folder, 1_000)}"
             )
-        self._all = [one for one in self._all if not one.is_over(0)]
+        self._all = [served for served in self._all if not served.is_over(0)]
         if len(self._all) >= MOST_SESSIONS:
             raise RefusedRequest(RpcCode.REQUEST, f"{MOST_SESSIONS} sessions are open; close one")
         session = ServedSession(
@@ -266,40 +266,40 @@ class AcpAgent:
 
     def _opened(self, session: ServedSession, name: str, notes: list[str]) -> Mapping[str, JsonValue]:
         try:
-            told = session.open(name)
+            answer = session.open(name)
         except BaseException:
             self._sessions.pop(name, None)
             session.end(RunResult(stop=StopReason.INTERNAL_ERROR, text=""))
             raise
-        self._sessions[str(told["sessionId"])] = session
+        self._sessions[str(answer["sessionId"])] = session
         for note in notes:
             complain(note)
         if notes:
-            told["_meta"] = _with_notes(told.get("_meta"), notes)
-        return told
+            answer["_meta"] = _with_notes(answer.get("_meta"), notes)
+        return answer
 
     def _list(self, message: RpcMessage) -> None:
-        asked = _read(ListSessionsRequest, message)
+        request = _read(ListSessionsRequest, message)
 
         def work() -> Mapping[str, JsonValue]:
-            found = listed_sessions(State.of(self._environment), asked.cwd)
-            return {"sessions": [_fields(one) for one in found]}
+            sessions = listed_sessions(State.of(self._environment), request.cwd)
+            return {"sessions": [_fields(session) for session in sessions]}
 
         start_new_thread(self._answer, (message.id, work))  # there may be many logs
 
     def _prompt(self, message: RpcMessage) -> None:
-        asked = _read(PromptRequest, message)
-        session = self._session(asked.session_id)
-        self._begin(message.id, session, lambda: session.prompt(asked.prompt))
+        request = _read(PromptRequest, message)
+        session = self._session(request.session_id)
+        self._begin(message.id, session, lambda: session.prompt(request.prompt))
 
     def _set_mode(self, message: RpcMessage) -> None:
-        asked = _read(SetSessionModeRequest, message)
-        session = self._session(asked.session_id)
-        if asked.mode_id not in [one.value for one in Mode]:
-            raise RefusedRequest(RpcCode.PARAMS, f"there is no mode {visible_line(asked.mode_id, MOST_NAME)}")
+        request = _read(SetSessionModeRequest, message)
+        session = self._session(request.session_id)
+        if request.mode_id not in [mode.value for mode in Mode]:
+            raise RefusedRequest(RpcCode.PARAMS, f"there is no mode {visible_line(request.mode_id, MOST_NAME)}")
 
         def work() -> Mapping[str, JsonValue]:
-            session.set_mode(asked.mode_id)
+            session.set_mode(request.mode_id)
             return {}
 
         self._begin(message.id, session, work)
@@ -320,9 +320,9 @@ class AcpAgent:
         session.take(lambda: self._answer(identity, then_done))
 
     def _close(self, message: RpcMessage) -> Mapping[str, JsonValue]:
-        asked = _read(CloseSessionRequest, message)
-        self._session(asked.session_id).end(RunResult(stop=StopReason.COMPLETED, text="", detail="closed"))
-        del self._sessions[asked.session_id]
+        request = _read(CloseSessionRequest, message)
+        self._session(request.session_id).end(RunResult(stop=StopReason.COMPLETED, text="", detail="closed"))
+        del self._sessions[request.session_id]
         return {}
 
     def _cancel(self, message: RpcMessage) -> None:
@@ -346,8 +346,8 @@ def _read(shape: type[_Params], message: RpcMessage) -> _Params:
         return shape.model_validate(message.params)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise RefusedRequest(RpcCode.PARAMS, visible_line(f"{where}: {first['msg']}", 500)) from None
+        location = ".".join(map(str, first["loc"]))
+        raise RefusedRequest(RpcCode.PARAMS, visible_line(f"{location}: {first['msg']}", 500)) from None
 
 
 def _fields(shape: BaseModel) -> dict[str, JsonValue]:
@@ -355,20 +355,20 @@ def _fields(shape: BaseModel) -> dict[str, JsonValue]:
     return fields
 
 
-def _not_taken(asked: NewSessionRequest | LoadSessionRequest) -> list[str]:
+def _not_taken(request: NewSessionRequest | LoadSessionRequest) -> list[str]:
     """Return notes about a client's settings that only the user's own configuration can give."""
     notes = []
-    if asked.mcp_servers:
-        names = visible_line(", ".join(one.name for one in asked.mcp_servers), MOST_NAME)
+    if request.mcp_servers:
+        names = visible_line(", ".join(server.name for server in request.mcp_servers), MOST_NAME)
         notes.append(f"the client's MCP servers are not used ({names}): servers come from your own configuration alone")
-    if asked.additional_directories:
+    if request.additional_directories:
         notes.append("the client's further folders are not used: name them with --add-dir")
     return notes
 
 
 def _with_notes(meta: Any, notes: list[str]) -> JsonValue:
-    own = meta["harness"]
-    return {"harness": {**own, "notes": [*own["notes"], *notes]}}
+    fields = meta["harness"]
+    return {"harness": {**fields, "notes": [*fields["notes"], *notes]}}
 
 
 def _block_from(descriptor: int) -> bytes:

@@ -83,21 +83,21 @@ class ClientApprover:
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
         """Ask about `action`, and return the answer."""
-        asked = self._asked(action, verdict) if action.shown_whole else None
-        if asked is None or len(asked.text) > MOST_CHARACTERS:
+        asked_client = self._asked(action, verdict) if action.shown_whole else None
+        if asked_client is None or len(asked_client.text) > MOST_CHARACTERS:
             return nobody(TOO_LARGE)
         call = ToolCallUpdate(
             tool_call_id=self._name_of(action),
             title=whole(title_of(action.tool, self._mask(action.summary))),
             kind=kind_of(action.tool),
             status="pending",
-            content=[text_content(asked.text)],
+            content=[text_content(asked_client.text)],
         )
-        request = RequestPermissionRequest(session_id="", tool_call=call, options=list(asked.options))
+        request = RequestPermissionRequest(session_id="", tool_call=call, options=list(asked_client.options))
         fields: dict[str, JsonValue] = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         standing = self._outside(action, verdict) if by_model(action) else ""
         try:
-            approval = _first(self._ask(fields), asked, None if isinstance(standing, str) else standing)
+            approval = _first(self._ask(fields), asked_client, None if isinstance(standing, str) else standing)
             return replace(approval, who=self._client) if approval.by == BY else approval
         finally:
             if not isinstance(standing, str):
@@ -111,8 +111,8 @@ class ClientApprover:
 
     def _asked(self, action: Action, verdict: Verdict) -> AskedClient:
         reasons = destroys(action)
-        found = self._offer(action, verdict) if by_model(action) and not reasons else None
-        offer = found if isinstance(found, Offer) else None
+        offered = self._offer(action, verdict) if by_model(action) and not reasons else None
+        offer = offered if isinstance(offered, Offer) else None
         question = self._question(action, verdict, reasons)
         text = "\n".join(
             (
@@ -127,14 +127,14 @@ class ClientApprover:
 
     def _question(self, action: Action, verdict: Verdict, reasons: tuple[str, ...]) -> Question:
         """Return the question with all facts: its reader may know nothing else of the session."""
-        given = child_environment(self._environment)
-        own = tuple(sorted(name for name in given if given[name] == self._environment.get(name)))
+        variables = child_environment(self._environment)
+        inherited = tuple(sorted(name for name in variables if variables[name] == self._environment.get(name)))
         return Question(
             action=action,
             verdict=verdict,
             confinement=action.held or self._confinement(action.tool, verdict.effects),
-            variables=own,
-            set_variables=len(given) - len(own),
+            variables=inherited,
+            set_variables=len(variables) - len(inherited),
             destroys=reasons,
         )
 
@@ -158,12 +158,12 @@ def _options(reasons: tuple[str, ...], offer: Offer | None) -> Iterator[Permissi
     yield PermissionOption(option_id=STOP, name="Refuse and stop the turn", kind="reject_once")
 
 
-def _first(question: OpenQuestion, asked: AskedClient, standing: StandingQuestion | None) -> Approval:
+def _first(question: OpenQuestion, asked_client: AskedClient, standing: StandingQuestion | None) -> Approval:
     """Wait for the client's answer, or for one from outside."""
     while True:
         answer = question.answer(None if standing is None else LOOK_SECONDS)
         if answer is not None:
-            return _approval(answer, asked)
+            return _approval(answer, asked_client)
         if standing is None or (approval := standing.look()) is None:
             continue
         if approval.answer is not Answer.NOBODY:
@@ -172,7 +172,7 @@ def _first(question: OpenQuestion, asked: AskedClient, standing: StandingQuestio
         standing = None
 
 
-def _approval(answer: ClientAnswer, asked: AskedClient) -> Approval:
+def _approval(answer: ClientAnswer, asked_client: AskedClient) -> Approval:
     """Return the meaning of an answer. Total: a client may answer anything."""
     if answer.withdrawn:
         return Approval(answer=Answer.STOP, by=BY)
@@ -185,15 +185,15 @@ def _approval(answer: ClientAnswer, asked: AskedClient) -> Approval:
     if outcome.outcome == "cancelled":
         return Approval(answer=Answer.STOP, by=BY)
     chosen = outcome.option_id
-    if chosen not in [option.option_id for option in asked.options]:
+    if chosen not in [option.option_id for option in asked_client.options]:
         return Approval(answer=Answer.NO, by=BY, words="its answer is none of those that were offered")
     match chosen:
         case "allow":
             return Approval(answer=Answer.YES, by=BY)
         case "stop":
             return Approval(answer=Answer.STOP, by=BY)
-        case _ if chosen.startswith(GRANT) and asked.offer is not None:
-            choice = asked.offer.choices[int(chosen.removeprefix(GRANT)) - 1]
+        case _ if chosen.startswith(GRANT) and asked_client.offer is not None:
+            choice = asked_client.offer.choices[int(chosen.removeprefix(GRANT)) - 1]
             return Approval(answer=Answer.YES, by=BY, scope=GrantScope.SESSION, patterns=choice.patterns)
         case _:
             return Approval(answer=Answer.NO, by=BY)

@@ -36,16 +36,16 @@ def answer_of_client(
     """
     if not question.choices:
         return UserAnswer(replied=Replied.ONLY_CHOICES)
-    shown = replace(question, question=mask(question.question), choices=tuple(map(mask, question.choices)))
-    listed = (f"{number}. {choice}" for number, choice in enumerate(shown.choices, 1))
-    asked = ToolCallUpdate(
+    masked = replace(question, question=mask(question.question), choices=tuple(map(mask, question.choices)))
+    choices = (f"{number}. {choice}" for number, choice in enumerate(masked.choices, 1))
+    tool_call = ToolCallUpdate(
         tool_call_id=call,
         title=TITLE,
         kind="other",
         status="in_progress",
-        content=[text_content("\n".join((shown.question, *listed)))],
+        content=[text_content("\n".join((masked.question, *choices)))],
     )
-    request = RequestPermissionRequest(session_id="", tool_call=asked, options=list(_options(shown)))
+    request = RequestPermissionRequest(session_id="", tool_call=tool_call, options=list(_options(masked)))
     answer = ask(request.model_dump(mode="json", by_alias=True, exclude_none=True)).answer()
     return _answer(answer or ClientAnswer(withdrawn=True), question)
 

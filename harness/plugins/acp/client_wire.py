@@ -116,8 +116,8 @@ class ClientWire:
         """Take an answer of the client's."""
         if "error" in message.fields:
             error = message.fields["error"]
-            told = error.get("message") if isinstance(error, dict) else None
-            self.settle(message.id, ClientAnswer(problem=f"the client answered with an error: {told}"))
+            error_text = error.get("message") if isinstance(error, dict) else None
+            self.settle(message.id, ClientAnswer(problem=f"the client answered with an error: {error_text}"))
         else:
             self.settle(message.id, ClientAnswer(result=message.fields.get("result")))
 

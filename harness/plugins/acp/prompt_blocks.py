@@ -51,27 +51,27 @@ def said_prompt(
     command into its text. Pictures are kept by `keeper`. Raises the errors of `expanded`, and RefusedRequest for
     sound, other bytes, no words, more than the log takes, and a picture that is not accepted.
     """
-    said: list[str] = []
+    texts: list[str] = []
     attached: list[str] = []
     for block in blocks:
         match block:
             case TextContentBlock():
-                said.append(block.text)
+                texts.append(block.text)
             case ResourceContentBlock():
-                said.append(
+                texts.append(
                     f"[{visible_line(block.title or block.name, MOST_NAME)}]({visible_line(block.uri, MOST_NAME)})"
                 )
             case EmbeddedResourceContentBlock(resource=TextResourceContents() as resource):
                 uri = visible_line(resource.uri, MOST_NAME)
-                said.append(f"[{uri}]" if said else "")
+                texts.append(f"[{uri}]" if texts else "")
                 attached.append(f"Attached by the person, {uri}:\n{fenced(redact(resource.text))}")
             case ImageContentBlock():
                 continue
             case _:
-                what = getattr(block, "type", "")
-                told = f"a prompt takes text, links, attached text and pictures; not {what}"
-                raise RefusedRequest(RpcCode.PARAMS, told)
-    first = expanded("".join(said).rstrip())
+                block_type = getattr(block, "type", "")
+                problem = f"a prompt takes text, links, attached text and pictures; not {block_type}"
+                raise RefusedRequest(RpcCode.PARAMS, problem)
+    first = expanded("".join(texts).rstrip())
     text = "\n\n".join(part for part in (first.text, *attached) if part)
     if not text:
         raise RefusedRequest(RpcCode.PARAMS, "the prompt is empty")
@@ -88,13 +88,13 @@ def _pictures(blocks: Sequence[Block], keeper: AttachmentKeeper) -> tuple[Attach
     Only their bytes count: a link beside them is not followed, nor the client's type trusted. Raises RefusedRequest
     if the model takes none, for more than a prompt may have, and for an invalid or too large picture.
     """
-    given = [block for block in blocks if isinstance(block, ImageContentBlock)]
-    if given and keeper.why_not:
+    pictures = [block for block in blocks if isinstance(block, ImageContentBlock)]
+    if pictures and keeper.why_not:
         raise RefusedRequest(RpcCode.PARAMS, f"the model gets no pictures: {keeper.why_not}")
-    if len(given) > MOST_FILES:
+    if len(pictures) > MOST_FILES:
         raise RefusedRequest(RpcCode.PARAMS, f"a prompt takes at most {MOST_FILES} pictures")
     try:
-        clean = [clean_picture(_bytes_of(block)) for block in given]
+        clean = [clean_picture(_bytes_of(block)) for block in pictures]
         return tuple(dict.fromkeys(kept_picture(picture, keeper) for picture in clean))
     except PictureError as error:
         raise RefusedRequest(RpcCode.PARAMS, f"a picture cannot be taken; {error}") from None

@@ -128,10 +128,10 @@ class ServedSession:
         if self._is_busy.locked() and not self._is_asked_to_stop:
             self._stop()
 
-    def end(self, how: RunResult) -> None:
+    def end(self, result: RunResult) -> None:
         """Have what runs stopped, and the session ended."""
         self._stop()
-        self._how = self._how or how
+        self._how = self._how or result
         self._work.put(None)
 
     def nudge(self) -> None:
@@ -223,12 +223,12 @@ class ServedSession:
         """Show the client something of this session."""
         self._wire.tell(UPDATE, notification(self._name, update))
 
-    def tell(self, said: str) -> None:
+    def tell(self, text: str) -> None:
         """Say one line to the person. In any thread."""
         if self._name:
-            self.show(noted(visible_line(self.redacted(said), MOST_TOLD)))
+            self.show(noted(visible_line(self.redacted(text), MOST_TOLD)))
         else:
-            complain(said)
+            complain(text)
 
     def record(self, record: LogRecord) -> None:
         """Send a record, where the client wants them."""
@@ -256,7 +256,7 @@ class ServedSession:
         """Return the client's description of a session that was begun."""
         modes = SessionModeState(
             current_mode_id=Mode.ASK.value,
-            available_modes=[SessionMode(id=one.value, name=one.value, description=SAID[one]) for one in Mode],
+            available_modes=[SessionMode(id=mode.value, name=mode.value, description=SAID[mode]) for mode in Mode],
         )
         running, notes = opened.running, list[JsonValue](opened.notes)
         return {
@@ -273,14 +273,14 @@ class ServedSession:
             },
         }
 
-    def _end(self, how: RunResult) -> None:
+    def _end(self, result: RunResult) -> None:
         if self._opened is None:
             return
         opened, running, last = self._opened, self._opened.running, self._last
         running.place.interrupt.clear()  # what asks at the end (a hook) is not what was to stop
         try:
             if last is None or last.stop is not StopReason.LOG_ERROR:
-                opened.agent.end(opened.session, last if last is not None and last.stop in FATAL else how)
+                opened.agent.end(opened.session, last if last is not None and last.stop in FATAL else result)
             close_and_sign(running.place.state, running.log, running.settings.sign_key.value, complain)
         except LogError as error:
             self.log_problem = str(error)
@@ -322,18 +322,18 @@ class _Opened:
         self.agent: Agent = running.agent
         self.attachments = running.tools.attachments
         running.log.observers.append(self._record)
-        held = running.rules.granted
+        granted = running.rules.granted
         self.commands, left_out = slash_of(place.words.commands)
-        notes = (*running.system.notes, *place.notes, *left_out, held.problem, *map(asleep_words, held.grants))
+        notes = (*running.system.notes, *place.notes, *left_out, granted.problem, *map(asleep_words, granted.grants))
         self.notes = [note for note in notes if note]
         if carried is None:
             self.session: Session = self.agent.start()
         else:
-            about = running.about
-            self.notes += [line.text for line in carried_lines(carried, about) if line.tone is Tone.WARNING]
+            identity = running.about
+            self.notes += [line.text for line in carried_lines(carried, identity) if line.tone is Tone.WARNING]
             place.redactor.note(" ".join(carried.rebuilt.marks))
             self.attachments.take_over(carried.rebuilt.messages, carried.found.path)
-            self.session = self.agent.start(carried=carried.messages(about), origin=carried.origin)
+            self.session = self.agent.start(carried=carried.messages(identity), origin=carried.origin)
 
     # In front of the session
 
@@ -379,19 +379,19 @@ class _Opened:
         """Whether plan mode holds."""
         return self._below_plan is not None
 
-    def set_mode(self, wanted: Mode) -> None:
+    def set_mode(self, mode: Mode) -> None:
         """Let another mode hold. Raises PolicyError and LogError."""
         agent = self.agent
         now = Mode.PLAN if self.plans else Mode.EDITS if agent.gate.grants.allows_edits else Mode.ASK
-        if wanted is now:
+        if mode is now:
             return
-        plan = with_plan_mode(self.running.policy) if wanted is Mode.PLAN else None
+        plan = with_plan_mode(self.running.policy) if mode is Mode.PLAN else None
         agent.log.session = self.session.identity
         if self._below_plan is not None:
             agent.change_policy(self.session, self._below_plan, "plan left")
             self._below_plan = None
-        if agent.gate.grants.allows_edits is not (wanted is Mode.EDITS):
-            agent.gate.grants.allow_edits(on=wanted is Mode.EDITS)
+        if agent.gate.grants.allows_edits is not (mode is Mode.EDITS):
+            agent.gate.grants.allow_edits(on=mode is Mode.EDITS)
         if plan is not None:
             agent.change_policy(self.session, plan, "plan")
             self._below_plan = self.running.policy
@@ -437,8 +437,8 @@ class _Opened:
             self._served.show(said(rest))
 
     def _text(self, delta: str) -> None:
-        if shown := self._stream.feed(delta):
-            self._served.show(said(shown))
+        if text := self._stream.feed(delta):
+            self._served.show(said(text))
 
     def _record(self, record: LogRecord) -> None:
         helper = self._helpers.record(record)

@@ -99,7 +99,7 @@ def planned(items: Sequence[TodoItem]) -> AgentPlanUpdate:
 
 def offered_commands(commands: Sequence[SlashCommand]) -> AvailableCommandsUpdate:
     """Return the commands that the person may begin a prompt with."""
-    told = [
+    available = [
         AvailableCommand(
             name=command.name.removeprefix("/"),
             description=whole(command.summary),
@@ -107,7 +107,7 @@ def offered_commands(commands: Sequence[SlashCommand]) -> AvailableCommandsUpdat
         )
         for command in commands
     ]
-    return AvailableCommandsUpdate(session_update="available_commands_update", available_commands=told)
+    return AvailableCommandsUpdate(session_update="available_commands_update", available_commands=available)
 
 
 def whole(text: str) -> str:
@@ -146,17 +146,17 @@ class RecordUpdates:
     def of(self, record: LogRecord, helper: Helper | None = None) -> Iterator[Shown]:
         """Yield the updates for a record; for a helper its calls, its task and its end, with its name."""
         number = f"call-{record.get('call')}"
-        call, who = (number, "") if helper is None else (f"{helper.session}-{number}", f"{helper.title}: ")
+        call, title_prefix = (number, "") if helper is None else (f"{helper.session}-{number}", f"{helper.title}: ")
         match record["kind"]:
             case "call_proposed":
-                yield self._proposed(call, who, record)
+                yield self._proposed(call, title_prefix, record)
             case "decision" if record.get("summary"):
                 title = title_of(str(record.get("tool")), str(record["summary"]))
-                yield update_tool_call(call, title=whole(f"{who}{title}"))
+                yield update_tool_call(call, title=whole(f"{title_prefix}{title}"))
             case "approval_asked":
-                self.asked = self.asked if who else call
+                self.asked = self.asked if title_prefix else call
             case "intent":
-                self.begun = self.begun if who else call
+                self.begun = self.begun if title_prefix else call
                 yield update_tool_call(call, status="in_progress", content=[])
             case "outcome":
                 yield self._ended(call, record)
@@ -167,13 +167,13 @@ class RecordUpdates:
             case _:
                 line = (None if helper is None else helper_line(record, helper)) or event_line(record)
                 if line is not None:
-                    yield noted(f"{who}{line.text}")
+                    yield noted(f"{title_prefix}{line.text}")
 
-    def _proposed(self, call: str, who: str, record: LogRecord) -> ToolCallStart:
-        tool, said = str(record.get("tool")), str(record.get("arguments"))
-        if tool == TodoTool.kind.name and (items := items_in(said)) is not None:
+    def _proposed(self, call: str, title_prefix: str, record: LogRecord) -> ToolCallStart:
+        tool, arguments = str(record.get("tool")), str(record.get("arguments"))
+        if tool == TodoTool.kind.name and (items := items_in(arguments)) is not None:
             self._lists[call] = items
-        return started(call, tool, arguments_of(said), self._workspace, who=who)
+        return started(call, tool, arguments_of(arguments), self._workspace, title_prefix=title_prefix)
 
     def _ended(self, call: str, record: LogRecord) -> ToolCallProgress:
         status = str(record.get("status"))
@@ -206,16 +206,14 @@ class RecordUpdates:
 
 
 def started(
-    call: str, tool: str, arguments: JsonValue, workspace: str, *, result: str | None = None, who: str = ""
+    call: str, tool: str, arguments: JsonValue, workspace: str, *, result: str | None = None, title_prefix: str = ""
 ) -> ToolCallStart:
-    """Return the beginning of a call, or all of one that is over, and of which this is the result; `who` makes it begins its
-    title.
-    """
+    """Return the beginning of a call; with `result`, a whole call that is over. `title_prefix` begins its title."""
     subject = tool_kind(tool).subject_of(arguments) or ""
     place = os.path.join(workspace, subject) if tool_kind(tool).is_of_files else ""
     return start_tool_call(
         call,
-        whole(f"{who}{title_of(tool, subject)}"),
+        whole(f"{title_prefix}{title_of(tool, subject)}"),
         kind=kind_of(tool),
         status="pending" if result is None else "completed",
         locations=[ToolCallLocation(path=whole(place))] if place else None,
@@ -235,7 +233,7 @@ def arguments_of(text: str) -> JsonValue:
 
 def replayed(messages: Sequence[Message], workspace: str) -> Iterator[Shown]:
     """Yield an old conversation as the client is shown it: the person's own words, the model's, each call with its result."""
-    results = {one.tool_call_id: one.content for one in messages if one.role is Role.TOOL}
+    results = {result.tool_call_id: result.content for result in messages if result.role is Role.TOOL}
     number = 0
     for message in messages:
         match message.role:

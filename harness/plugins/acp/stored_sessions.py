@@ -28,9 +28,9 @@ MOST_TITLE = 200
 
 def carried_session(state: State, name: str, folder: str) -> Carried:
     """Return the conversation that a client calls `name`, in a workspace. Raises UsageError and LogError."""
-    known = _outlines(state, folder)
-    roots = _roots(known)
-    chain = [one.found for one in known if name in (one.found.session, roots[one.found.session])]
+    outlines = _outlines(state, folder)
+    roots = _roots(outlines)
+    chain = [outline.found for outline in outlines if name in (outline.found.session, roots[outline.found.session])]
     if not chain:
         raise UsageError(f"no session {visible_line(name, 100)} in {visible_line(folder, 1_000)}")
     return carried_from(state, chain[-1], RESUMED)
@@ -38,18 +38,18 @@ def carried_session(state: State, name: str, folder: str) -> Carried:
 
 def listed_sessions(state: State, folder: str | None) -> list[SessionInfo]:
     """Return the sessions to continue, the newest first; with `None` those of every folder. Raises LogError."""
-    known = _outlines(state, folder)
-    roots = _roots(known)
-    first = {one.found.session: one for one in known}
+    outlines = _outlines(state, folder)
+    roots = _roots(outlines)
+    first = {outline.found.session: outline for outline in outlines}
     newest: dict[str, SessionOutline] = {}
-    for one in reversed(known):
-        newest.setdefault(roots[one.found.session], one)
-    talks = ((root, first.get(root, one), one.found) for root, one in newest.items() if one.is_talk)
-    return [_info(root, begun, last) for root, begun, last in islice(talks, MOST_LISTED)]
+    for outline in reversed(outlines):
+        newest.setdefault(roots[outline.found.session], outline)
+    talks = ((root, first.get(root, outline), outline.found) for root, outline in newest.items() if outline.is_talk)
+    return [_info(root, beginning, last) for root, beginning, last in islice(talks, MOST_LISTED)]
 
 
-def _info(root: str, begun: SessionOutline, last: LoggedSession) -> SessionInfo:
-    title = whole(visible_line(begun.title, MOST_TITLE))
+def _info(root: str, first: SessionOutline, last: LoggedSession) -> SessionInfo:
+    title = whole(visible_line(first.title, MOST_TITLE))
     return SessionInfo(session_id=root, cwd=whole(last.workspace), title=title, updated_at=last.time)
 
 
@@ -60,13 +60,13 @@ def _outlines(state: State, folder: str | None) -> tuple[SessionOutline, ...]:
 
 
 def _within(sessions: Iterable[LoggedSession], folder: str | None) -> Iterator[LoggedSession]:
-    return (one for one in sessions if folder in (None, one.workspace))
+    return (session for session in sessions if folder in (None, session.workspace))
 
 
-def _roots(known: Iterable[SessionOutline]) -> Mapping[str, str]:
+def _roots(outlines: Iterable[SessionOutline]) -> Mapping[str, str]:
     """Return the name of each session's chain: that of its first."""
     roots: dict[str, str] = {}
-    for one in known:  # the older first, so that what a session goes on from is known
-        goes_on = one.found.mode == MODE and one.origin
-        roots[one.found.session] = roots.get(one.origin, one.origin) if goes_on else one.found.session
+    for outline in outlines:  # the older first, so that what a session goes on from is known
+        goes_on = outline.found.mode == MODE and outline.origin
+        roots[outline.found.session] = roots.get(outline.origin, outline.origin) if goes_on else outline.found.session
     return roots

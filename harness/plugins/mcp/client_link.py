@@ -177,28 +177,28 @@ class ClientLink:
     async def _call(
         self, ctx: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        asked = self._asked_before(params) if params.request_state is not None else self._asked_now(ctx, params)
-        if asked is None:
+        open_call = self._asked_before(params) if params.request_state is not None else self._asked_now(ctx, params)
+        if open_call is None:
             return _result(CallResult(text="Not run: nobody waits for this answer any more.", is_error=True))
-        if isinstance(asked, str):
-            return _result(CallResult(text=f"Not run: {asked}", is_error=True))
+        if isinstance(open_call, str):
+            return _result(CallResult(text=f"Not run: {open_call}", is_error=True))
         self._waiting += 1
         try:
             while True:
-                news = await asked.news.get()
+                news = await open_call.news.get()
                 if isinstance(news, CallResult):
                     return _result(news)
                 if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
                     word = os.urandom(16).hex()
-                    self._asked[word] = asked
+                    self._asked[word] = open_call
                     return types.InputRequiredResult(input_requests={_QUESTION: _request(news)}, request_state=word)
-                asked.call.answered(await _elicited(ctx, news))
+                open_call.call.answered(await _elicited(ctx, news))
         except asyncio.CancelledError:
             if self._has_left:
                 # The protocol lets its calls go before it ends: a call that the end cut short must not seem cancelled.
                 self._take(ServerStop.CLIENT)
             else:
-                asked.call.cancel()
+                open_call.call.cancel()
                 self._wake()
             raise
         finally:
@@ -214,7 +214,7 @@ class ClientLink:
         def take(new: CallNews) -> None:
             news.put_nowait(new)
             if isinstance(new, CallResult):  # no answer is waited for any more
-                self._asked = {word: asked for word, asked in self._asked.items() if asked.news is not news}
+                self._asked = {word: open_call for word, open_call in self._asked.items() if open_call.news is not news}
 
         def tell(new: CallNews) -> None:
             try:
@@ -230,14 +230,14 @@ class ClientLink:
 
     def _asked_before(self, params: types.CallToolRequestParams) -> _Asked | None:
         """Return the call that comes again, with the answer to its question; None where it is another."""
-        asked = self._asked.pop(params.request_state or "", None)
-        if asked is None:
+        open_call = self._asked.pop(params.request_state or "", None)
+        if open_call is None:
             return None
-        if (asked.call.name, asked.call.arguments) != (params.name, _text_of(params)):
-            asked.call.answered(FormAnswer(end=FormEnd.FAILED))
+        if (open_call.call.name, open_call.call.arguments) != (params.name, _text_of(params)):
+            open_call.call.answered(FormAnswer(end=FormEnd.FAILED))
             return None
-        asked.call.answered(_answer_from((params.input_responses or {}).get(_QUESTION)))
-        return asked
+        open_call.call.answered(_answer_from((params.input_responses or {}).get(_QUESTION)))
+        return open_call
 
     # -- the threads that read and write
 
@@ -294,12 +294,12 @@ def _keep_sdk_quiet() -> None:
 
 def _client_of(ctx: Any) -> ServedClient:
     """Return the caller, as it names itself in its handshake, or in each request (later era)."""
-    said: object = ctx.params.get("clientInfo") if ctx.method == "initialize" and ctx.params else None
-    if said is None and ctx.session.client_params is not None:
-        said = ctx.session.client_params.client_info.model_dump()
-    if not isinstance(said, Mapping):
+    client_info: object = ctx.params.get("clientInfo") if ctx.method == "initialize" and ctx.params else None
+    if client_info is None and ctx.session.client_params is not None:
+        client_info = ctx.session.client_params.client_info.model_dump()
+    if not isinstance(client_info, Mapping):
         return ServedClient()
-    name, version = (str(said.get(key) or "") for key in ("name", "version"))
+    name, version = (str(client_info.get(key) or "") for key in ("name", "version"))
     return ServedClient(name=visible_line(name, MOST_NAME), version=visible_line(version, MOST_NAME))
 
 
@@ -334,8 +334,8 @@ async def _elicited(ctx: Any, form: QuestionForm) -> FormAnswer:
         try:
             return _answer_from(await ctx.session.elicit_form(form.message, form.schema, ctx.request_id))
         except MCPError as error:
-            gone = error.error.code == types.CONNECTION_CLOSED
-            return FormAnswer(end=FormEnd.CALL_GONE if gone else FormEnd.FAILED)
+            is_closed = error.error.code == types.CONNECTION_CLOSED
+            return FormAnswer(end=FormEnd.CALL_GONE if is_closed else FormEnd.FAILED)
         except (ValidationError, ValueError):
             return FormAnswer(end=FormEnd.FAILED)
     return FormAnswer(end=FormEnd.LATE)

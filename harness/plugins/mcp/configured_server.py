@@ -89,16 +89,16 @@ class ConfiguredServer:
         self.is_listed.set()
         self.settled.set()
 
-    def over(self, why: str) -> None:
+    def over(self, reason: str) -> None:
         """Note that it cannot be used any more, or never could; the first reason counts."""
         if self.standing in (Standing.FAILED, Standing.ENDED):
             return
         was_ready = self.standing is Standing.READY
-        self._why = visible_line(self.redact(why), 1_000)
+        self._why = visible_line(self.redact(reason), 1_000)
         self.standing = Standing.ENDED if was_ready else Standing.FAILED
         self.catalog.forget()
-        what = "ended, and its tools are gone" if was_ready else "is left out"
-        self.note(f"{what}: {self._why}")
+        event = "ended, and its tools are gone" if was_ready else "is left out"
+        self.note(f"{event}: {self._why}")
         self.is_listed.set()
         self.settled.set()
 
@@ -125,10 +125,10 @@ class ConfiguredServer:
     def errors(self) -> str:
         """The end of what it wrote to stderr, safe to show."""
         with self._lock:
-            kept = bytes(self._errors)
-        if len(kept) == MOST_ERROR_BYTES:
-            kept = kept.partition(b"\n")[2]  # of a line that was cut half a secret would not be masked
-        return self.redact(readable(kept))
+            errors = bytes(self._errors)
+        if len(errors) == MOST_ERROR_BYTES:
+            errors = errors.partition(b"\n")[2]  # of a line that was cut half a secret would not be masked
+        return self.redact(readable(errors))
 
     @property
     def last_words(self) -> str:

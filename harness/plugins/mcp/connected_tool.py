@@ -101,11 +101,11 @@ class ConnectedTool:
         server.is_listed.wait(LIST_SECONDS)
         if server.why:
             raise ToolError(f"The MCP server {server.name} is gone: {server.why}.")
-        judged = judged_tool(server.catalog, self._description.name)
+        judged_call = judged_tool(server.catalog, self._description.name)
         request = ConnectedRequest(
-            judged=judged, arguments=dict(arguments), seconds=self._seconds(server.declaration.seconds)
+            judged=judged_call, arguments=dict(arguments), seconds=self._seconds(server.declaration.seconds)
         )
-        return judged.action(
+        return judged_call.action(
             call,
             arguments,
             request,
@@ -127,46 +127,46 @@ class ConnectedTool:
         check_is_as_judged(self._server.catalog, request.judged)
         limit = request.seconds if seconds is None else max(min(request.seconds, seconds), LEAST_SECONDS)
         outcome = self._calls.call(self._server.name, self._description.name, request.arguments, limit)
-        said = "".join(f"\n[{visible(one)}]" for one in outcome.said)
+        notes = "".join(f"\n[{visible(note)}]" for note in outcome.said)
         if outcome.timed_out:
             content = (
-                f"[timed out after {limit:g} s; the call was cancelled at the server, and may be done in part]{said}"
+                f"[timed out after {limit:g} s; the call was cancelled at the server, and may be done in part]{notes}"
             )
             return ToolOutput(content=content, status=ResultStatus.TIMEOUT)
         if outcome.result is None:
             raise ToolError(
                 f"The call failed at the MCP server {self._server.name}: {outcome.error}; what it had begun may be done in "
-                f"part.{said}"
+                f"part.{notes}"
             )
-        return self._output(outcome.result, said)
+        return self._output(outcome.result, notes)
 
     def keep_seen(self, action: Action) -> None:
         """Keep that a person saw the tool as it was judged. Raises ToolError."""
         if isinstance(action.request, ConnectedRequest):
             keep_seen(self._server.catalog, action.request.judged)
 
-    def _output(self, result: Mapping[str, JsonValue], said: str) -> ToolOutput:
+    def _output(self, result: Mapping[str, JsonValue], notes: str) -> ToolOutput:
         """Return the result for the model: the texts of a result, bounded as a command's output is."""
         spill = self._outputs.spill() if self._outputs is not None else None
         capture = Capture(result_characters(self._limits), spill)
         try:
             capture.add(texts_of(dict(result)).encode("utf-8", "replace"))
-            shown = capture.readable()
+            text = capture.readable()
         finally:
             if spill is not None:
                 spill.close()
         failed = result.get("isError") is True
-        held = f"\n[confined: {self._server.held_by}; the failure may come from that]"
+        hint = f"\n[confined: {self._server.held_by}; the failure may come from that]"
         return ToolOutput(
-            content=f"{shown.text or '(nothing)'}{said}{held if failed and self._server.is_walled else ''}",
+            content=f"{text.text or '(nothing)'}{notes}{hint if failed and self._server.is_walled else ''}",
             status=ResultStatus.FAILED if failed else ResultStatus.OK,
             output_bytes=capture.total,
-            truncated=shown.truncated,
+            truncated=text.truncated,
         )
 
     def _seconds(self, declared: float) -> float:
-        most = self._limits.command_seconds
-        return declared if most is None else min(declared, most)
+        maximum = self._limits.command_seconds
+        return declared if maximum is None else min(declared, maximum)
 
 
 def offer_problem(server: str, description: ToolDescription) -> str:
@@ -195,14 +195,14 @@ def is_plain(value: JsonValue) -> bool:
 
 def _for_models(description: ToolDescription) -> str:
     """Return the description for a model: as much as models take, and only text that a person can see."""
-    said = description.definition.get("description")
-    text = visible(said) if isinstance(said, str) else ""
+    text_field = description.definition.get("description")
+    text = visible(text_field) if isinstance(text_field, str) else ""
     return text if len(text) <= MOST_DESCRIPTION else f"{text[: MOST_DESCRIPTION - 4]} ..."
 
 
 def _schema_of(description: ToolDescription) -> Mapping[str, JsonValue]:
     """Return the schema that the server gave, an object with properties, as models want one."""
-    given = description.definition.get("inputSchema")
-    schema = given if isinstance(given, dict) else {}
+    declared_schema = description.definition.get("inputSchema")
+    schema = declared_schema if isinstance(declared_schema, dict) else {}
     properties = schema.get("properties")
     return {**schema, "type": "object", "properties": properties if isinstance(properties, dict) else {}}

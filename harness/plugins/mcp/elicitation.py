@@ -87,8 +87,8 @@ def form_of(message: str, schema: Mapping[str, JsonValue]) -> ElicitForm | str:
         return f"its form says more than {MOST_CHARACTERS} characters"
     if looks_secret(text):
         return "it looks like asking for a password, a token or another secret: no server is told one so"
-    if found := suspicious(message) or suspicious(text):
-        return f"its form is not what it seems: {found[0]}"
+    if problem := suspicious(message) or suspicious(text):
+        return f"its form is not what it seems: {problem[0]}"
     fields = []
     for name, inner in properties.items():
         field = _field(name, inner, needed=name in needed)
@@ -139,11 +139,11 @@ def asked_fields(server: str, form: ElicitForm, answer: ElicitAnswer) -> dict[st
     fields: list[JsonValue] = []
     for name in (field.name for field in form.fields):
         value = sent.get(name)
-        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        fields.append({"name": name} if value is None else {"name": name, "value": said})
-    who = {"who": answer.who} if answer.who else {}
-    told = {"server": server, "message": form.message, "answer": answer.action, "by": answer.by}
-    return {**told, **who, "fields": fields}
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        fields.append({"name": name} if value is None else {"name": name, "value": text})
+    user_field = {"who": answer.who} if answer.who else {}
+    summary = {"server": server, "message": form.message, "answer": answer.action, "by": answer.by}
+    return {**summary, **user_field, "fields": fields}
 
 
 def content_of(form: ElicitForm, text: str) -> dict[str, ElicitValue] | str:
@@ -151,17 +151,17 @@ def content_of(form: ElicitForm, text: str) -> dict[str, ElicitValue] | str:
     if len(text) > MOST_CHARACTERS:
         return f"it says more than {MOST_CHARACTERS} characters"
     names = {field.name: field for field in form.fields}
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
         if not line.strip():
             continue
         if not colon or name.strip() not in names:
             return f"this line is none of the form: {visible_line(line, 100)}"
-        given[name.strip()] = value.strip()
+        values[name.strip()] = value.strip()
     content: dict[str, ElicitValue] = {}
     for name, field in names.items():
-        value = given.get(name, "")
+        value = values.get(name, "")
         if not value:
             if field.needed:
                 return f"{visible_line(name, 50)} needs a value"
@@ -183,27 +183,29 @@ def _field(name: str, schema: JsonValue, *, needed: bool) -> ElicitField | str:
     choices = _choices(items if kind == "array" and isinstance(items, dict) else schema)
     if choices is None or (kind == "array" and not choices):
         return "has choices that cannot be shown"
-    about = " ".join(str(schema[part]) for part in ("title", "description") if isinstance(schema.get(part), str))
+    description = " ".join(str(schema[part]) for part in ("title", "description") if isinstance(schema.get(part), str))
     default = schema.get("default")
-    said = "" if default is None or isinstance(default, dict | list) else str(default)
+    default_text = "" if default is None or isinstance(default, dict | list) else str(default)
     if isinstance(default, bool):
-        said = "yes" if default else "no"
-    if not said.isprintable():
+        default_text = "yes" if default else "no"
+    if not default_text.isprintable():
         return "has a default that cannot be shown"
-    return ElicitField(name=name, kind=kind, about=about, choices=choices, needed=needed, default=said)
+    return ElicitField(name=name, kind=kind, about=description, choices=choices, needed=needed, default=default_text)
 
 
 def _choices(schema: Mapping[str, JsonValue]) -> tuple[str, ...] | None:
     """Return the values that a field may have, or an empty tuple if any is allowed. `None` for a list of anything but
     texts.
     """
-    named = schema.get("oneOf", schema.get("anyOf"))
+    options = schema.get("oneOf", schema.get("anyOf"))
     values = schema.get("enum", [])
-    if isinstance(named, list):
-        values = [one.get("const") if isinstance(one, dict) else None for one in named]
+    if isinstance(options, list):
+        values = [option.get("const") if isinstance(option, dict) else None for option in options]
     if not isinstance(values, list) or len(values) > MOST_CHOICES:
         return None
-    texts = tuple(one for one in values if isinstance(one, str) and one.strip() == one and one.isprintable())
+    texts = tuple(
+        option for option in values if isinstance(option, str) and option.strip() == option and option.isprintable()
+    )
     return texts if len(texts) == len(values) else None
 
 
@@ -226,15 +228,15 @@ def _value(field: ElicitField, text: str) -> ElicitValue | None:
 
 def _wanted(field: ElicitField) -> str:
     words = {"boolean": "yes or no", "integer": "a whole number", "number": "a number"}
-    one = "some, with commas between, of" if field.kind == "array" else "one of"
-    return f"{one} {', '.join(field.choices)}" if field.choices else words.get(field.kind, "a text")
+    prefix = "some, with commas between, of" if field.kind == "array" else "one of"
+    return f"{prefix} {', '.join(field.choices)}" if field.choices else words.get(field.kind, "a text")
 
 
 def _answer(
-    action: str, said: str, approval: Approval, content: Mapping[str, ElicitValue] | None = None
+    action: str, text: str, approval: Approval, content: Mapping[str, ElicitValue] | None = None
 ) -> ElicitAnswer:
     stops = approval.answer in (Answer.STOP, Answer.HALT)
-    return ElicitAnswer(action=action, said=said, by=approval.by, who=approval.who, content=content, stops=stops)
+    return ElicitAnswer(action=action, said=text, by=approval.by, who=approval.who, content=content, stops=stops)
 
 
 def _edited(arguments: str) -> str:
@@ -266,7 +268,7 @@ def _question(server: str, form: ElicitForm, text: str, problem: str) -> tuple[A
         request=None,
         described=ToolKind(name=name, edited=ANSWERS),
     )
-    why = "what you answer is sent to the server; never tell one a secret"
-    verdict = FacetVerdict(facet=use, decision=Decision.CONFIRM, source=Source.BUILT_IN, reason=why, by="the server")
+    reason = "what you answer is sent to the server; never tell one a secret"
+    verdict = FacetVerdict(facet=use, decision=Decision.CONFIRM, source=Source.BUILT_IN, reason=reason, by="the server")
     effects = Effects(read=None, write=None, network=False, unasked=False)
     return action, Verdict(decision=Decision.CONFIRM, facets=(verdict,), effects=effects)

@@ -34,7 +34,7 @@ def explained_call(
     if declaration is None and pin is None:
         return None, f"the server {server} is not configured here, and no run has listed its tools: only rules decide"
     description, is_seen = _listed(server, name, pin, declaration)
-    judged = JudgedTool(
+    judged_tool = JudgedTool(
         server=server,
         description=description,
         is_first=not is_seen,
@@ -42,7 +42,7 @@ def explained_call(
     )
     bounds = declaration.bounds if declaration is not None and CommandWalls(workspace).confines else None
     call = ToolCall(id="explain", name=tool, arguments="")
-    action = judged.action(call, arguments, None, texts=tool_arguments(arguments, workspace), bounds=bounds)
+    action = judged_tool.action(call, arguments, None, texts=tool_arguments(arguments, workspace), bounds=bounds)
     note = f"no run has listed {tool} yet: what its server says of it is not known" if pin is None else ""
     return action, note
 

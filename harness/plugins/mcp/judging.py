@@ -107,9 +107,9 @@ class CallJudge:
             answers.put(message)
         return answers is not None
 
-    def close(self, why: str) -> None:
+    def close(self, reason: str) -> None:
         """Send nothing more; what waits for its turn is not run."""
-        self._over = why
+        self._over = reason
         self._waiting.put(None)
 
     def await_ends(self, seconds: float) -> None:
@@ -209,7 +209,7 @@ class CallJudge:
             return
         if len(self._tools) > MOST_TOOLS:  # names that a model makes up have no end
             used = {call.tool for call in tuple(self._busy.values())}
-            self._tools = {one: tool for one, tool in self._tools.items() if one in used}
+            self._tools = {used_name: tool for used_name, tool in self._tools.items() if used_name in used}
         self._tools[name] = ServerTool(
             name,
             self._catalog,
@@ -248,29 +248,31 @@ class CallJudge:
 
     def _read_list(self, call: ServerCall) -> None:
         """Read the server's list of tools, where the client has not, or not since it changed. `usable` tells what fails."""
-        began_at, found, cursor = self._catalog.changes, list[JsonValue](), None
+        began_at, tools_so_far, cursor = self._catalog.changes, list[JsonValue](), None
         meta = call.message.params.get("_meta")
-        own = {name: value for name, value in meta.items() if name != _PROGRESS} if isinstance(meta, dict) else {}
+        meta_fields = (
+            {name: value for name, value in meta.items() if name != _PROGRESS} if isinstance(meta, dict) else {}
+        )
         for page in range(MOST_PAGES):
             name = f"{self._own_id}-{began_at}-{page}-{os.urandom(3).hex()}"
             params: dict[str, JsonValue] = {} if cursor is None else {"cursor": cursor}
-            answer = self._ask_server(name, LIST_TOOLS, {**params, **({"_meta": own} if own else {})})
+            answer = self._ask_server(name, LIST_TOOLS, {**params, **({"_meta": meta_fields} if meta_fields else {})})
             result = None if answer is None else answer.fields.get("result")
             tools = result.get("tools") if isinstance(result, dict) else None
             if not isinstance(result, dict) or not isinstance(tools, list):
                 self._note("the server did not list its tools when the proxy asked")
                 return
-            found += tools
+            tools_so_far += tools
             cursor = result.get("nextCursor")
             if not isinstance(cursor, str):
                 break
         try:
-            listed = self._catalog.take_whole(found, began_at)
+            listed_tools = self._catalog.take_whole(tools_so_far, began_at)
         except UsageError as error:
             self._note(str(error))
             return
-        for why in listed.left_out:
-            self._note(f"taken away: {why}")
+        for problem in listed_tools.left_out:
+            self._note(f"taken away: {problem}")
 
     def _ask_server(self, identity: str, method: str, params: Mapping[str, JsonValue]) -> RpcMessage | None:
         """Return the server's answer to a request of the proxy's own; None where none comes."""

@@ -55,13 +55,13 @@ def servers_in(data: bytes) -> Mapping[str, Mapping[str, JsonValue]]:
         raise ValueError(f'must be {{"{SERVERS}": {{NAME: {{"command": ...}}}}}}')  # noqa: TRY004
     if len(servers) > MOST_SERVERS:
         raise ValueError(f"declares more than {MOST_SERVERS} servers")
-    found = {}
+    tables = {}
     for name, table in servers.items():
         if problem := _FIELDS.problem(table):
             raise ValueError(f"{_named(name)}: {problem}")
         if isinstance(table, dict):
-            found[name] = table
-    return found
+            tables[name] = table
+    return tables
 
 
 def line_of(name: str, data: bytes) -> int:
@@ -82,20 +82,22 @@ def declaration_of(name: str, table: Mapping[str, JsonValue], environment: Mappi
         raise ValueError(f"type: {visible_line(str(kind), 50)} is not spoken here; {', '.join(_KINDS)} are")
     ours: dict[str, object] = {key: table[key] for key in _OURS if key in table}
     if "command" in table:
-        ours["command"] = [_put_in(one, environment) for one in (table["command"], *_items(table.get("args")))]
+        ours["command"] = [_put_in(word, environment) for word in (table["command"], *_items(table.get("args")))]
     if "url" in table:
         ours["url"] = _put_in(table["url"], environment)
     declaration = declared(name, ours)
-    own, others = ("env", "headers") if declaration.command else ("headers", "env")
-    if table.get(others):
-        raise ValueError(f"{others}: means nothing for a server with a {'command' if declaration.command else 'url'}")
-    pairs = tuple((key, _put_in(value, environment)) for key, value in _pairs(table.get(own)))
+    allowed_key, refused_key = ("env", "headers") if declaration.command else ("headers", "env")
+    if table.get(refused_key):
+        raise ValueError(
+            f"{refused_key}: means nothing for a server with a {'command' if declaration.command else 'url'}"
+        )
+    pairs = tuple((key, _put_in(value, environment)) for key, value in _pairs(table.get(allowed_key)))
     shape = _NAME if declaration.command else _HEADER
     for key, value in pairs:
         if not shape.fullmatch(key):
-            raise ValueError(f"{own}: {_named(key)} is no name of one")
+            raise ValueError(f"{allowed_key}: {_named(key)} is no name of one")
         if "\0" in value or (declaration.url and not value.isprintable()):
-            raise ValueError(f"{own}: {_named(key)} holds a character that none can hold")
+            raise ValueError(f"{allowed_key}: {_named(key)} holds a character that none can hold")
     return replace(declaration, **({"given": pairs} if declaration.command else {"headers": pairs}))
 
 
@@ -112,8 +114,8 @@ def variables_of(table: Mapping[str, JsonValue]) -> tuple[str, ...]:
         table.get("command"), *_items(table.get("args")), table.get("url"),
         *(value for key in ("env", "headers") for _, value in _pairs(table.get(key))),
     ]  # fmt: skip
-    found = (match.group(1) for text in texts if isinstance(text, str) for match in _VARIABLE.finditer(text))
-    return tuple(dict.fromkeys(name for name in found if name))
+    names = (match.group(1) for text in texts if isinstance(text, str) for match in _VARIABLE.finditer(text))
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _put_in(text: JsonValue, environment: Mapping[str, str]) -> str:
@@ -121,10 +123,10 @@ def _put_in(text: JsonValue, environment: Mapping[str, str]) -> str:
 
     def value(match: re.Match[str]) -> str:
         name, otherwise = match.groups()
-        held = environment.get(name)
-        if held is None and otherwise is None:
+        variable = environment.get(name)
+        if variable is None and otherwise is None:
             raise ValueError(f"{_named(str(text))}: the variable {name} is not set")
-        return held or otherwise or ""
+        return variable or otherwise or ""
 
     if _HALF.search(str(text)):
         raise ValueError(f"{_named(str(text))} holds a character that none can hold")

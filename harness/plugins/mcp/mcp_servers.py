@@ -54,7 +54,7 @@ def check_installed() -> None:
         raise UsageError(INSTALL)
 
 
-def unrecorded(asked: Mapping[str, JsonValue]) -> None:
+def unrecorded(record: Mapping[str, JsonValue]) -> None:
     """Ignore the record of a server's question, for want of a log."""
 
 
@@ -92,7 +92,7 @@ class McpServers:
         self._limits = limits
         self._outputs = outputs
         self._stops = stops
-        self._servers = {one.name: _configured(one, pins, redact) for one in declarations}
+        self._servers = {declaration.name: _configured(declaration, pins, redact) for declaration in declarations}
         self._temporary = {name: TemporaryFolder() for name in self._servers}
         self._started: list[StartedServer] = []
         self._hurry = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -126,29 +126,29 @@ class McpServers:
 
     def tools(self) -> Sequence[Tool] | None:
         """Return all tools that may be used now; None where these are those that were returned last. Waits for nothing."""
-        found: list[tuple[ConfiguredServer, ToolDescription]] = []
+        tools_offered: list[tuple[ConfiguredServer, ToolDescription]] = []
         for server in self._servers.values():
             try:
-                listed = server.catalog.offered()
+                descriptions = server.catalog.offered()
             except UsageError as error:
                 self._tell(server, str(error))
                 continue
-            for one in listed:
-                if problem := server.unfit.get(one.name) or offer_problem(server.name, one):
+            for description in descriptions:
+                if problem := server.unfit.get(description.name) or offer_problem(server.name, description):
                     self._tell(server, f"left out: {problem}")
-                elif len(found) == MOST_OFFERED:
+                elif len(tools_offered) == MOST_OFFERED:
                     self._tell(
                         server, f"some of its tools are left out: {MOST_OFFERED} tools of servers are offered already"
                     )
                 else:
-                    found.append((server, one))
-        offered = tuple(one for _, one in found)
+                    tools_offered.append((server, description))
+        offered = tuple(description for _, description in tools_offered)
         if offered == self._offered:
             return None
         self._offered = offered
         return [
-            ConnectedTool(server, one, self, self._workspace, limits=self._limits, outputs=self._outputs)
-            for server, one in found
+            ConnectedTool(server, description, self, self._workspace, limits=self._limits, outputs=self._outputs)
+            for server, description in tools_offered
         ]
 
     def notes(self) -> list[str]:
@@ -190,8 +190,8 @@ class McpServers:
                 os.eventfd_write(self._hurry, 1)
         if not self._is_over.is_set():
             os.eventfd_write(self._hurry, 1)
-        for one in self._started:
-            one.end()
+        for started_server in self._started:
+            started_server.end()
         self._temporary.clear()  # each folder goes with its object
 
     def _is_through(self) -> bool:
@@ -209,8 +209,8 @@ class McpServers:
             for server in self._servers.values():
                 server.over(str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}")
         finally:
-            for one in self._started:
-                one.end()
+            for started_server in self._started:
+                started_server.end()
             self._has_started.set()
             self._is_open.set()
             self._is_over.set()

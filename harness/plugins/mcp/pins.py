@@ -72,30 +72,30 @@ class PinFile:
 
     def note_listed(self, descriptions: Mapping[str, ToolDescription]) -> None:
         """Keep the server's current list, for a person to look at. Raises UsageError and OSError."""
-        held = self.read()
-        if not any(_changes(held.get(name), one) for name, one in descriptions.items()):
+        stored_pins = self.read()
+        if not any(_changes(stored_pins.get(name), description) for name, description in descriptions.items()):
             return
         with self._locked() as pins:
-            for name, one in descriptions.items():
+            for name, description in descriptions.items():
                 if name in pins or len(pins) < MOST_TOOLS:
                     pinned = pins.get(name, ToolPin()).pinned
-                    same = pinned is not None and pinned.sha256 == one.sha256
-                    pins[name] = ToolPin(pinned=pinned, listed=None if same else one)
+                    same = pinned is not None and pinned.sha256 == description.sha256
+                    pins[name] = ToolPin(pinned=pinned, listed=None if same else description)
 
     def pin(self, description: ToolDescription) -> None:
         """Keep that a person saw exactly this, and said yes; on disk when this returns. Raises UsageError and OSError."""
         with self._locked() as pins:
-            listed = pins.get(description.name, ToolPin()).listed
-            other = listed if listed is not None and listed.sha256 != description.sha256 else None
+            last_listed = pins.get(description.name, ToolPin()).listed
+            other = last_listed if last_listed is not None and last_listed.sha256 != description.sha256 else None
             pins[description.name] = ToolPin(pinned=description, listed=other)
 
     def unpin(self, name: str) -> bool:
         """Remove the pin of a tool. Return whether there was one. Raises UsageError and OSError."""
         with self._locked() as pins:
-            held = pins.get(name, ToolPin())
-            if held.pinned is None:
+            pin = pins.get(name, ToolPin())
+            if pin.pinned is None:
                 return False
-            pins[name] = ToolPin(listed=held.listed or held.pinned)
+            pins[name] = ToolPin(listed=pin.listed or pin.pinned)
             return True
 
     @contextmanager
@@ -110,7 +110,7 @@ class PinFile:
                 raise self._unfit(f"another process has held its lock for {LOCK_SECONDS:g} seconds")
             pins = dict(self.read())
             yield pins
-            tools = {name: _as_json(one) for name, one in sorted(pins.items())}
+            tools = {name: _as_json(pin) for name, pin in sorted(pins.items())}
             data = json.dumps({"version": _VERSION, "server": self.server, "tools": tools}, indent=1).encode("ascii")
             if len(data) > MOST_BYTES:
                 raise self._unfit(f"it would have more than {MOST_BYTES} bytes")
@@ -133,8 +133,10 @@ class PinFile:
         except (NotJsonError, ValueError) as error:
             raise self._unfit(str(error)) from None
 
-    def _unfit(self, why: str) -> UsageError:
-        return UsageError(f"{self.path}: {why}; no tool of it can be used until that is mended, or the file is removed")
+    def _unfit(self, reason: str) -> UsageError:
+        return UsageError(
+            f"{self.path}: {reason}; no tool of it can be used until that is mended, or the file is removed"
+        )
 
 
 def servers_in(folder: str) -> list[str]:
@@ -146,23 +148,27 @@ def servers_in(folder: str) -> list[str]:
     return sorted(name.removesuffix(ENDING) for name in names if name.endswith(ENDING))
 
 
-def _changes(held: ToolPin | None, listed: ToolDescription) -> bool:
+def _changes(pin: ToolPin | None, description: ToolDescription) -> bool:
     """Say whether it is news that the server lists a tool so."""
-    if held is None:
+    if pin is None:
         return True
-    known = held.listed or held.pinned
-    return known is None or known.sha256 != listed.sha256
+    last_known = pin.listed or pin.pinned
+    return last_known is None or last_known.sha256 != description.sha256
 
 
 _Json = Mapping[str, JsonValue]
 
 
-def _as_json(one: ToolPin) -> dict[str, JsonValue]:
-    return {name: _described(getattr(one, name)) for name in field_names(ToolPin)}
+def _as_json(pin: ToolPin) -> dict[str, JsonValue]:
+    return {name: _described(getattr(pin, name)) for name in field_names(ToolPin)}
 
 
-def _described(one: ToolDescription | None) -> JsonValue:
-    return None if one is None else {"sha256": one.sha256, "command": one.command, "definition": dict(one.definition)}
+def _described(description: ToolDescription | None) -> JsonValue:
+    return (
+        None
+        if description is None
+        else {"sha256": description.sha256, "command": description.command, "definition": dict(description.definition)}
+    )
 
 
 def _pin_from(name: str, fields: JsonValue) -> ToolPin:

@@ -67,13 +67,13 @@ class ProxyEnd(Record):
     fault: Exception | None = None
 
 
-def begin_session(log: ActionLog, policy: Policy, about: Mapping[str, JsonValue]) -> None:
+def begin_session(log: ActionLog, policy: Policy, fields: Mapping[str, JsonValue]) -> None:
     """Record the beginning of a session, before the server is started. Raises LogError."""
     log.begin_session()
     log.append(
         "session_started",
         {
-            **about,
+            **fields,
             "harness": __version__,
             "python": platform.python_version(),
             **policy_fields(policy),
@@ -168,22 +168,22 @@ class McpProxy:
         self._judge.await_ends(SETTLE_SECONDS)
         return ProxyEnd(stop=stop, server_code=code, fault=self._fault)
 
-    def end(self, ended: ProxyEnd, exit_code: int) -> None:
+    def end(self, proxy_end: ProxyEnd, exit_code: int) -> None:
         """Record the end; no further call is judged. Raises LogError."""
         self._judge.end()
         _within(SETTLE_SECONDS, self._judge.answer_rest)
-        if ended.fault is not None:
-            self._log.append("error", {"where": "gate", "message": fault_words(ended.fault)})
+        if proxy_end.fault is not None:
+            self._log.append("error", {"where": "gate", "message": fault_words(proxy_end.fault)})
         reasons = {ProxyStop.SIGNAL: StopReason.INTERRUPTED, ProxyStop.FAULT: StopReason.GATE_ERROR}
-        stop = StopReason.BLOCKED if self._judge.latch else reasons.get(ended.stop, StopReason.COMPLETED)
-        end_session(self._log, stop, ended.stop.value, exit_code)
+        stop = StopReason.BLOCKED if self._judge.latch else reasons.get(proxy_end.stop, StopReason.COMPLETED)
+        end_session(self._log, stop, proxy_end.stop.value, exit_code)
 
-    def stop(self, why: ProxyStop = ProxyStop.SIGNAL) -> None:
+    def stop(self, reason: ProxyStop = ProxyStop.SIGNAL) -> None:
         """Have `run` end; the first reason counts. May be called by a signal's function, and by any thread."""
         if self._stop is None:
-            self._stop = why
+            self._stop = reason
         os.eventfd_write(self._wake, 1)
-        if why is ProxyStop.SIGNAL:
+        if reason is ProxyStop.SIGNAL:
             os.eventfd_write(self._hurry, 1)
 
     def _fail(self, fault: Exception) -> None:
@@ -205,12 +205,12 @@ class McpProxy:
 
     def _end_requests(self) -> None:
         """Fail the requests that still wait for an answer of the server's."""
-        why = f"The server {self._server_name} ended before it answered"
-        for identity, what in self._sides.of_client.pop_all():
-            if isinstance(what, ServerCall):
-                what.fail(why)
+        reason = f"The server {self._server_name} ended before it answered"
+        for identity, call in self._sides.of_client.pop_all():
+            if isinstance(call, ServerCall):
+                call.fail(reason)
             else:
-                self._sides.client.write(error_line(identity, RpcCode.INTERNAL, f"{why}."))
+                self._sides.client.write(error_line(identity, RpcCode.INTERNAL, f"{reason}."))
 
     def _guarded(self, work: Callable[[], object]) -> None:
         try:

@@ -79,10 +79,10 @@ class QuestionForm(Record):
         """
         match answer.end:
             case FormEnd.SENT:
-                said = answer.filled.get(FIELD)
-                if isinstance(said, str) and said.strip() == (self.word or YES):
+                answer_text = answer.filled.get(FIELD)
+                if isinstance(answer_text, str) and answer_text.strip() == (self.word or YES):
                     return Approval(answer=Answer.YES, by="client", who=client)
-                typed = visible_line(said, MOST_WORDS) if isinstance(said, str) else ""
+                typed = visible_line(answer_text, MOST_WORDS) if isinstance(answer_text, str) else ""
                 return Approval(answer=Answer.NO, by="client", who=client, words=typed if self.word else "")
             case FormEnd.REFUSED:
                 return Approval(answer=Answer.NO, by="client", who=client)

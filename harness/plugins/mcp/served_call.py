@@ -70,9 +70,9 @@ class ServedCall:
     def pause(self, seconds: float) -> None:
         """Wait `seconds`. Raises AskedNoMoreError as soon as no further question may be asked."""
         end = time.monotonic() + seconds
-        while not self._is_gone and (left := end - time.monotonic()) > 0:
+        while not self._is_gone and (remaining := end - time.monotonic()) > 0:
             try:
-                self._answers.get(timeout=left)
+                self._answers.get(timeout=remaining)
             except queue.Empty:
                 break
         if self._is_gone:

@@ -95,11 +95,11 @@ class ServerCall:
                 self.answer = answer
         self._over.set()
 
-    def fail(self, why: str) -> None:
+    def fail(self, reason: str) -> None:
         """Note that there will be no answer."""
         with self._lock:
             if not self._over.is_set():
-                self.lost = why
+                self.lost = reason
         self._over.set()
 
     def cancel(self) -> None:

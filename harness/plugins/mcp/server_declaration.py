@@ -81,9 +81,9 @@ class ServerDeclaration(Record):
 
     def secrets(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Return the possible secrets sent to the server: its token, and the values in its declaration."""
-        given = [value for _, value in (*self.given, *self.headers)]
+        values = [value for _, value in (*self.given, *self.headers)]
         words = [value.rpartition(" ")[2] for _, value in self.headers]  # `Bearer ...`
-        return tuple(value for value in (environment.get(self.bearer, ""), *given, *words) if value)
+        return tuple(value for value in (environment.get(self.bearer, ""), *values, *words) if value)
 
     @property
     def bounds(self) -> ToolBounds | None:
@@ -137,8 +137,8 @@ def declared(name: str, table: Mapping[str, object]) -> ServerDeclaration:
         raise ValueError(problem)
     if ("command" in table) == ("url" in table):
         raise ValueError("one of command and url must be there, and not both")
-    kind, others = ("url", _OF_COMMAND) if "url" in table else ("command", _OF_URL)
-    if wrong := next((key for key in others if key in table), ""):
+    kind, refused_keys = ("url", _OF_COMMAND) if "url" in table else ("command", _OF_URL)
+    if wrong := next((key for key in refused_keys if key in table), ""):
         raise ValueError(f"{wrong}: means nothing for a server with a {kind}")
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     return ServerDeclaration(**{"name": name, **values})

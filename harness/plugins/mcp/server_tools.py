@@ -87,15 +87,17 @@ class ServerTool:
 
         Raises ToolError for a tool that is not to be used: not listed, or changed.
         """
-        own = self._calls[call.id]
-        judged = judged_tool(self._catalog, self._tool)
-        line = own.message.line
-        if call.arguments != own.arguments:  # changed at the question
-            line = changed_line(own.message, "params", {**own.message.params, "arguments": dict(arguments)})
-        also = {name: value for name, value in own.message.params.items() if name not in JUDGED}
-        request = CallRequest(call=own, line=line, judged=judged)
+        server_call = self._calls[call.id]
+        tool_judged = judged_tool(self._catalog, self._tool)
+        line = server_call.message.line
+        if call.arguments != server_call.arguments:  # changed at the question
+            line = changed_line(
+                server_call.message, "params", {**server_call.message.params, "arguments": dict(arguments)}
+            )
+        also = {name: value for name, value in server_call.message.params.items() if name not in JUDGED}
+        request = CallRequest(call=server_call, line=line, judged=tool_judged)
         texts = tool_arguments(arguments, self._workspace)
-        return judged.action(call, arguments, request, also=also, texts=texts)
+        return tool_judged.action(call, arguments, request, also=also, texts=texts)
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - nothing confines a server
         """Send what was judged, and wait for the answer. Raises ToolError, where nothing was sent, or no answer came."""
@@ -124,11 +126,11 @@ def output_of(answer: RpcMessage, redact: Callable[[str], str]) -> ToolOutput:
     """Return the log's version of an answer: its texts, bounded, secrets masked before they are cut."""
     error, result = answer.fields.get("error"), answer.fields.get("result")
     failed = error is not None or (isinstance(result, dict) and result.get("isError") is True)
-    said = f"error: {compact(error)}" if error is not None else texts_of(result)
-    content = redact(said[:_MOST_LOOKED_AT])[:MOST_LOGGED]
+    result_text = f"error: {compact(error)}" if error is not None else texts_of(result)
+    content = redact(result_text[:_MOST_LOOKED_AT])[:MOST_LOGGED]
     return ToolOutput(
         content=content,
         status=ResultStatus.FAILED if failed else ResultStatus.OK,
         output_bytes=len(answer.line),
-        truncated=len(said) > len(content) and len(said) > MOST_LOGGED,
+        truncated=len(result_text) > len(content) and len(result_text) > MOST_LOGGED,
     )

@@ -109,8 +109,13 @@ class ServerStarter:
 
     def _variables(self, declaration: ServerDeclaration) -> dict[str, str]:
         """Return its environment: the few that every command has, and those that are named."""
-        named = {name: self._environment[name] for name in declaration.env if name in self._environment}
-        return {"PATH": os.defpath, **child_environment(self._environment), **named, **dict(declaration.given)}
+        declared_variables = {name: self._environment[name] for name in declaration.env if name in self._environment}
+        return {
+            "PATH": os.defpath,
+            **child_environment(self._environment),
+            **declared_variables,
+            **dict(declaration.given),
+        }
 
     def has(self, variable: str) -> bool:
         """Say whether a variable is set."""

@@ -84,9 +84,9 @@ class SessionServers:
         self._tools = self._tools if tools is None else tools
         return OutsideTools(tools=self._tools, notes=notes)
 
-    def _record(self, asked: Mapping[str, JsonValue]) -> None:
+    def _record(self, fields: Mapping[str, JsonValue]) -> None:
         with self._interrupt.hold():
-            self._log.append("server_asked", {"call": self._log.running_call, **asked}, sync=True)
+            self._log.append("server_asked", {"call": self._log.running_call, **fields}, sync=True)
 
     def _wait(self) -> None:
         """Wait for all of them, at most FIRST_SECONDS. Raises KeyboardInterrupt, also in a thread that no signal interrupts."""

@@ -44,25 +44,25 @@ class OpenRequests:
         self._cancelled: dict[str, ServerCall | str] = {}
         """Cancelled requests, which may be answered still: the oldest are forgotten."""
 
-    def add(self, identity: str, what: ServerCall | str) -> str:
+    def add(self, identity: str, call: ServerCall | str) -> str:
         """Note a request. Return the reason why it cannot be added, or an empty string."""
         with self._lock:
             if identity in self._open or identity in self._cancelled:
                 return "its id is that of a request that is still open"
             if len(self._open) >= MOST_OPEN:
                 return f"{MOST_OPEN} requests are open already"
-            self._open[identity] = what
+            self._open[identity] = call
             return ""
 
     def cancel(self, identity: str) -> ServerCall | str | None:
         """Note that one is wanted no more; return what was noted of it."""
         with self._lock:
-            what = self._open.pop(identity, None)
-            if what is not None:
-                self._cancelled[identity] = what
+            call = self._open.pop(identity, None)
+            if call is not None:
+                self._cancelled[identity] = call
                 if len(self._cancelled) > MOST_CANCELLED:
                     del self._cancelled[next(iter(self._cancelled))]
-            return what
+            return call
 
     def get(self, identity: str) -> ServerCall | str | None:
         """Return the value noted for an open request, or `None`."""
@@ -76,9 +76,9 @@ class OpenRequests:
     def pop_all(self) -> list[tuple[str, ServerCall | str]]:
         """Return all that are waited for, and let them be open no more."""
         with self._lock:
-            found = list(self._open.items())
+            calls = list(self._open.items())
             self._open.clear()
-            return found
+            return calls
 
 
 class Sides:

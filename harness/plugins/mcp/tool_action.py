@@ -45,12 +45,12 @@ class JudgedTool(Record):
         arguments.
         """
         tool = self.description.name
-        shown = json.dumps(dict(arguments), indent=2, ensure_ascii=False)
-        parts = [f"tool {tool} of the MCP server {self.server}, with", visible(shown[:MOST_SHOWN])]
+        arguments_text = json.dumps(dict(arguments), indent=2, ensure_ascii=False)
+        parts = [f"tool {tool} of the MCP server {self.server}, with", visible(arguments_text[:MOST_SHOWN])]
         if also:
-            told = json.dumps(dict(also), indent=2, ensure_ascii=False)
-            parts += ["sent with it:", visible(told[:MOST_SHOWN])]
-            shown = max(shown, told, key=len)
+            also_text = json.dumps(dict(also), indent=2, ensure_ascii=False)
+            parts += ["sent with it:", visible(also_text[:MOST_SHOWN])]
+            arguments_text = max(arguments_text, also_text, key=len)
         unseen = hint = ""
         if self.is_first:
             text = self.description.text.rstrip("\n")
@@ -76,7 +76,7 @@ class JudgedTool(Record):
             facets=(use,),
             summary=visible_line(f"{self.server} {tool} {call.arguments}", SUMMARY_CHARACTERS - 50),
             preview="\n".join(parts),
-            shown_whole=len(shown) <= MOST_SHOWN,
+            shown_whole=len(arguments_text) <= MOST_SHOWN,
             request=request,
             seconds=seconds,
         )
@@ -89,20 +89,20 @@ def judged_tool(catalog: ToolCatalog, tool: str) -> JudgedTool:
     return JudgedTool(server=catalog.server, description=description, is_first=not is_seen, way_to_pin=way)
 
 
-def check_is_as_judged(catalog: ToolCatalog, judged: JudgedTool) -> None:
+def check_is_as_judged(catalog: ToolCatalog, judged_tool: JudgedTool) -> None:
     """Raise ToolError if a tool differs from the judged one: a question may have been open for long.
 
     A first yes, by any approver, counts for this session.
     """
-    now, is_seen = catalog.usable(judged.description.name)
-    if now.sha256 != judged.description.sha256:
+    now, is_seen = catalog.usable(judged_tool.description.name)
+    if now.sha256 != judged_tool.description.sha256:
         raise ToolError("The server changed this tool while somebody was asked about it; nothing was sent.")
-    if judged.is_first and not is_seen:
+    if judged_tool.is_first and not is_seen:
         catalog.note_yes(now)
 
 
-def keep_seen(catalog: ToolCatalog, judged: JudgedTool) -> None:
+def keep_seen(catalog: ToolCatalog, judged_tool: JudgedTool) -> None:
     """Keep that a person saw a tool as it was judged, and still is. Raises ToolError."""
-    check_is_as_judged(catalog, judged)
-    if judged.is_first:
-        catalog.pin(judged.description)
+    check_is_as_judged(catalog, judged_tool)
+    if judged_tool.is_first:
+        catalog.pin(judged_tool.description)

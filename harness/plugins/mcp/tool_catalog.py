@@ -87,43 +87,47 @@ class ToolCatalog:
         A tool is left out if a person has seen it in another form only, if the list has it twice, if it is not
         understood, or if `is_refused` is true of its name. Raises UsageError for pins that are not understood.
         """
-        found = [described(one, self._words, self._command) for one in definitions]
-        tools = [one for one in found if isinstance(one, ToolDescription)]
+        results = [described(result, self._words, self._command) for result in definitions]
+        tools = [result for result in results if isinstance(result, ToolDescription)]
         news: list[str] = []
         with self._lock:
             self._pins.read()
             self._enter(tools)
-            known = {one.name: one for one in tools if one.name in self._listed}
+            descriptions = {result.name: result for result in tools if result.name in self._listed}
         try:
-            self._pins.note_listed(known)
+            self._pins.note_listed(descriptions)
         except OSError as error:
             news.append(f"what the server lists could not be kept for `harness mcp pin`: {error}")
-        shown: list[JsonValue] = []
+        definitions_kept: list[JsonValue] = []
         names: dict[str, list[str]] = {}
         with self._lock:
             pins = self._pins.read()
-            for one, definition in zip(found, definitions, strict=True):
-                name, why = ("", one) if isinstance(one, str) else (one.name, self._why_not(one, pins))
-                told = f"{name}: {why}"
-                if not why and not is_refused(name):
-                    shown.append(definition)
-                elif why and told not in self._told and len(self._told) < MOST_TOOLS:
-                    self._told.add(told)
-                    names.setdefault(why, []).append(name)
-        news += [f"{_named(of)}{why}" for why, of in names.items()]
-        return ListedTools(shown=tuple(shown), left_out=tuple(news))
+            for result, definition in zip(results, definitions, strict=True):
+                name, reason = ("", result) if isinstance(result, str) else (result.name, self._why_not(result, pins))
+                note = f"{name}: {reason}"
+                if not reason and not is_refused(name):
+                    definitions_kept.append(definition)
+                elif reason and note not in self._told and len(self._told) < MOST_TOOLS:
+                    self._told.add(note)
+                    names.setdefault(reason, []).append(name)
+        news += [f"{_named(of)}{reason}" for reason, of in names.items()]
+        return ListedTools(shown=tuple(definitions_kept), left_out=tuple(news))
 
     def take_whole(self, definitions: Sequence[JsonValue], began_at: int) -> ListedTools:
         """Add the whole list, which was requested when `changes` was `began_at`: tools that it does not have are
         removed.
         """
-        names = {one["name"] for one in definitions if isinstance(one, dict) and isinstance(one.get("name"), str)}
+        names = {
+            definition["name"]
+            for definition in definitions
+            if isinstance(definition, dict) and isinstance(definition.get("name"), str)
+        }
         with self._lock:
-            self._listed = {name: one for name, one in self._listed.items() if name in names}
-        listed = self.take(definitions, lambda _: False)
+            self._listed = {name: definition for name, definition in self._listed.items() if name in names}
+        listed_tools = self.take(definitions, lambda _: False)
         with self._lock:
             self._read_at = began_at
-        return listed
+        return listed_tools
 
     @property
     def digest(self) -> str:
@@ -132,14 +136,17 @@ class ToolCatalog:
             return self._digest()
 
     def _digest(self) -> str:
-        canonical = json.dumps(sorted((one.name, one.sha256) for one in self._listed.values()), separators=(",", ":"))
+        canonical = json.dumps(
+            sorted((description.name, description.sha256) for description in self._listed.values()),
+            separators=(",", ":"),
+        )
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
     def offered(self) -> tuple[ToolDescription, ...]:
         """Return the tools that may be used in their present form: seen by a person, or new. Raises UsageError."""
         with self._lock:
             pins = self._pins.read()
-            return tuple(one for one in self._listed.values() if not self._why_not(one, pins))
+            return tuple(description for description in self._listed.values() if not self._why_not(description, pins))
 
     def forget(self) -> None:
         """Remove all tools: the server is gone."""
@@ -155,58 +162,58 @@ class ToolCatalog:
                     f"The server {self.server} said that its tools changed, and they could not be read since. "
                     "List its tools, and try again."
                 )
-            one = self._listed.get(name)
-            if one is None and name not in self._twice:
+            description = self._listed.get(name)
+            if description is None and name not in self._twice:
                 raise ToolError(f"The server {self.server} lists no tool of that name, as far as is known.")
             try:
                 pins = self._pins.read()
             except UsageError as error:
                 raise ToolError(f"It cannot be known which tools a person has seen: {error}") from None
-            why = TWICE if one is None else self._why_not(one, pins)
-            if one is None or why:
-                raise ToolError(f"This tool cannot be used: {name}: {why}")
-            seen = bool(self._pinned) or _seen(one, pins) is not None
-            return one, seen or one.sha256 in self._allowed
+            reason = TWICE if description is None else self._why_not(description, pins)
+            if description is None or reason:
+                raise ToolError(f"This tool cannot be used: {name}: {reason}")
+            is_approved = bool(self._pinned) or _seen(description, pins) is not None
+            return description, is_approved or description.sha256 in self._allowed
 
-    def note_yes(self, one: ToolDescription) -> None:
+    def note_yes(self, description: ToolDescription) -> None:
         """Note that a tool was approved as it is: in this session that counts as seen."""
         with self._lock:
-            self._allowed.add(one.sha256)
+            self._allowed.add(description.sha256)
 
-    def pin(self, one: ToolDescription) -> None:
+    def pin(self, description: ToolDescription) -> None:
         """Keep that a person has seen a tool as it is. Raises ToolError where that cannot be kept."""
         try:
-            self._pins.pin(one)
+            self._pins.pin(description)
         except (OSError, UsageError) as error:
             raise ToolError(f"That a person has seen this tool could not be kept: {error}") from None
 
     def _enter(self, descriptions: Sequence[ToolDescription]) -> None:
-        seen: set[str] = set()
-        for one in descriptions:
-            (self._twice if one.name in seen else seen).add(one.name)
-        for one in descriptions:
-            if one.name in self._twice:
-                self._listed.pop(one.name, None)
-            elif one.name in self._listed or len(self._listed) < MOST_TOOLS:
-                self._listed[one.name] = one
+        names: set[str] = set()
+        for description in descriptions:
+            (self._twice if description.name in names else names).add(description.name)
+        for description in descriptions:
+            if description.name in self._twice:
+                self._listed.pop(description.name, None)
+            elif description.name in self._listed or len(self._listed) < MOST_TOOLS:
+                self._listed[description.name] = description
                 if len(self._first) < MOST_TOOLS:
-                    self._first.setdefault(one.name, one.sha256)
+                    self._first.setdefault(description.name, description.sha256)
 
-    def _why_not(self, one: ToolDescription, pins: Mapping[str, ToolPin]) -> str:
+    def _why_not(self, description: ToolDescription, pins: Mapping[str, ToolPin]) -> str:
         """Return the reason why a listed tool may not be used, or an empty string."""
-        if one.name in self._twice:
+        if description.name in self._twice:
             return TWICE
-        if one.name not in self._listed:
+        if description.name not in self._listed:
             return f"the server lists more than {MOST_TOOLS} tools"
         if self._pinned:
             return "" if self._digest() == self._pinned else OTHER
-        seen = _seen(one, pins)
-        if one.sha256 == (self._first.get(one.name, "") if seen is None else seen.sha256):
+        seen_before = _seen(description, pins)
+        if description.sha256 == (self._first.get(description.name, "") if seen_before is None else seen_before.sha256):
             return ""
-        listed = pins[one.name].listed if one.name in pins else None
-        if seen is not None and (listed is None or listed.sha256 != one.sha256):
+        last_listed = pins[description.name].listed if description.name in pins else None
+        if seen_before is not None and (last_listed is None or last_listed.sha256 != description.sha256):
             return "another version of it was pinned; start the session again"
-        since = "it was first listed" if seen is None else "a person has seen it"
+        since = "it was first listed" if seen_before is None else "a person has seen it"
         return f"the server changed what it says of it since {since}; {self.way_to_pin()}"
 
     def way_to_pin(self, name: str = "") -> str:
@@ -215,12 +222,16 @@ class ToolCatalog:
         return f"a person looks at it with `{words}`, at a terminal"
 
 
-def _seen(one: ToolDescription, pins: Mapping[str, ToolPin]) -> ToolDescription | None:
+def _seen(description: ToolDescription, pins: Mapping[str, ToolPin]) -> ToolDescription | None:
     """Return the description that a person saw of a tool of this server; a pin from another command line does not
     count.
     """
-    held = pins[one.name].pinned if one.name in pins else None
-    return held if held is not None and (held.sha256 == one.sha256 or held.command == one.command) else None
+    pinned = pins[description.name].pinned if description.name in pins else None
+    return (
+        pinned
+        if pinned is not None and (pinned.sha256 == description.sha256 or pinned.command == description.command)
+        else None
+    )
 
 
 def _named(names: Sequence[str]) -> str:

@@ -56,14 +56,14 @@ class ToolDescription(Record):
         return visible(self.plain_text)
 
     def _lines(self) -> Sequence[str]:
-        named = [name for name in _TITLES if name in self.definition]
-        others = sorted(name for name in self.definition if name not in _TITLES and name != "name")
+        titled = [name for name in _TITLES if name in self.definition]
+        untitled = sorted(name for name in self.definition if name not in _TITLES and name != "name")
         lines = [f"tool: {self.name}"]
-        for name in (*named, *others):
+        for name in (*titled, *untitled):
             value = self.definition[name]
-            said = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+            text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
             lines.append(f"{_TITLES.get(name) or json.dumps(name)}:")
-            lines += [f"  {line}" for line in said.split("\n")]  # none can look like a heading
+            lines += [f"  {line}" for line in text.split("\n")]  # none can look like a heading
         return [*lines, "command line of the server:", f"  {self.command}"]
 
 

@@ -15,11 +15,11 @@ def texts_of(result: JsonValue) -> str:
     blocks = result.get("content") if isinstance(result, dict) else None
     if not isinstance(result, dict) or not isinstance(blocks, list):
         return compact(result)
-    said = [_words_of(block) for block in blocks]
+    texts = [_words_of(block) for block in blocks]
     structured = result.get("structuredContent")
-    if structured is not None and not any(_says(text, structured) for text in said):
-        said.append(f"structured: {compact(structured)}")
-    return "\n".join(said)
+    if structured is not None and not any(_says(text, structured) for text in texts):
+        texts.append(f"structured: {compact(structured)}")
+    return "\n".join(texts)
 
 
 def compact(value: JsonValue) -> str:
@@ -39,9 +39,9 @@ def _words_of(block: JsonValue) -> str:
         return f"[link: {_named(block)}; not followed]"
     inner = block.get("resource")
     if kind == _EMBEDDED and isinstance(inner, dict):
-        held = inner.get("text")
-        if isinstance(held, str):
-            return f"[resource: {_named(inner)}]\n{held}"
+        inner_text = inner.get("text")
+        if isinstance(inner_text, str):
+            return f"[resource: {_named(inner)}]\n{inner_text}"
         return f"[resource: {_named(inner)}: {_data(inner)}; not shown]"
     return compact({name: _without_data(name, value) for name, value in block.items()})
 

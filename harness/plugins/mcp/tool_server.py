@@ -100,17 +100,17 @@ class ToolServer:
         *,
         gate_for: Callable[[Approver], Gate],
         log: ActionLog,
-        about: Mapping[str, JsonValue],
+        fields: Mapping[str, JsonValue],
         interrupt: Interrupt,
         checks: SessionChecks,
         questions: Questions,
         prompt: PermissionPrompt | None = None,
     ) -> None:
-        """Create the server. `gate_for` makes the gate for an approver; `about` are the fields of its session's first
+        """Create the server. `gate_for` makes the gate for an approver; `fields` are the fields of its session's first
         record.
         """
         self._log = log
-        self._about = about
+        self._about = fields
         self._interrupt = interrupt
         self._checks = checks
         self._questions = questions
@@ -173,28 +173,28 @@ class ToolServer:
                     pass
         return ServerEnd(stop=self._stop)
 
-    def end(self, ended: ServerEnd, exit_code: int) -> None:
+    def end(self, server_end: ServerEnd, exit_code: int) -> None:
         """Record the end. Raises LogError."""
         self._begin(ServedClient())
         self.gate.end_open_calls("the server ended")
-        if ended.fault is not None:
-            self._log.append("error", {"where": "gate", "message": str(ended.fault)})
-        stop = self._reason(ended).value
+        if server_end.fault is not None:
+            self._log.append("error", {"where": "gate", "message": str(server_end.fault)})
+        stop = self._reason(server_end).value
         self.gate.checks.note(self._checks.session_ends(self._log.session, stop))
         counts: JsonValue = dict(self._log.counts)
         fields = {
             "stop": stop,
-            "detail": ended.stop.value,
+            "detail": server_end.stop.value,
             "counts": counts,
             "exit_code": exit_code,
         }
         self._log.append("session_ended", fields, sync=True)
 
-    def _reason(self, ended: ServerEnd) -> StopReason:
-        if isinstance(ended.fault, WorkspaceError):
+    def _reason(self, server_end: ServerEnd) -> StopReason:
+        if isinstance(server_end.fault, WorkspaceError):
             return StopReason.WORKSPACE_LOST
-        if ended.fault is not None:
-            return StopReason.LOG_ERROR if isinstance(ended.fault, LogError) else StopReason.GATE_ERROR
+        if server_end.fault is not None:
+            return StopReason.LOG_ERROR if isinstance(server_end.fault, LogError) else StopReason.GATE_ERROR
         if self.latch:
             return StopReason.BLOCKED
         return StopReason.INTERRUPTED if self._cut_short else StopReason.COMPLETED
@@ -205,10 +205,10 @@ class ToolServer:
             return
         self._begun = True
         self._log.begin_session()
-        told = {"agent": client.name, "agent_version": client.version} if client.name or client.version else {}
-        self._log.append("session_started", {**self._about, **told}, sync=True)
+        client_fields = {"agent": client.name, "agent_version": client.version} if client.name or client.version else {}
+        self._log.append("session_started", {**self._about, **client_fields}, sync=True)
         self.gate.grants.record_kept()
-        answers = self._checks.session_starts(self._log.session, {**self._about, **told})
+        answers = self._checks.session_starts(self._log.session, {**self._about, **client_fields})
         self.gate.checks.note(answers)
         if (refusing := strictest_answer(answers)) is not None:
             self.latch = f"{refusing.by} does not let the session begin: {refusing.reason}"
@@ -267,18 +267,18 @@ class ToolServer:
         call = self._now
         if call is None:
             raise AssertionError("a question without a call")
-        why = NO_FORMS
+        reason = NO_FORMS
         if call.asks:
-            asked = self._asked_by_form(call, action, verdict)
-            if isinstance(asked, Approval):
-                return asked
-            why = asked
+            approval_or_reason = self._asked_by_form(call, action, verdict)
+            if isinstance(approval_or_reason, Approval):
+                return approval_or_reason
+            reason = approval_or_reason
         try:
             approval = self._questions.elsewhere(call.client, action, verdict, call.pause)
         except (AskedNoMoreError, KeyboardInterrupt):
             return nobody(CALL_GONE)
         if approval.answer is Answer.NOBODY:
-            return nobody(f"{why}, and {approval.words or 'nobody is there to ask'}")
+            return nobody(f"{reason}, and {approval.words or 'nobody is there to ask'}")
         return approval
 
     def _asked_by_form(self, call: ServedCall, action: Action, verdict: Verdict) -> Approval | str:

@@ -77,26 +77,26 @@ class Traffic:
                 self._sides.server.write(line)
 
     def _asked_by_client(self, message: RpcMessage) -> None:
-        what = server_call(message) if message.method == CALL_TOOL else None
-        if isinstance(what, str):
-            self._note(f"a call of the client's was refused: {what}")
+        call = server_call(message) if message.method == CALL_TOOL else None
+        if isinstance(call, str):
+            self._note(f"a call of the client's was refused: {call}")
             if self._sides.of_client.get(message.id) is None:
-                self._sides.client.write(error_line(message.id, RpcCode.PARAMS, f"Refused: {what}."))
+                self._sides.client.write(error_line(message.id, RpcCode.PARAMS, f"Refused: {call}."))
             return
-        if problem := self._sides.of_client.add(message.id, what or message.method):
+        if problem := self._sides.of_client.add(message.id, call or message.method):
             self._note(f"a {message.method} of the client's was dropped: {problem}")
-        elif what is None:
+        elif call is None:
             self._sides.server.write(message.line)
         else:
-            self._judge.take(what)
+            self._judge.take(call)
 
     def _cancelled(self, message: RpcMessage) -> None:
         """Pass on that a request is wanted no more; of a call that was not sent yet the server knows nothing."""
-        what = self._sides.of_client.cancel(id_text(message.params.get("requestId")))
+        call = self._sides.of_client.cancel(id_text(message.params.get("requestId")))
         with self._sides.server.lock:
-            if isinstance(what, ServerCall):
-                what.cancel()
-            if not isinstance(what, ServerCall) or what.is_sent:
+            if isinstance(call, ServerCall):
+                call.cancel()
+            if not isinstance(call, ServerCall) or call.is_sent:
                 self._sides.server.write_alone(message.line)
 
     def _refuse(
@@ -114,15 +114,15 @@ class Traffic:
                 peer.write(error_line(identity, refused.code, f"Refused: {refused.why}."))
         peer, opened = other
         for identity in refused.answers:
-            what = opened.get(identity)
-            why = f"The {whose}'s answer was refused: {refused.why}"
-            if isinstance(what, ServerCall):
-                if what.is_sent:
+            call = opened.get(identity)
+            reason = f"The {whose}'s answer was refused: {refused.why}"
+            if isinstance(call, ServerCall):
+                if call.is_sent:
                     opened.pop(identity)
-                    what.fail(why)
-            elif what is not None:
+                    call.fail(reason)
+            elif call is not None:
                 opened.pop(identity)
-                peer.write(error_line(identity, RpcCode.INTERNAL, f"{why}."))
+                peer.write(error_line(identity, RpcCode.INTERNAL, f"{reason}."))
 
     # -- from the server
 
@@ -151,17 +151,17 @@ class Traffic:
     def _answered_by_server(self, message: RpcMessage) -> None:
         if self._judge.own_answer(message):
             return
-        what = self._sides.of_client.get(message.id)
-        if isinstance(what, ServerCall) and not what.is_sent:
+        call = self._sides.of_client.get(message.id)
+        if isinstance(call, ServerCall) and not call.is_sent:
             self._note(f"the server answered {message.id}, a call that was not sent to it: dropped")
             return
         self._sides.of_client.pop(message.id)
-        if what is None:
+        if call is None:
             self._note(f"the server answered {message.id}, which nobody asked: dropped")
-        elif isinstance(what, ServerCall):
-            what.answered(message)
+        elif isinstance(call, ServerCall):
+            call.answered(message)
         else:
-            self._sides.client.write(self._listed(message) if what == LIST_TOOLS else message.line)
+            self._sides.client.write(self._listed(message) if call == LIST_TOOLS else message.line)
 
     def _listed(self, message: RpcMessage) -> bytes:
         """Return the answer to the client's request for the tools, without those that are not to be used."""
@@ -173,15 +173,15 @@ class Traffic:
             self._note("the server's list of tools was refused: it is no list")
             return error_line(message.id, RpcCode.INTERNAL, "The server's list of tools was refused: it is no list.")
         try:
-            listed = self._catalog.take(tools, self._is_refused)
+            listed_tools = self._catalog.take(tools, self._is_refused)
         except UsageError as error:
             self._note(f"the server's list of tools was refused: {error}")
             return error_line(message.id, RpcCode.INTERNAL, f"The server's list of tools was refused: {error}.")
-        for why in listed.left_out:
-            self._note(f"left out of the list of tools: {why}")
-        if len(listed.shown) == len(tools):
+        for problem in listed_tools.left_out:
+            self._note(f"left out of the list of tools: {problem}")
+        if len(listed_tools.shown) == len(tools):
             return message.line
-        return changed_line(message, "result", {**result, "tools": list(listed.shown)})
+        return changed_line(message, "result", {**result, "tools": list(listed_tools.shown)})
 
     def _is_refused(self, tool: str) -> bool:
         """Return whether the policy refuses every call of a tool, with any approver."""

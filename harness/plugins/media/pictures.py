@@ -337,10 +337,10 @@ def _gif(data: bytes) -> tuple[int, int, bytes]:
         if first == 0x2C:  # an image: ten bytes, its colours, the size of its codes, blocks
             if at + 11 > len(data):
                 raise _damaged("an image of it is cut off")
-            x, top, wide, high, own = struct.unpack_from("<HHHHB", data, at + 1)
+            x, top, wide, high, image_flags = struct.unpack_from("<HHHHB", data, at + 1)
             # The screen may lie about its size: a reader that decodes makes room for the image as well.
             _check_size(max(x + wide, 1), max(top + high, 1))
-            end = _blocks_end(data, at + 11 + (3 << (own & 7) + 1 if own & 0x80 else 0))
+            end = _blocks_end(data, at + 11 + (3 << (image_flags & 7) + 1 if image_flags & 0x80 else 0))
             blocks.append(data[at:end])
             has_pixels = True
         elif first == 0x21:

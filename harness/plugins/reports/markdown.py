@@ -81,7 +81,9 @@ def _blocks(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
         yield from _one(runs[0], "## ", with_answer=with_answer)
         return
     yield from _table_of_runs(runs)
-    for run in sorted(runs, key=lambda one: one.is_done):  # what went wrong first: it is what the room must suffice for
+    for run in sorted(
+        runs, key=lambda reported: reported.is_done
+    ):  # what went wrong first: it is what the room must suffice for
         yield f"\n### {code(run.name, 80) or 'run'}\n"
         yield from _one(run, "", with_answer=with_answer)
 
@@ -90,7 +92,7 @@ def _table_of_runs(runs: Sequence[ReportedRun]) -> Iterator[str]:
     done = sum(1 for run in runs if run.exit_code == 0)
     yield f"## harness: {done:,} of {len(runs):,} runs done, nothing refused\n"
     yield "\n| run | exit code | end | denied | blocked | files changed | cost |\n|---|---|---|---|---|---|---|\n"
-    for run in sorted(runs, key=lambda one: one.exit_code == 0)[:MOST_RUNS]:
+    for run in sorted(runs, key=lambda reported: reported.exit_code == 0)[:MOST_RUNS]:
         facts = run.facts
         cells = [code(run.name, 80), _number(run.exit_code), code(run.end_words, 80), str(facts.denied_count)]
         cells += [str(facts.blocked_count), str(len(facts.changed) + facts.changed_left_out), run.cost_words]
@@ -168,13 +170,21 @@ def _refusals(facts: RunFacts) -> Iterator[str]:
     yield from _advice(refused)
 
 
-def _refusal_cells(one: ReportedCall) -> tuple[str, ...]:
-    nobody = answered_words(one.answered_by, one.decision)
-    reason = code(one.reason, 300) + (f" ({code(nobody, 80)})" if nobody else "")
-    rule = code(one.rule or one.source, 80)
-    location = code(place(one.file, one.line), 80)
-    call = code(one.name, 40)
-    return call, code(one.tool, 40), code(one.summary, 200), one.status, rule, location, reason
+def _refusal_cells(refused_call: ReportedCall) -> tuple[str, ...]:
+    nobody = answered_words(refused_call.answered_by, refused_call.decision)
+    reason = code(refused_call.reason, 300) + (f" ({code(nobody, 80)})" if nobody else "")
+    rule = code(refused_call.rule or refused_call.source, 80)
+    location = code(place(refused_call.file, refused_call.line), 80)
+    call = code(refused_call.name, 40)
+    return (
+        call,
+        code(refused_call.tool, 40),
+        code(refused_call.summary, 200),
+        refused_call.status,
+        rule,
+        location,
+        reason,
+    )
 
 
 def _advice(refused: Sequence[ReportedCall]) -> Iterator[str]:

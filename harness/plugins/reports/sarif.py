@@ -106,8 +106,9 @@ class _Rules:
 def _result(call: ReportedCall, run: ReportedRun, rules: _Rules, invocation: int | None) -> JsonValue:
     identity, index = rules.of(call)
     nobody = answered_words(call.answered_by, call.decision)
-    text = f"{call.tool} was {call.status} by {short_place(call.by) or identity}: {call.reason}{f' ({nobody})' if nobody else ''}"
-    call_text = f" Call: {call.summary}" if call.summary else ""
+    by = short_place(call.by) or identity
+    text = f"{call.tool} was {call.status} by {by}: {call.reason}{f' ({nobody})' if nobody else ''}"
+    summary = f" Call: {call.summary}" if call.summary else ""
     properties: dict[str, JsonValue] = {
         "call": call.number,
         "decision": call.decision,
@@ -124,7 +125,7 @@ def _result(call: ReportedCall, run: ReportedRun, rules: _Rules, invocation: int
         "ruleId": identity,
         "ruleIndex": index,
         "level": "error" if call.status == "blocked" else "warning",
-        "message": {"text": _message(f"{text.rstrip('.')}.{call_text}", 1_500)},
+        "message": {"text": _message(f"{text.rstrip('.')}.{summary}", 1_500)},
         "locations": _locations(call, run),
         # The same refusal of the same call is the same result in the next run.
         "partialFingerprints": {"refusal/v1": _fingerprint(call)},

@@ -240,7 +240,7 @@ def test_a_client_that_leaves_when_it_has_its_result_cut_nothing_short(tmp_path:
     server = ToolServer(
         gate_for=lambda ask: Gate(policy=policy, approver=ask, log=log, tools=tools),
         log=log,
-        about={"harness": "test", "policy_sha256": policy.sha256},
+        fields={"harness": "test", "policy_sha256": policy.sha256},
         interrupt=Interrupt(),
         checks=NO_SESSION_CHECKS,
         questions=Questions(text=unasked, word=unasked, elsewhere=unasked),

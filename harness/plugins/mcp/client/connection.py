@@ -74,7 +74,7 @@ class Connection:
         """Connect, and stay connected until `stop` is called, or the server is gone. Raises no error that the server
         causes.
         """
-        server, why, scope = self._server, "", self._scope
+        server, reason, scope = self._server, "", self._scope
         scope.deadline = anyio.current_time() + server.declaration.start_seconds
         try:
             with scope:
@@ -86,15 +86,15 @@ class Connection:
                     await self._follow(client)
                     scope.deadline = anyio.current_time() + LEAVE_SECONDS
             if scope.cancelled_caught and not self._over.is_set():
-                why = f"it did not answer within {self._server.declaration.start_seconds:g} seconds"
+                reason = f"it did not answer within {self._server.declaration.start_seconds:g} seconds"
         except Exception as error:  # noqa: BLE001 - a server that fails is left out, and ends nothing else
-            why = self._words_of(error)
+            reason = self._words_of(error)
         finally:
             self._client = None
-        if self._lost or why:
+        if self._lost or reason:
             code = f"it ended with exit code {server.exit_code}" if self._lost and server.exit_code is not None else ""
             last = f"the last that it said: {server.last_words}" if server.last_words else ""
-            server.over("; ".join(part for part in (self._lost or why, code, last) if part))
+            server.over("; ".join(part for part in (self._lost or reason, code, last) if part))
 
     def stop(self) -> None:
         """Let go of it; of one that is not connected yet at once."""
@@ -102,10 +102,10 @@ class Connection:
         if self._client is None or not self._server.settled.is_set():
             self._scope.cancel()
 
-    def ended(self, why: str) -> None:
+    def ended(self, reason: str) -> None:
         """Take that no message will come any more."""
         if not self._over.is_set():
-            self._lost = why
+            self._lost = reason
         self._over.set()
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float, waiting: AwaitedCall) -> None:
@@ -121,9 +121,9 @@ class Connection:
             error = self._lost or self._words_of(fault)
         finally:
             self._calls.remove(opened)
-        said = tuple(opened.said)
+        notes = tuple(opened.said)
         late = scope.cancelled_caught
-        waiting.ended(CallOutcome(result=result, error=error, timed_out=late, said=said))
+        waiting.ended(CallOutcome(result=result, error=error, timed_out=late, said=notes))
 
     def _words_of(self, error: BaseException) -> str:
         """Return a description of an error, safe to show."""
@@ -184,24 +184,24 @@ class Connection:
 
     async def _read_list(self) -> None:
         """Read the whole list of tools into the catalog. Raises UsageError, and what the SDK raises."""
-        server, found, cursor, size = self._server, list[JsonValue](), None, 0
+        server, definitions, cursor, size = self._server, list[JsonValue](), None, 0
         began_at = server.catalog.changes
         for _ in range(MOST_PAGES):
             request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
             page = await self._session.send_request(request, _ANY_RESULT)
             tools = page["tools"]
             size += len(json.dumps(tools))
-            found += tools
+            definitions += tools
             cursor = page.get("nextCursor")
-            if size > MOST_LIST_CHARACTERS or len(found) > MOST_TOOLS:
+            if size > MOST_LIST_CHARACTERS or len(definitions) > MOST_TOOLS:
                 raise UsageError(f"it lists more than {MOST_TOOLS} tools, or says too much of them")
             if not isinstance(cursor, str):
                 break
         else:
             raise UsageError(f"its list of tools has more than {MOST_PAGES} pages")
-        server.unfit = unfit_schemas(found)
-        for why in server.catalog.take_whole(found, began_at).left_out:
-            server.note(f"left out: {why}")
+        server.unfit = unfit_schemas(definitions)
+        for problem in server.catalog.take_whole(definitions, began_at).left_out:
+            server.note(f"left out: {problem}")
 
     @property
     def _session(self) -> Any:
@@ -221,9 +221,9 @@ class Connection:
             raw = await self._sent(tool, arguments, responses, state)
             if raw.get("resultType") != "input_required":
                 return raw
-            wanted = types.InputRequiredResult.model_validate(raw, by_name=False)
-            state, responses = wanted.request_state, {}
-            for key, request in (wanted.input_requests or {}).items():
+            required = types.InputRequiredResult.model_validate(raw, by_name=False)
+            state, responses = required.request_state, {}
+            for key, request in (required.input_requests or {}).items():
                 context = ClientRequestContext(session=self._session, request_id=key)
                 response = await self._session.dispatch_input_request(context, request)
                 if isinstance(response, types.ErrorData):
@@ -258,27 +258,27 @@ class Connection:
     ) -> types.ElicitResult | types.ErrorData:
         """Have the person asked who waits for the call in whose middle this comes; else it is declined."""
         opened = self._calls[-1] if self._calls else None
-        what = visible_line(self._server.redact(params.message), 200)
+        message = visible_line(self._server.redact(params.message), 200)
         if isinstance(params, types.ElicitRequestURLParams):
-            return self._declined(opened, what, "it wants a page to be opened")
+            return self._declined(opened, message, "it wants a page to be opened")
         form = form_of(params.message, params.requested_schema)
         if isinstance(form, str):
-            return self._declined(opened, what, form)
+            return self._declined(opened, message, form)
         if opened is None:
-            return self._declined(opened, what, "it asks while no call of it runs")
+            return self._declined(opened, message, "it asks while no call of it runs")
         if len(opened.said) >= MOST_SAID or self._asking.statistics().locked:
-            return self._declined(opened, what, "it asks too much at a time")
+            return self._declined(opened, message, "it asks too much at a time")
         async with self._asking:
             with opened.paused():
                 answer = await anyio.to_thread.run_sync(opened.waiting.asked, form, abandon_on_cancel=True)
-        opened.say(f'The server asked the person: "{what}"; {answer.said}.')
+        opened.say(f'The server asked the person: "{message}"; {answer.said}.')
         content = None if answer.content is None else {**answer.content}
         return types.ElicitResult(action=answer.action, content=content)  # type: ignore[arg-type]
 
-    def _declined(self, opened: SentCall | None, what: str, why: str) -> types.ElicitResult:
-        self._server.note(f'it wanted to ask you "{what}", and was refused: {why}')
+    def _declined(self, opened: SentCall | None, message: str, reason: str) -> types.ElicitResult:
+        self._server.note(f'it wanted to ask you "{message}", and was refused: {reason}')
         if opened is not None:
-            opened.say(f'The server wanted to ask the person: "{what}"; refused: {why}.')
+            opened.say(f'The server wanted to ask the person: "{message}"; refused: {reason}.')
         return types.ElicitResult(action="decline")
 
 
@@ -339,13 +339,13 @@ def words_of(error: BaseException) -> str:
         error = error.exceptions[0]
     match error:
         case MCPError():
-            said = f"it answered with an error: {error.error.message} ({error.error.code})"
+            text = f"it answered with an error: {error.error.message} ({error.error.code})"
             closed = (error.code, error.error.message) == (types.CONNECTION_CLOSED, "Connection closed")
-            said = "the connection is closed" if closed else said
+            text = "the connection is closed" if closed else text
         case ValidationError():
-            said = f"its answer does not fit the protocol: {error.errors()[0]['msg']}" if error.errors() else ""
+            text = f"its answer does not fit the protocol: {error.errors()[0]['msg']}" if error.errors() else ""
         case UsageError():
-            said = str(error)
+            text = str(error)
         case _:
-            said = f"{type(error).__name__}: {error}"
-    return said
+            text = f"{type(error).__name__}: {error}"
+    return text

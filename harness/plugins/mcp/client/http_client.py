@@ -30,10 +30,10 @@ class BoundedStream(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield its blocks. Raises TooMuch."""
-        taken = 0
+        size = 0
         async for block in self._inner:
-            taken += len(block)
-            if taken > MOST_LINE_BYTES:
+            size += len(block)
+            if size > MOST_LINE_BYTES:
                 raise TooMuch(f"an answer of more than {MOST_LINE_BYTES >> 20} MiB")
             yield block
 

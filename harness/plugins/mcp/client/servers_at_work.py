@@ -91,9 +91,13 @@ async def _keep(
 ) -> None:
     over = anyio.Event()
     connections = {}
-    for one in started:
-        transport = partial(_by_streams, one) if one.is_process else partial(_by_http, one.server, headers)
-        connections[one.server.name] = Connection(one.server, transport, asks=asks)
+    for started_server in started:
+        transport = (
+            partial(_by_streams, started_server)
+            if started_server.is_process
+            else partial(_by_http, started_server.server, headers)
+        )
+        connections[started_server.server.name] = Connection(started_server.server, transport, asks=asks)
     async with BlockingPortal() as portal, anyio.create_task_group() as tasks:
         opened(ServersAtWork(portal, connections, over.set))
         for connection in connections.values():
@@ -110,26 +114,28 @@ async def _reap(started: Sequence[StartedServer], scope: anyio.CancelScope) -> N
     with scope:
         while True:
             await anyio.sleep(REAP_SECONDS)
-            for one in started:
-                one.reap()
+            for started_server in started:
+                started_server.reap()
 
 
 @asynccontextmanager
-async def _by_streams(one: StartedServer, ended: Callable[[str], None]) -> AsyncIterator[TransportStreams]:
+async def _by_streams(started_server: StartedServer, on_end: Callable[[str], None]) -> AsyncIterator[TransportStreams]:
     """Talk with a process; at the end of the block it is ended, with all that it started."""
     try:
-        async with standard_streams(one.process, one.errors, one.server, ended) as streams:
+        async with standard_streams(
+            started_server.process, started_server.errors, started_server.server, on_end
+        ) as streams:
             yield streams
     finally:
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(one.end)
+            await anyio.to_thread.run_sync(started_server.end)
 
 
 @asynccontextmanager
 async def _by_http(
     server: ConfiguredServer,
     headers: Callable[[ConfiguredServer], Mapping[str, str]],
-    ended: Callable[[str], None],  # noqa: ARG001 - a request that fails says so
+    on_end: Callable[[str], None],  # noqa: ARG001 - a request that fails says so
 ) -> AsyncIterator[TransportStreams]:
     """Talk with a server at a URL."""
     async with (

@@ -31,9 +31,9 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 
 @asynccontextmanager
 async def standard_streams(
-    process: PipedProcess, errors: int, server: ConfiguredServer, ended: Callable[[str], None]
+    process: PipedProcess, errors: int, server: ConfiguredServer, on_end: Callable[[str], None]
 ) -> AsyncIterator[Streams]:
-    """Read and write a server's messages during the block; `ended` receives the reason why no more will come.
+    """Read and write a server's messages during the block; `on_end` receives the reason why no more will come.
 
     `errors` is the descriptor of its stderr.
     """
@@ -45,7 +45,7 @@ async def standard_streams(
     async def read() -> None:
         async with into:
             try:
-                ended(await _read(process.output, server, into))
+                on_end(await _read(process.output, server, into))
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 pass  # the session is over
 

@@ -42,15 +42,15 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Try the chosen servers; return 0, or 1 if one failed. Raises UsageError."""
     state = State.of(environment)
     fix_modes(state, complain)
-    here = configured(arguments, environment)
-    servers = here.extensions.in_section(KEY)
+    configuration = configured(arguments, environment)
+    servers = configuration.extensions.in_section(KEY)
     if arguments.name is not None and arguments.name not in servers:
         raise UsageError(
             f"no MCP server {visible_line(arguments.name, 50)!r} is configured{nearest(arguments.name, servers)}"
         )
-    for note in here.notes:
+    for note in configuration.notes:
         _say(note)
-    chosen = [one for name, one in servers.items() if arguments.name in (None, name)]
+    chosen = [chosen_server for name, chosen_server in servers.items() if arguments.name in (None, name)]
     if not chosen:
         _say("no MCP server is configured here")
         return Exit.DONE
@@ -59,16 +59,18 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     policy = assemble(state, workspace.root, names=None, fallback="default")
     starter = ServerStarter(workspace, CommandWalls(workspace, hide=state.guarded), policy, environment)
     code: int = Exit.DONE
-    found = []
+    reports = []
     for declaration in chosen:
         report = _tried(McpServers([declaration], starter, workspace, pins=pins_folder(state), redact=redact))
-        found.append((declaration, report))
-        why = _why_not(report, declaration)
-        _say(redact(f"{declaration.name}: failed: {why}" if why else f"{declaration.name}: ok"))
-        code = FAILED if why else code
-    for declaration, report in found:
+        reports.append((declaration, report))
+        reason = _why_not(report, declaration)
+        _say(redact(f"{declaration.name}: failed: {reason}" if reason else f"{declaration.name}: ok"))
+        code = FAILED if reason else code
+    for declaration, report in reports:
         _say("")
-        _say(redact(f"{declaration.name}  {way_to(declaration)}  ({here.extensions.of(KEY, declaration.name)})"))
+        _say(
+            redact(f"{declaration.name}  {way_to(declaration)}  ({configuration.extensions.of(KEY, declaration.name)})")
+        )
         for line in _told(report, declaration, PinFile(pins_folder(state), declaration.name).read()):
             _say(f"  {redact(line)}")
     return code
@@ -114,17 +116,17 @@ def _told(report: ServerReport, declaration: ServerDeclaration, pins: Mapping[st
         yield from (f"  {line}" for line in tool.text.splitlines()[1:-2])  # without name and command line
 
 
-def hints(declaration: ServerDeclaration, said: str) -> Iterator[str]:
+def hints(declaration: ServerDeclaration, error_text: str) -> Iterator[str]:
     """Yield hints for failures that the walls probably caused, according to a server's output."""
     if not declaration.command:
         return
     table = f"[{KEY}.{declaration.name}]"
-    if not declaration.network and _NO_NETWORK.search(said):
+    if not declaration.network and _NO_NETWORK.search(error_text):
         yield f"hint: it may not reach the network; `network = true` under {table} lets it"
-    if _NO_WRITE.search(said):
-        places = list(dict.fromkeys(_PLACE.findall(said)))[:3]
-        where = f" (it named {', '.join(visible_line(place, 300) for place in places)})" if places else ""
-        yield f"hint: it may write nothing but temporary files and what `write = [...]` under {table} names{where}"
+    if _NO_WRITE.search(error_text):
+        places = list(dict.fromkeys(_PLACE.findall(error_text)))[:3]
+        location = f" (it named {', '.join(visible_line(place, 300) for place in places)})" if places else ""
+        yield f"hint: it may write nothing but temporary files and what `write = [...]` under {table} names{location}"
     if declaration.command[0] in ("npx", "uvx", "pipx"):
         yield (
             f"hint: {declaration.command[0]} downloads at the start, which takes network and a cache that it may write; "

@@ -24,14 +24,14 @@ from harness.text.visible import visible_line
 def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Print them, and what is left out on stderr; return 0. Raises UsageError."""
     state = State.of(environment)
-    here, redact = configured(arguments, environment), masking(state, environment)
+    configuration, redact = configured(arguments, environment), masking(state, environment)
     lines = []
-    servers = here.extensions.in_section(KEY)
+    servers = configuration.extensions.in_section(KEY)
     for name in sorted({*servers, *servers_in(pins_folder(state))}):
         declaration = servers.get(name)
         command = None
         if declaration is not None:
-            origin, command = here.extensions.of(KEY, name), shown_command(declaration, redact)
+            origin, command = configuration.extensions.of(KEY, name), shown_command(declaration, redact)
             lines.append(redact(_declared(declaration, origin, as_json=arguments.json)))
         lines += _lines(PinFile(pins_folder(state), name), command, as_json=arguments.json)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
@@ -39,7 +39,7 @@ def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         sys.stdout.write(
             "no MCP server is configured, and no tool of one is known; `harness mcp proxy` gets to know them\n"
         )
-    for note in here.notes:
+    for note in configuration.notes:
         complain(note)
     return Exit.DONE
 
@@ -59,10 +59,10 @@ def masking(state: State, environment: Mapping[str, str]) -> Callable[[str], str
 
 def _declared(declaration: ServerDeclaration, origin: str, *, as_json: bool) -> str:
     if as_json:
-        how: dict[str, JsonValue] = (
+        fields: dict[str, JsonValue] = (
             {"command": list(declaration.command)} if declaration.command else {"url": declaration.url}
         )
-        return json.dumps({"server": declaration.name, "origin": origin, **how})
+        return json.dumps({"server": declaration.name, "origin": origin, **fields})
     return visible_line(f"{declaration.name}  {way_to(declaration)}  ({origin})", 1_000)
 
 
@@ -74,18 +74,18 @@ def way_to(declaration: ServerDeclaration) -> str:
 def _lines(pins: PinFile, command: str | None, *, as_json: bool) -> Iterator[str]:
     """`command`: that of the server as it is configured here; None where none of its name is."""
     elsewhere = "  (no such server is configured here)" if command is None else ""
-    for tool, one in sorted(pins.read().items()):
-        now, how = one.listed or one.pinned, standing(one, command)
+    for tool, pin in sorted(pins.read().items()):
+        now, state = pin.listed or pin.pinned, standing(pin, command)
         digest = "" if now is None else now.sha256
         if as_json:
-            fields: dict[str, JsonValue] = {"server": pins.server, "tool": tool, "is": how, "sha256": digest}
+            fields: dict[str, JsonValue] = {"server": pins.server, "tool": tool, "is": state, "sha256": digest}
             yield json.dumps({**fields, "configured": command is not None})
         else:
-            yield visible_line(f"{pins.server}  {tool}  {how}  {digest[:12]}{elsewhere}", 300)
+            yield visible_line(f"{pins.server}  {tool}  {state}  {digest[:12]}{elsewhere}", 300)
 
 
-def standing(one: ToolPin, command: str | None) -> str:
+def standing(pin: ToolPin, command: str | None) -> str:
     """Return the state of a tool, in a word; a pin under another command line than `command` does not count."""
-    if one.pinned is None or command not in (None, one.pinned.command):
+    if pin.pinned is None or command not in (None, pin.pinned.command):
         return "new"
-    return "pinned" if one.listed is None else "changed"
+    return "pinned" if pin.listed is None else "changed"

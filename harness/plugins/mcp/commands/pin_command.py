@@ -35,31 +35,31 @@ def pin_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     ask = _approver(arguments, environment)
     pinning = arguments.action == "pin"
     code = Exit.DONE
-    for tool, one in sorted(_chosen(pins, arguments.tool).items()):
-        wanted = _pinned(pins, tool, one, ask) if pinning else _unpinned(pins, tool, one, ask)
-        code = code if wanted else Exit.REFUSED
+    for tool, pin in sorted(_chosen(pins, arguments.tool).items()):
+        is_confirmed = _pinned(pins, tool, pin, ask) if pinning else _unpinned(pins, tool, pin, ask)
+        code = code if is_confirmed else Exit.REFUSED
     return code
 
 
 def _chosen(pins: PinFile, tool: str | None) -> Mapping[str, ToolPin]:
     """Return the pin of one tool, or all pins. Raises UsageError if there is none."""
-    known = pins.read()
-    if tool is None and known:
-        return known
-    if tool is None or tool not in known:
-        what = "the server" if tool is None else f"the tool {visible_line(tool)} of the server"
+    known_pins = pins.read()
+    if tool is None and known_pins:
+        return known_pins
+    if tool is None or tool not in known_pins:
+        subject = "the server" if tool is None else f"the tool {visible_line(tool)} of the server"
         raise UsageError(
-            f"{what} {pins.server} is not known here: it is when `harness mcp check` or the proxy has listed its tools"
+            f"{subject} {pins.server} is not known here: it is when `harness mcp check` or the proxy has listed its tools"
         )
-    return {tool: known[tool]}
+    return {tool: known_pins[tool]}
 
 
-def _pinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
-    now = one.listed
+def _pinned(pins: PinFile, tool: str, pin: ToolPin, ask: Approver) -> bool:
+    now = pin.listed
     if now is None:
         _say(f"{pins.server} {tool}: pinned, and nothing changed since")
         return True
-    wanted = is_wanted(
+    is_confirmed = is_wanted(
         ask,
         tool=ASKS,
         summary=f"pin {tool} of the server {pins.server}",
@@ -67,7 +67,7 @@ def _pinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
         reason="what a server says of its tools is read by the model as if it were yours",
         by="once for exactly this; a change takes the tool away until you have seen it",
     )
-    if not wanted:
+    if not is_confirmed:
         return False
     current = pins.read().get(tool, ToolPin()).listed
     if current is None or current.sha256 != now.sha256:
@@ -80,11 +80,11 @@ def _pinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
     return True
 
 
-def _unpinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
-    if one.pinned is None:
+def _unpinned(pins: PinFile, tool: str, pin: ToolPin, ask: Approver) -> bool:
+    if pin.pinned is None:
         _say(f"{pins.server} {tool}: not pinned")
         return True
-    wanted = is_wanted(
+    is_confirmed = is_wanted(
         ask,
         tool=ASKS,
         summary=f"unpin {tool} of the server {pins.server}",
@@ -92,7 +92,7 @@ def _unpinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
         reason="this is asked so that no program does it for you",
         by="`harness mcp pin` takes it back",
     )
-    if not wanted:
+    if not is_confirmed:
         return False
     try:
         pins.unpin(tool)
@@ -102,16 +102,16 @@ def _unpinned(pins: PinFile, tool: str, one: ToolPin, ask: Approver) -> bool:
     return True
 
 
-def news_of(one: ToolPin, now: ToolDescription) -> str:
+def news_of(pin: ToolPin, now: ToolDescription) -> str:
     """Return the text that a person has to see before a pin: the whole description, or its changes since they saw it."""
-    if one.pinned is None:
+    if pin.pinned is None:
         return f"new; its server says of it:\n{now.text.rstrip()}"
-    found = compare(one.pinned.plain_text.encode("utf-8", "replace"), now.plain_text.encode("utf-8", "replace"))
-    if not found.lines:  # the words of the command line, say, behind their masks
+    difference = compare(pin.pinned.plain_text.encode("utf-8", "replace"), now.plain_text.encode("utf-8", "replace"))
+    if not difference.lines:  # the words of the command line, say, behind their masks
         return f"changed in what no text shows; all of it:\n{now.text.rstrip()}"
-    if not found.whole:
+    if not difference.whole:
         return f"changed, too much to show as a difference; all of it now:\n{now.text.rstrip()}"
-    return "\n".join(("changed since you saw it:", *found.lines))
+    return "\n".join(("changed since you saw it:", *difference.lines))
 
 
 def _approver(arguments: Namespace, environment: Mapping[str, str]) -> Approver:

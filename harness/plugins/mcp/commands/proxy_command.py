@@ -67,7 +67,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if lost is not None:
         complain(f"the log that was noted as {lost.file} is gone: {lost.words}; a new one begins there")
     log = opened_log(state, redactor, path=log_path, workspace=_log_of(workspace.root, state), tell=complain)
-    about: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "mode": MODE,
         "argv": list(sys.argv),
         **who_and_where(),
@@ -77,7 +77,7 @@ def proxy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     }
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
-        begin_session(log, policy, about)
+        begin_session(log, policy, fields)
         catalog = ToolCatalog(words, command, pins)
         try:
             process = PipedProcess(as_its_client_would(words, environment), "the server")
@@ -123,12 +123,12 @@ def _run(proxy: McpProxy) -> int:
         proxy.stop()
 
     take_endings(on_signal)
-    ended = proxy.run()
-    code = _code_of(ended, numbers)
-    if ended.fault is not None:
-        complain(fault_words(ended.fault))
-    if not isinstance(ended.fault, LogError):
-        proxy.end(ended, code)
+    proxy_end = proxy.run()
+    code = _code_of(proxy_end, numbers)
+    if proxy_end.fault is not None:
+        complain(fault_words(proxy_end.fault))
+    if not isinstance(proxy_end.fault, LogError):
+        proxy.end(proxy_end, code)
     return code
 
 
@@ -137,11 +137,11 @@ def _log_of(folder: str, state: State) -> str:
     return os.path.expanduser("~") if is_within(os.path.realpath(state.state), folder) else folder
 
 
-def _code_of(ended: ProxyEnd, signals: list[int]) -> int:
-    match ended.stop:
+def _code_of(proxy_end: ProxyEnd, signals: list[int]) -> int:
+    match proxy_end.stop:
         case ProxyStop.FAULT:
-            return Exit.LOG if isinstance(ended.fault, LogError) else Exit.INTERNAL
+            return Exit.LOG if isinstance(proxy_end.fault, LogError) else Exit.INTERNAL
         case ProxyStop.SIGNAL:
             return Exit.INTERRUPTED if signals[:1] == [signal.SIGINT] else Exit.TERMINATED
         case _:
-            return ended.server_code or Exit.DONE
+            return proxy_end.server_code or Exit.DONE

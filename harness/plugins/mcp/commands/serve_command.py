@@ -89,7 +89,7 @@ class _Serving:
         tools = tools_in(workspace, state, environment, self._interrupt, log=log)
         self._level = check_confinement(policy, tools)
         limits = strictest((policy.limits,)).filled()
-        self._tools = ToolRegistry([one.under(limits) if isinstance(one, LimitedTool) else one for one in tools])
+        self._tools = ToolRegistry([tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in tools])
         self._place = place = SessionPlace(
             environment=environment,
             state=state,
@@ -131,7 +131,7 @@ class _Serving:
         server = ToolServer(
             gate_for=self._gate_for,
             log=self._log,
-            about=self._about(),
+            fields=self._about(),
             interrupt=self._interrupt,
             checks=self._checks,
             questions=Questions(text=self._text, word=_word, elsewhere=self._elsewhere),
@@ -152,19 +152,19 @@ class _Serving:
             streams=streams,
         )
         link.start()
-        ended = server.run()
-        code = _code_of(ended)
-        if ended.fault is not None:
-            complain(str(ended.fault))
-        if not isinstance(ended.fault, LogError):
-            server.end(ended, code)
+        server_end = server.run()
+        code = _code_of(server_end)
+        if server_end.fault is not None:
+            complain(str(server_end.fault))
+        if not isinstance(server_end.fault, LogError):
+            server.end(server_end, code)
         link.close(SETTLE_SECONDS)
         if self._prompt is not None:
             self._prompt.end()
         return code
 
     def _gate_for(self, ask: Approver) -> Gate:
-        kept = KeptGrants(
+        user_grants = KeptGrants(
             self._place.state.grants, self._place.state.name_of(self._place.workspace.root), self._place.workspace.root
         )
         self._gate = Gate(
@@ -174,7 +174,7 @@ class _Serving:
             tools=self._tools,
             interrupt=self._interrupt,
             checks=self._checks.calls,
-            options=GateOptions(grants=kept.read().grants, kept=kept, advise=advise),
+            options=GateOptions(grants=user_grants.read().grants, kept=user_grants, advise=advise),
         )
         return self._gate
 
@@ -260,8 +260,8 @@ def _word(action: Action) -> str:
     return WORD if destroys(action) else ""
 
 
-def _code_of(ended: ServerEnd) -> int:
+def _code_of(server_end: ServerEnd) -> int:
     """Return the exit code: clients end a server by closing its stdin, or by a signal, and both is in order."""
-    if ended.stop is ServerStop.FAULT:
-        return Exit.LOG if isinstance(ended.fault, LogError) else Exit.INTERNAL
+    if server_end.stop is ServerStop.FAULT:
+        return Exit.LOG if isinstance(server_end.fault, LogError) else Exit.INTERNAL
     return Exit.DONE
