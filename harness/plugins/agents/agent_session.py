@@ -118,8 +118,8 @@ class AgentSession:
         self._lock = open_private(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT)
         try:
             with self._clock_stopped():
-                held = is_locked_within(self._lock, self._wait)
-            if not held:
+                is_locked = is_locked_within(self._lock, self._wait)
+            if not is_locked:
                 raise LogError("another call of this session is still being decided")  # noqa: TRY301 - it lets go below
             self._read()
         except BaseException:
@@ -137,12 +137,12 @@ class AgentSession:
         finally:
             self._let_go()
 
-    def begin(self, path: str, workspace: str, policy_sha256: str, about: Mapping[str, JsonValue]) -> None:
+    def begin(self, path: str, workspace: str, policy_sha256: str, fields: Mapping[str, JsonValue]) -> None:
         """Begin a session in the log at `path`, or in the one that is there already. Raises LogError."""
         if self._log is None:
             self._log = ActionLog.open(path, redactor=self._redactor, wait_seconds=self._wait)
         self._log.begin_session()
-        self._log.append("session_started", about, sync=True)
+        self._log.append("session_started", fields, sync=True)
         self._open_in_log = True
         self.workspace, self.policy_sha256 = workspace, policy_sha256
         self.state, self.grants, self.open = GateState(), (), []
@@ -167,18 +167,18 @@ class AgentSession:
         """Note a call whose outcome is to come."""
         self.open = [*self.open[-MOST_OPEN + 1 :], call]
 
-    def take_back(self, calls: Sequence[HandedOver], why: str) -> None:
+    def take_back(self, calls: Sequence[HandedOver], reason: str) -> None:
         """Record that calls will not be carried out which may run, or were about to be asked about. Raises LogError."""
         for call in calls:
             status = "not_run" if call.asks else "failed"  # behind an intent nothing else can be said
-            self.log.append("outcome", _end_of(call.proposal, status, f"Nothing was done: {why}."))
+            self.log.append("outcome", _end_of(call.proposal, status, f"Nothing was done: {reason}."))
 
     def take(self, key: str) -> OpenCall | None:
         """Return the oldest open call of that key, which is open no more; None where there is none."""
-        found = next((call for call in self.open if call.key == key), None)
-        if found is not None:
-            self.open.remove(found)
-        return found
+        match = next((call for call in self.open if call.key == key), None)
+        if match is not None:
+            self.open.remove(match)
+        return match
 
     def begins_at(self, path: str, sha256: str) -> bool:
         """Note what open calls of this file find, which were judged before another call changed it; say if there are any."""
@@ -202,9 +202,9 @@ class AgentSession:
             records.answered(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), waited, 0)
         if step != "intent":
             records.intended(call.intent or {})
-        asked = replace(call, intent=None)
-        self.open = [asked if one is call else one for one in self.open]
-        return asked
+        approved = replace(call, intent=None)
+        self.open = [approved if other is call else other for other in self.open]
+        return approved
 
     # -- the file beside the log
 
@@ -213,47 +213,47 @@ class AgentSession:
     def _read(self) -> None:
         try:
             with open(os.path.join(self.folder, _STATE), "rb") as file:
-                held = json.loads(file.read())
+                stored = json.loads(file.read())
         except FileNotFoundError:
             return
         except (OSError, ValueError, RecursionError) as error:
             raise LogError(f"{os.path.join(self.folder, _STATE)}: cannot be read: {error}") from None
         try:
-            self._take_up(held)
+            self._take_up(stored)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise LogError(f"{os.path.join(self.folder, _STATE)}: makes no sense: {error!r}") from None
 
-    def _take_up(self, held: Mapping[str, JsonValue]) -> None:
-        if held["v"] != VERSION:
-            raise ValueError(f"version {held['v']}")
-        path = str(held["log"])
+    def _take_up(self, stored: Mapping[str, JsonValue]) -> None:
+        if stored["v"] != VERSION:
+            raise ValueError(f"version {stored['v']}")
+        path = str(stored["log"])
         if not os.path.exists(path):
             raise self._lost(path)
         self._log = ActionLog.open(path, redactor=self._redactor, wait_seconds=self._wait)
-        self.workspace, self.policy_sha256 = str(held["workspace"]), str(held["policy_sha256"])
-        self.latch = str(held["latch"])
-        unseen = tuple((str(what), str(diff)) for what, diff in _pairs(held["unseen"]))
-        self.state = GateState(proposed=_count(held["proposed"]), unseen=unseen)
-        self.grants = tuple(map(_grant, map(_fields, _listed(held["grants"]))))
-        self.open = [OpenCall(**_fields(one)) for one in _listed(held["open"])]  # type: ignore[arg-type]  # as written
-        session = str(held["session"])
-        if (held["records"], held["head"]) == (self._log.count, self._log.head):
+        self.workspace, self.policy_sha256 = str(stored["workspace"]), str(stored["policy_sha256"])
+        self.latch = str(stored["latch"])
+        unseen = tuple((str(unseen_path), str(diff)) for unseen_path, diff in _pairs(stored["unseen"]))
+        self.state = GateState(proposed=_count(stored["proposed"]), unseen=unseen)
+        self.grants = tuple(map(_grant, map(_fields, _listed(stored["grants"]))))
+        self.open = [OpenCall(**_fields(entry)) for entry in _listed(stored["open"])]  # type: ignore[arg-type]  # as written
+        session = str(stored["session"])
+        if (stored["records"], stored["head"]) == (self._log.count, self._log.head):
             if session:
-                self._log.resume_session(session, Ledger.restored(session, _fields(held["ledger"])))
+                self._log.resume_session(session, Ledger.restored(session, _fields(stored["ledger"])))
                 self._open_in_log = True
             return
-        self._read_log(session, _count(held["records"]), str(held["head"]))
+        self._read_log(session, _count(stored["records"]), str(stored["head"]))
 
-    def _read_log(self, session: str, known: int, head: str) -> None:
-        """Resume a session from its log, which has more records than the state file beside it knows: `known` records,
+    def _read_log(self, session: str, known_records: int, head: str) -> None:
+        """Resume a session from its log, which has more records than the state file beside it knows: `known_records` records,
         that end in `head`. Raises LogError if those are missing: a block may be among them.
         """
-        ledger, highest, seen = Ledger(), self.state.proposed, 0
+        ledger, highest, records_read = Ledger(), self.state.proposed, 0
         proposals: list[Proposal] = []
         for record in read_log(self.log.path):
-            if seen == known and record["prev"] != head:
+            if records_read == known_records and record["prev"] != head:
                 raise self._lost(self.log.path)
-            seen += 1
+            records_read += 1
             ledger.enter(record)
             if record["session"] == session:
                 number = record.get("call")
@@ -262,7 +262,7 @@ class AgentSession:
                     proposals.append(_proposal_of(record))
                 if record.get("status") == "blocked":
                     self.latch = str(record.get("content"))
-        if seen <= known:
+        if records_read <= known_records:
             raise self._lost(self.log.path)
         self.state = GateState(proposed=highest, unseen=self.state.unseen)
         self._open_in_log = session in ledger.open_sessions
@@ -275,15 +275,15 @@ class AgentSession:
         """Record an end for calls that a process was judging when it was cut short: none of them got permission to
         run.
         """
-        records, known = CallRecords(self.log), {call.number for call in self.open}
-        for one in proposals:
-            step = self.log.last_step(one.number)
-            if one.number in known or step in (None, "intent"):  # of one with an intent nobody knows
+        records, open_numbers = CallRecords(self.log), {call.number for call in self.open}
+        for proposal in proposals:
+            step = self.log.last_step(proposal.number)
+            if proposal.number in open_numbers or step in (None, "intent"):  # of one with an intent nobody knows
                 continue
             if step == "call_proposed":
-                records.undecided(one, CUT_SHORT)
-            result = ToolResult(call_id=one.call.id, status=ResultStatus.NOT_RUN, content=f"Not run: {CUT_SHORT}")
-            records.ended(one, result, ran=False)
+                records.undecided(proposal, CUT_SHORT)
+            result = ToolResult(call_id=proposal.call.id, status=ResultStatus.NOT_RUN, content=f"Not run: {CUT_SHORT}")
+            records.ended(proposal, result, ran=False)
 
     def _lost(self, path: str) -> LogError:
         return LogError(
@@ -293,7 +293,7 @@ class AgentSession:
 
     def _write(self) -> None:
         log = self.log
-        held: dict[str, JsonValue] = {
+        fields: dict[str, JsonValue] = {
             "v": VERSION,
             "log": log.path,
             "session": log.session if self._open_in_log else "",
@@ -304,19 +304,19 @@ class AgentSession:
             "policy_sha256": self.policy_sha256,
             "latch": self.latch,
             "proposed": self.state.proposed,
-            "unseen": [list(one) for one in self.state.unseen],
+            "unseen": [list(entry) for entry in self.state.unseen],
             "grants": [*filter(None, map(_kept_grant, self.grants))],
-            "open": [{name: getattr(one, name) for name in field_names(OpenCall)} for one in self.open],
+            "open": [{name: getattr(entry, name) for name in field_names(OpenCall)} for entry in self.open],
         }
         path = os.path.join(self.folder, _STATE)
-        made = f"{path}.new"  # under the lock: nobody else writes it
+        new_path = f"{path}.new"  # under the lock: nobody else writes it
         try:
-            descriptor = os.open(made, _REPLACED, 0o600)
+            descriptor = os.open(new_path, _REPLACED, 0o600)
             try:
-                write_whole(descriptor, json.dumps(held).encode())
+                write_whole(descriptor, json.dumps(fields).encode())
             finally:
                 os.close(descriptor)
-            os.rename(made, path)  # not synced: what a crash of the machine leaves of it, the log makes good
+            os.rename(new_path, path)  # not synced: what a crash of the machine leaves of it, the log makes good
         except OSError as error:
             raise LogError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -360,10 +360,10 @@ def _proposal_of(record: LogRecord) -> Proposal:
 # With grants alone: PostToolUse and `harness exec` need nothing of policies.
 
 
-def _grant(held: Mapping[str, JsonValue]) -> Grant:
+def _grant(stored: Mapping[str, JsonValue]) -> Grant:
     from harness.policy.session_grants import session_grant
 
-    return session_grant(str(held["id"]), pattern_from(_fields(held["pattern"])), _count(held["call"]))
+    return session_grant(str(stored["id"]), pattern_from(_fields(stored["pattern"])), _count(stored["call"]))
 
 
 def _kept_grant(grant: Grant) -> dict[str, JsonValue] | None:
@@ -386,7 +386,7 @@ def _listed(value: JsonValue) -> list[JsonValue]:
 
 
 def _pairs(value: JsonValue) -> list[list[JsonValue]]:
-    return [_listed(one) for one in _listed(value)]
+    return [_listed(item) for item in _listed(value)]
 
 
 def _count(value: JsonValue) -> int:

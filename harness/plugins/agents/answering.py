@@ -55,20 +55,20 @@ def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, images
         if call.intent is not None:  # it was carried out, so somebody there said yes
             call = session.record_yes(call)
         records = CallRecords(session.log)
-        said = event.response if isinstance(event.response, str) else json.dumps(event.response, ensure_ascii=False)
-        content = records.redact(said)
+        text = event.response if isinstance(event.response, str) else json.dumps(event.response, ensure_ascii=False)
+        content = records.redact(text)
         result = ToolResult(
             call_id=call.id,
             status=ResultStatus.OK if event.when is When.AFTER else ResultStatus.FAILED,
             content=content[:MOST_LOGGED_RESPONSE],
-            output_bytes=len(said),
+            output_bytes=len(text),
             truncated=len(content) > MOST_LOGGED_RESPONSE,
         )
-        held = read_small(call.path, MOST_KEPT_BYTES) if call.path else None
-        after = None if held is None else digest_of(held)
-        if held is not None and after is not None and after != call.before_sha256:
+        content_now = read_small(call.path, MOST_KEPT_BYTES) if call.path else None
+        after = None if content_now is None else digest_of(content_now)
+        if content_now is not None and after is not None and after != call.before_sha256:
             if session.begins_at(call.path, after):
-                images.keep(held)
+                images.keep(content_now)
             result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
         records.ended(call.proposal, result, ran=True, seen_by=agent.name)
         if event.use_id == "":  # such calls are told apart by their order alone: one outcome, one call

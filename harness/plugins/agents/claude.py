@@ -78,10 +78,10 @@ def event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
 
 
 def _decision(word: str, reason: str = "", **more: JsonValue) -> HookAnswer:
-    said: dict[str, JsonValue] = {"hookEventName": "PreToolUse", "permissionDecision": word}
+    output: dict[str, JsonValue] = {"hookEventName": "PreToolUse", "permissionDecision": word}
     if reason:
-        said["permissionDecisionReason"] = reason
-    return as_json({"hookSpecificOutput": {**said, **more}})
+        output["permissionDecisionReason"] = reason
+    return as_json({"hookSpecificOutput": {**output, **more}})
 
 
 def allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
@@ -96,12 +96,12 @@ def ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
 
 def _block(reason: str) -> HookAnswer:
     # `continue: false` alone would let this call run, and stop behind it.
-    said: dict[str, JsonValue] = {
+    output: dict[str, JsonValue] = {
         "hookEventName": "PreToolUse",
         "permissionDecision": "deny",
         "permissionDecisionReason": reason,
     }
-    return as_json({"continue": False, "stopReason": reason, "hookSpecificOutput": said})
+    return as_json({"continue": False, "stopReason": reason, "hookSpecificOutput": output})
 
 
 def _wanted(command: str) -> Mapping[str, JsonValue]:

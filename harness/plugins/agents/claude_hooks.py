@@ -69,15 +69,15 @@ def question_of(case: HookCase) -> dict[str, JsonValue]:
 
 def _call(case: HookCase) -> dict[str, JsonValue]:
     tool, arguments = str(case.judged.get("tool", "")), case.judged.get("arguments")
-    given = dict(arguments) if isinstance(arguments, dict) else {}
-    if tool in TOOLS and tool != BASH.name and "path" in given:
-        given["file_path"] = os.path.normpath(os.path.join(case.workspace, str(given.pop("path"))))
-    edits = given.get("edits")
+    given_arguments = dict(arguments) if isinstance(arguments, dict) else {}
+    if tool in TOOLS and tool != BASH.name and "path" in given_arguments:
+        given_arguments["file_path"] = os.path.normpath(os.path.join(case.workspace, str(given_arguments.pop("path"))))
+    edits = given_arguments.get("edits")
     if tool == EDIT_FILE.name and isinstance(edits, list):  # who looks at the text of an edit must see all of it
         for name in ("old_string", "new_string"):
-            given[name] = "\n".join(str(one.get(name, "")) for one in edits if isinstance(one, dict))
+            given_arguments[name] = "\n".join(str(edit.get(name, "")) for edit in edits if isinstance(edit, dict))
     use = "" if case.action is None else case.action.call.id
-    return {"tool_name": TOOLS.get(tool, tool), "tool_input": given, "tool_use_id": use}
+    return {"tool_name": TOOLS.get(tool, tool), "tool_input": given_arguments, "tool_use_id": use}
 
 
 def _response(result: ToolResult | None) -> JsonValue:
@@ -97,17 +97,17 @@ def answer_in(answer: Mapping[str, JsonValue]) -> SaidByHook:
     specific = answer.get("hookSpecificOutput", {})
     if not isinstance(specific, dict):
         raise NoAnswerError(f"hookSpecificOutput must be an object, not {kind_of(specific)}")
-    said = [
+    answers = [
         _said(specific, "permissionDecision", _PERMISSIONS, "permissionDecisionReason"),
         _said(answer, "decision", _WORDS, "reason"),
     ]
     if answer.get("continue") is False:
-        said.append(SaidByHook(decision=Decision.BLOCK, reason=_text(answer, "stopReason")))
+        answers.append(SaidByHook(decision=Decision.BLOCK, reason=_text(answer, "stopReason")))
     if "updatedInput" in specific:
         reason = "it wants another call in the place of this one, which no hook can have here"
-        said.append(SaidByHook(decision=Decision.DENY, reason=reason))
-    strictest = max(said, key=lambda one: one.decision)
-    ignored = next((one.ignored for one in said if one.ignored), "")
+        answers.append(SaidByHook(decision=Decision.DENY, reason=reason))
+    strictest = max(answers, key=lambda hook_answer: hook_answer.decision)
+    ignored = next((hook_answer.ignored for hook_answer in answers if hook_answer.ignored), "")
     return SaidByHook(
         decision=strictest.decision,
         reason=strictest.reason,

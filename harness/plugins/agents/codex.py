@@ -52,9 +52,9 @@ def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  
     for line in reversed(lines):
         if b'"turn_context"' in line:
             try:
-                told = json.loads(line)
-                if told["type"] == "turn_context":
-                    return bool(told["payload"]["sandbox_policy"] == {"type": "danger-full-access"})
+                record = json.loads(line)
+                if record["type"] == "turn_context":
+                    return bool(record["payload"]["sandbox_policy"] == {"type": "danger-full-access"})
             except (ValueError, KeyError, TypeError, RecursionError):
                 return False
     return False

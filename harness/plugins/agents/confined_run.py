@@ -52,8 +52,8 @@ def run_confined(
     """
     for folder in ticket.folders:
         os.makedirs(folder, exist_ok=True)
-    given = environment.get("TMPDIR", "")
-    scratch = TemporaryFolder(given if os.path.isdir(given) else "/tmp")  # noqa: S108 - made for us alone, and gone with this
+    temporary_path = environment.get("TMPDIR", "")
+    scratch = TemporaryFolder(temporary_path if os.path.isdir(temporary_path) else "/tmp")  # noqa: S108 - made for us alone, and gone with this
     temporary = scratch.path() if ticket.keeps_temporary else None
     walls = replace(ticket.walls, temporary=temporary)
     unhidden = Unhidden.REFUSE if ticket.required else Unhidden.TELL
@@ -61,9 +61,9 @@ def run_confined(
         bash = find_bash(environment.get("PATH", os.defpath).split(":"))
         argv = (*confinement.prefix, bash, "--noprofile", "--norc", "-c", "--", ticket.command)
         variables = _variables(ticket, environment, temporary)
-        inherited, told = confinement.descriptors, -1
+        inherited, reader = confinement.descriptors, -1
         if ticket.folder_to:
-            told, tells = _pipe()
+            reader, tells = _pipe()
             script = _script(tells)
             variables["BASH_ENV"] = f"/proc/self/fd/{script}"
             inherited = (*inherited, tells, script)
@@ -75,17 +75,17 @@ def run_confined(
             _become(argv, variables, confinement.enter)
         status = _waited_for(child)
         if ticket.folder_to and status == 0:
-            _tell(ticket.folder_to, told)
+            _tell(ticket.folder_to, reader)
         seconds, code = monotonic() - started, os.waitstatus_to_exitcode(status)
         return CommandEnd(code=code if code >= 0 else 128 - code, seconds=seconds, gaps=confinement.gaps)
 
 
 def _pipe() -> tuple[int, int]:
     """Return a pipe whose other end has a number that no command uses for itself."""
-    told, tells = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    reader, tells = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     far = fcntl.fcntl(tells, fcntl.F_DUPFD_CLOEXEC, _FAR)
     os.close(tells)
-    return told, far
+    return reader, far
 
 
 def _script(tells: int) -> int:
@@ -98,14 +98,14 @@ def _script(tells: int) -> int:
     return script
 
 
-def _tell(path: str, told: int) -> None:
+def _tell(path: str, reader: int) -> None:
     """Write the folder that a command went to into a file, for `cd`. Leave the file empty if it reported none: `cd
     ""` goes nowhere.
 
     The reported bytes may be anything.
     """
     try:
-        folder = os.read(told, MOST_PATH).removesuffix(b"\n")
+        folder = os.read(reader, MOST_PATH).removesuffix(b"\n")
     except BlockingIOError:
         folder = b""
     with suppress(OSError), open(path, "xb") as file:  # else `cat` says what is missing
@@ -113,14 +113,14 @@ def _tell(path: str, told: int) -> None:
 
 
 def _variables(ticket: Ticket, environment: Mapping[str, str], temporary: str | None) -> dict[str, str]:
-    given = {
+    variables = {
         name: value
         for name, value in environment.items()
         if name not in _CHANGES_BASH and not name.startswith("BASH_FUNC_")
     }
     if ticket.root:
-        given["PATH"] = path_without_surprise(given.get("PATH", os.defpath), ticket.root)
-    return {**read_as_judged(given), **ticket.variables, **({} if temporary is None else {"TMPDIR": temporary})}
+        variables["PATH"] = path_without_surprise(variables.get("PATH", os.defpath), ticket.root)
+    return {**read_as_judged(variables), **ticket.variables, **({} if temporary is None else {"TMPDIR": temporary})}
 
 
 def _become(argv: Sequence[str], variables: Mapping[str, str], enter: Callable[[], None]) -> NoReturn:

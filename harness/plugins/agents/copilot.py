@@ -69,19 +69,19 @@ def _event_of(fields: Mapping[str, JsonValue]) -> HookEvent:
 
 def _arguments(fields: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """Return the arguments: an object, or in older versions the text of one. A list of one path is that path."""
-    given = fields.get("toolArgs")
-    found = dict(parse(given.encode()) if isinstance(given, str) else table(fields, "toolArgs"))
-    paths = found.get("paths")
+    raw_arguments = fields.get("toolArgs")
+    arguments = dict(parse(raw_arguments.encode()) if isinstance(raw_arguments, str) else table(fields, "toolArgs"))
+    paths = arguments.get("paths")
     if isinstance(paths, list) and len(paths) == 1:
-        found["paths"] = paths[0]
-    return found
+        arguments["paths"] = paths[0]
+    return arguments
 
 
 def _decision(word: str, reason: str = "", **more: JsonValue) -> HookAnswer:
-    said: dict[str, JsonValue] = {"permissionDecision": word}
+    output: dict[str, JsonValue] = {"permissionDecision": word}
     if reason:
-        said["permissionDecisionReason"] = reason
-    return as_json({**said, **more})
+        output["permissionDecisionReason"] = reason
+    return as_json({**output, **more})
 
 
 def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:

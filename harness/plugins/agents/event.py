@@ -105,12 +105,12 @@ def _check(value: JsonValue) -> None:
             if "\0" in value or not _is_unicode(value):
                 raise EventError("a text holds NUL or half a character")
         case dict():
-            for key, one in value.items():
+            for key, item in value.items():
                 _check(key)
-                _check(one)
+                _check(item)
         case list():
-            for one in value:
-                _check(one)
+            for item in value:
+                _check(item)
         case _:
             pass
 

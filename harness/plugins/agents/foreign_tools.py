@@ -72,19 +72,19 @@ class ForeignFiles:
                 "A blank around the path, or `file:` in front of it: some agents read another path out of it."
             )
         reads = kind in (ForeignKind.READ, ForeignKind.LIST, ForeignKind.SEARCH)
-        found = self._workspace.resolve(path, Access.READ if reads else Access.WRITE, self._cwd)
+        access = self._workspace.resolve(path, Access.READ if reads else Access.WRITE, self._cwd)
         if reads:
-            return self._action(call, arguments, (self._whole(found, arguments),), preview=visible_line(path, 4096))
+            return self._action(call, arguments, (self._whole(access, arguments),), preview=visible_line(path, 4096))
         from harness.files.file_changes import write_and_read  # with a change alone
 
-        after = _content_after(kind, arguments, found.real)
+        after = _content_after(kind, arguments, access.real)
         return self._action(
             call,
             arguments,
-            write_and_read(found, new=not os.path.lexists(found.real)),
+            write_and_read(access, new=not os.path.lexists(access.real)),
             preview=_preview(kind, arguments),
-            change=_change_to(found.real, after),
-            writes=(found.real,),
+            change=_change_to(access.real, after),
+            writes=(access.real,),
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:
@@ -135,16 +135,16 @@ class ForeignFiles:
         facets: list[Facet] = []
         writes: list[str] = []
         changes: list[FileChange | None] = []
-        for one in read_patch(patch):
-            for name in one.names:
-                found = self._workspace.resolve(name, Access.WRITE, self._cwd, entry=one.removes)
-                facets += write_and_read(found, new=not os.path.lexists(found.real))
-                writes.append(found.real)
+        for part in read_patch(patch):
+            for name in part.names:
+                access = self._workspace.resolve(name, Access.WRITE, self._cwd, entry=part.removes)
+                facets += write_and_read(access, new=not os.path.lexists(access.real))
+                writes.append(access.real)
             before = read_small(writes[-1], MOST_KEPT_BYTES)
-            changes.append(_change_to(writes[-1], one.after(before)) if len(one.names) == 1 else None)
+            changes.append(_change_to(writes[-1], part.after(before)) if len(part.names) == 1 else None)
         change = changes[0] if len(changes) == 1 else None
-        shown = visible(patch)[:MOST_SHOWN]
-        return self._action(call, arguments, tuple(facets), preview=shown, change=change, writes=tuple(writes))
+        preview = visible(patch)[:MOST_SHOWN]
+        return self._action(call, arguments, tuple(facets), preview=preview, change=change, writes=tuple(writes))
 
 
 class ForeignOther:
@@ -164,15 +164,15 @@ class ForeignOther:
         facet: Facet = ToolUse(tool=self.spec.name, arguments=tool_arguments(arguments, self._workspace))
         if self._inward:
             facet = self._workspace.resolve(".", Access.READ)
-        shown = visible(call.arguments)
+        text = visible(call.arguments)
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
             facets=(facet,),
             summary=visible_line(self.spec.name, SUMMARY_CHARACTERS),
-            preview=shown[:MOST_SHOWN],
-            shown_whole=len(shown) < MOST_SHOWN,
+            preview=text[:MOST_SHOWN],
+            shown_whole=len(text) < MOST_SHOWN,
             request=ForeignRequest(),
             default_of=READ_FILE.name if self._inward else "",
             described=self.kind,
@@ -205,17 +205,17 @@ def _change_to(path: str, after: bytes | None) -> FileChange | None:
     """Return the present and the predicted digest of a file; `None` if the change cannot be predicted."""
     if after is None:
         return None
-    made = digest_of(after)
+    after_sha256 = digest_of(after)
     try:
         mode = os.lstat(path).st_mode & 0o7777
     except FileNotFoundError:
-        return FileChange(path=path, before_sha256=None, after_sha256=made, before_mode=None)
+        return FileChange(path=path, before_sha256=None, after_sha256=after_sha256, before_mode=None)
     except OSError:
         return None
     before = read_small(path, MOST_KEPT_BYTES)
     if before is None:
         return None
-    return FileChange(path=path, before_sha256=digest_of(before), after_sha256=made, before_mode=mode)
+    return FileChange(path=path, before_sha256=digest_of(before), after_sha256=after_sha256, before_mode=mode)
 
 
 def _content_after(kind: ForeignKind, arguments: Arguments, path: str) -> bytes | None:

@@ -103,8 +103,8 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     # Only a refusal and a rewritten call are read; silence says the same as an allow.
     if arguments is None:
         return HookAnswer()
-    said: JsonValue = {"hookEventName": "BeforeTool", "tool_input": dict(arguments)}
-    return as_json({"decision": "allow", "hookSpecificOutput": said})
+    output: JsonValue = {"hookEventName": "BeforeTool", "tool_input": dict(arguments)}
+    return as_json({"decision": "allow", "hookSpecificOutput": output})
 
 
 def _block(reason: str) -> HookAnswer:

@@ -100,10 +100,10 @@ def _patch_in(call: ForeignCall) -> ForeignCall:
     """Return a command that the agent takes for a patch as that, and any other as it is."""
     from harness.plugins.agents.patches import here_document
 
-    found = here_document(str(call.arguments["command"]))
-    if found is None:
+    here_patch = here_document(str(call.arguments["command"]))
+    if here_patch is None:
         return call
-    patch, folder = found
+    patch, folder = here_patch
     cwd = os.path.join(str(call.arguments.get("cwd", "")), folder)
     return ForeignCall(
         kind=ForeignKind.PATCH,

@@ -42,20 +42,20 @@ def hand_over(
     if question is not None:
         action, verdict = question
         try:
-            held = held_by(action, verdict)
+            holder = held_by(action, verdict)
         except ToolError as error:
             return gate.deny(pending.proposal, action, str(error))
-        intent = gate.leave_question(pending, action, verdict, held)
+        intent = gate.leave_question(pending, action, verdict, holder)
     else:
         permit = gate.permit(pending)
         if isinstance(permit, CallEnd):
             return permit
         action, verdict = permit.action, permit.verdict
         try:
-            held = held_by(action, verdict)
+            holder = held_by(action, verdict)
         except ToolError as error:
             return gate.deny(permit.proposal, action, str(error))
-        intent = gate.release(permit, held)
+        intent = gate.release(permit, holder)
     return HandedOver(
         proposal=pending.proposal, action=action, verdict=verdict, intent=intent, asks=question is not None
     )

@@ -67,8 +67,8 @@ class JudgedCall:
         self._asks = agent.ask is not None and agent.asks(event, parts.environment)
         """Whether the agent asks the person where we would."""
         self._cwd = os.path.realpath(os.path.join(event.cwd, str(self._call.arguments.get("cwd", ""))))
-        where = session.workspace if session.begun else _workspace_of(agent, event, parts.environment)
-        self._workspace = Workspace(where, parts.home)
+        folder = session.workspace if session.begun else _workspace_of(agent, event, parts.environment)
+        self._workspace = Workspace(folder, parts.home)
 
     @cached_property
     def _walls(self) -> CommandWalls:
@@ -90,26 +90,28 @@ class JudgedCall:
         """Judge the call, and return the answer."""
         session, event, agent = self._session, self._event, self._agent
         policy = self._parts.policy_at(self._workspace, session.policy_sha256)
-        grants, kept = self._parts.grants_at(self._workspace.root)
+        grants, grant_store = self._parts.grants_at(self._workspace.root)
         # What a granted program did to protected places is looked at when it ends: only our own tool does that.
-        exact = [one for one in grants if not one.pattern.program]
+        exact = [grant for grant in grants if not grant.pattern.program]
         first = not session.begun
         if first:
             self._begin(policy)
         else:
-            exact = [one for one in exact if one.id in session.log.granted]
+            exact = [grant for grant in exact if grant.id in session.log.granted]
             self._follow(policy)
         gate: Gate = Gate(
             policy=policy,
             approver=lambda action, verdict: self._asked(gate, action, verdict),
             log=session.log,
-            tools=ToolRegistry([self._tool(call) for call in {one.tool: one for one in self._calls}.values()]),
+            tools=ToolRegistry([self._tool(call) for call in {grant.tool: grant for grant in self._calls}.values()]),
             checks=self._parts.checks(self._workspace),
-            options=GateOptions(grants=(*session.grants, *exact), kept=kept, advise=self._advise, begun=session.state),
+            options=GateOptions(
+                grants=(*session.grants, *exact), kept=grant_store, advise=self._advise, begun=session.state
+            ),
         )
         if first:
             gate.grants.record_kept()
-        about: dict[str, JsonValue] = {
+        fields: dict[str, JsonValue] = {
             "tool": event.tool,
             "mode": event.mode,
             "subagent": event.subagent,
@@ -117,12 +119,12 @@ class JudgedCall:
             "event_sha256": event_sha256,
         }
         pending = [
-            gate.propose(ToolCall(id=event.use_id, name=call.tool, arguments=self._arguments(call)), agent=about)
+            gate.propose(ToolCall(id=event.use_id, name=call.tool, arguments=self._arguments(call)), agent=fields)
             for call in self._calls
         ]
         if session.latch:
-            for one in pending:
-                gate.skip(one, session.latch)
+            for grant in pending:
+                gate.skip(grant, session.latch)
             answer = agent.block(session.latch)
         else:
             answer = self._answered(gate, pending, policy)
@@ -132,10 +134,10 @@ class JudgedCall:
 
     def _answered(self, gate: Gate, pending: list[PendingCall], policy: Policy) -> HookAnswer:
         """Decide on all parts of a call, the one first that will be refused, and return the answer: all of them, or none."""
-        pending.sort(key=lambda one: _strictness(gate, one), reverse=True)
+        pending.sort(key=lambda call: _strictness(gate, call), reverse=True)
         handed: list[HandedOver] = []
-        for number, one in enumerate(pending):
-            end = hand_over(gate, one, held_by=self._held_by, asks_itself=self._asks)
+        for number, call in enumerate(pending):
+            end = hand_over(gate, call, held_by=self._held_by, asks_itself=self._asks)
             if isinstance(end, HandedOver):
                 handed.append(end)
                 continue
@@ -151,7 +153,7 @@ class JudgedCall:
         return self._handed_over(handed)
 
     def _begin(self, policy: Policy) -> None:
-        about = {
+        fields = {
             "mode": "hook",
             "agent": self._agent.name,
             "model": self._agent.title,  # as far as is known here
@@ -163,7 +165,7 @@ class JudgedCall:
             **self._parts.about(),
         }
         log = self._parts.new_log(self._workspace.root)
-        self._session.begin(log, self._workspace.root, policy.sha256, about)
+        self._session.begin(log, self._workspace.root, policy.sha256, fields)
 
     def _follow(self, policy: Policy) -> None:
         """Record that another policy holds from here on, where one does."""
@@ -185,7 +187,7 @@ class JudgedCall:
 
     def _asked(self, gate: Gate, action: Action, verdict: Verdict) -> Approval:
         """Ask about the call where the agent cannot, and return the answer."""
-        given = self._parts.ask(
+        approval = self._parts.ask(
             AskedCall(
                 agent=self._agent.title,
                 session=self._event.session,
@@ -198,8 +200,8 @@ class JudgedCall:
                 offer=lambda: gate.grants.offer(action, verdict),
             )
         )
-        self._refused_by_person = given.answer not in (Answer.YES, Answer.NOBODY)
-        return given
+        self._refused_by_person = approval.answer not in (Answer.YES, Answer.NOBODY)
+        return approval
 
     def _confinement(self, verdict: Verdict) -> str:
         """Return a description of the walls that confine the call to its effects."""
@@ -212,8 +214,8 @@ class JudgedCall:
         if self._runs_by_ticket(verdict):
             from harness.plugins.agents.tickets import Ticket
 
-            asked = verdict.decision is Decision.CONFIRM
-            self._ticket = Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden, asked=asked)
+            is_asked = verdict.decision is Decision.CONFIRM
+            self._ticket = Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden, is_asked=is_asked)
         elif verdict.effects.left_out:
             raise ToolError(
                 f"a rule denies reading {', '.join(verdict.effects.left_out[:5])}, and {self._agent.title} runs this "
@@ -248,9 +250,9 @@ class JudgedCall:
         for call in calls:
             change = call.action.change
             if change is not None and change.before_sha256 is not None:
-                held = read_small(change.path, MOST_KEPT_BYTES)
-                if held is not None:
-                    self._parts.images.keep(held)
+                content_now = read_small(change.path, MOST_KEPT_BYTES)
+                if content_now is not None:
+                    self._parts.images.keep(content_now)
             self._session.remember(
                 OpenCall(
                     number=call.proposal.number,
@@ -301,7 +303,7 @@ def _parts_of(call: ForeignCall) -> tuple[ForeignCall, ...]:
 
     patch = str(call.arguments["patch"])
     try:
-        kinds, parts = [one.kind for one in read_patch(patch)], split_patch(patch)
+        kinds, parts = [section.kind for section in read_patch(patch)], split_patch(patch)
     except ToolError:
         return (call,)  # the gate says what is wrong with it
     names = (NAMES[ForeignKind.WRITE if kind is PatchKind.ADD else ForeignKind.PATCH] for kind in kinds)

@@ -77,10 +77,10 @@ class FilePatch(Record):
         if self.kind is PatchKind.DELETE or before is None or b"\r" in before:
             return None
         try:
-            made = _replaced(before.decode(), self.hunks)
+            text = _replaced(before.decode(), self.hunks)
         except UnicodeDecodeError:
             return None
-        return None if made is None else made.encode()
+        return None if text is None else text.encode()
 
 
 def read_patch(text: str) -> tuple[FilePatch, ...]:
@@ -96,13 +96,13 @@ def read_patch(text: str) -> tuple[FilePatch, ...]:
 
 def split_patch(text: str) -> tuple[str, ...]:
     """Return a patch as several, each of one file, in its order. Raises ToolError as `read_patch`."""
-    whole = _within_marks(_lines_of(text))
-    lines = _Lines(whole)
+    all_lines = _within_marks(_lines_of(text))
+    lines = _Lines(all_lines)
     parts = []
     while not lines.at_end:
         begin = lines.taken
         _file_patch(lines)
-        parts.append("\n".join((_BEGIN, *whole[begin : lines.taken], _END)))
+        parts.append("\n".join((_BEGIN, *all_lines[begin : lines.taken], _END)))
     return tuple(parts)
 
 
@@ -130,10 +130,10 @@ class _Lines:
         self._next += 1
         return self._lines[self._next - 1]
 
-    def unread(self, why: str) -> ToolError:
+    def unread(self, reason: str) -> ToolError:
         """Return the error for the line that comes."""
-        shown = visible_line(self.next, 200)
-        return ToolError(f"The patch is not understood: line {self._next + 2}: {why}: {shown}")
+        line = visible_line(self.next, 200)
+        return ToolError(f"The patch is not understood: line {self._next + 2}: {reason}: {line}")
 
 
 def _lines_of(text: str) -> list[str]:
@@ -198,10 +198,10 @@ def _update(lines: _Lines, path: str) -> FilePatch:
 
 
 def _hunk(lines: _Lines, *, first: bool) -> Hunk:
-    behind = None
+    context = None
     if lines.next == "@@" or lines.next.startswith("@@ "):
         head = lines.take()
-        behind = None if head == "@@" else head.removeprefix("@@ ")
+        context = None if head == "@@" else head.removeprefix("@@ ")
     elif not first:
         raise lines.unread("no `@@` in front of a change")
     old: list[str] = []
@@ -217,7 +217,7 @@ def _hunk(lines: _Lines, *, first: bool) -> Hunk:
     at_end = lines.next == _END_OF_FILE
     if at_end:
         lines.take()
-    return Hunk(old=tuple(old), new=tuple(new), behind=behind, at_end=at_end)
+    return Hunk(old=tuple(old), new=tuple(new), behind=context, at_end=at_end)
 
 
 def _looks_like_header(line: str) -> bool:
@@ -233,10 +233,10 @@ def _replaced(before: str, hunks: Sequence[Hunk]) -> str | None:
     spans: list[tuple[int, int, str]] = []
     for hunk in hunks:
         if hunk.behind is not None:
-            found = text.find(f"\n{hunk.behind}\n", at)
-            if found < 0:
+            position = text.find(f"\n{hunk.behind}\n", at)
+            if position < 0:
                 return None
-            at = found + 1 + len(hunk.behind)
+            at = position + 1 + len(hunk.behind)
         new = "".join(f"{line}\n" for line in hunk.new)
         if not hunk.old:
             if text.endswith("\n\n"):
@@ -244,11 +244,11 @@ def _replaced(before: str, hunks: Sequence[Hunk]) -> str | None:
             spans.append((len(text), len(text), new))
             continue
         old = "".join(f"\n{line}" for line in hunk.old) + "\n"
-        found = (len(text) - len(old) if text.endswith(old) else -1) if hunk.at_end else text.find(old, at)
-        if found < 0:
+        position = (len(text) - len(old) if text.endswith(old) else -1) if hunk.at_end else text.find(old, at)
+        if position < 0:
             return None
-        at = found + len(old) - 1
-        spans.append((found + 1, found + len(old), new))
+        at = position + len(old) - 1
+        spans.append((position + 1, position + len(old), new))
     return _spliced(text, sorted(spans, key=lambda span: span[0]))
 
 
@@ -284,19 +284,19 @@ def here_document(command: str) -> tuple[str, str] | None:
     """
     inner = _SHELL.fullmatch(command.strip(" \t\n"))
     script = command if inner is None else _unquoted(inner["script"])
-    found = None if script is None else _HERE.fullmatch(script)
-    if found is None:
+    match = None if script is None else _HERE.fullmatch(script)
+    if match is None:
         return None
-    mark = found["mark"]
-    folder = found["single"] or found["double"] or found["bare"] or ""
+    mark = match["mark"]
+    folder = match["single"] or match["double"] or match["bare"] or ""
     if folder.startswith(("-", "~")) or folder.isdigit() or folder != folder.strip(_SPACE):
         return None  # the shell goes elsewhere, or Codex leaves it to the shell
     # The first line that begins like the mark ends it, for one reader or the other; behind it must be nothing.
-    lines = re.sub(r"\n[ \t\n]*\Z", "", found["body"]).split("\n")
+    lines = re.sub(r"\n[ \t\n]*\Z", "", match["body"]).split("\n")
     if lines[-1] != mark or any(line.lstrip(_SPACE).startswith(mark) for line in lines[:-1]):
         return None
     patch = "\n".join(lines[:-1])
-    if not found["quote"] and any(sign in patch for sign in "$`\\"):
+    if not match["quote"] and any(sign in patch for sign in "$`\\"):
         return None  # the shell would put other text in its place, Codex does not
     return patch, folder
 
@@ -306,10 +306,10 @@ def _unquoted(word: str) -> str | None:
     pieces: list[str] = []
     at = 0
     while at < len(word):
-        found = _QUOTED.match(word, at)
-        if found is None:
+        match = _QUOTED.match(word, at)
+        if match is None:
             return None
-        single, double, bare = found.groups()
+        single, double, bare = match.groups()
         pieces.append(single if single is not None else bare or re.sub(r"\\(.)", r"\1", double or ""))
-        at = found.end()
+        at = match.end()
     return "".join(pieces)

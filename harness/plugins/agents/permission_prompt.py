@@ -80,35 +80,35 @@ class ClaudePrompt:
         try:
             self._is_used = True
             agent = replace(self._agent(self._event), block=block)
-            given = answer(agent, arguments.encode(), self._parts_for(pause))
+            reply = answer(agent, arguments.encode(), self._parts_for(pause))
         except (HarnessError, EventError, OSError, ValueError) as error:
             return _refusal(f"harness refuses this call, since it cannot be judged: {error}").stdout, ""
         latched = (
             f"an earlier call was a hard block, and nothing runs after it. It was told: {blocked[0]}" if blocked else ""
         )
-        return given.stdout, latched
+        return reply.stdout, latched
 
     def end(self) -> None:
         """End the session in its log. Raises HarnessError and OSError."""
         if self._is_used:
-            ended = HookEvent(when=When.ENDED, session=self._session)
-            answer(self._agent(lambda fields: ended), b"{}", self._parts_for(_no_pause))  # noqa: ARG005
+            end_event = HookEvent(when=When.ENDED, session=self._session)
+            answer(self._agent(lambda fields: end_event), b"{}", self._parts_for(_no_pause))  # noqa: ARG005
 
     def _agent(self, event_of: Callable[[Mapping[str, JsonValue]], HookEvent]) -> GuardedAgent:
         """Return Claude Code as it is for this tool, which says yes or no, and is not told in which folder its shell is.
 
         INVARIANT: no answer brings that shell to another folder (`keeps_folder`), and a ticket is good in its own alone.
         """
-        asked: list[HookEvent] = []
+        events: list[HookEvent] = []
 
         def read(fields: Mapping[str, JsonValue]) -> HookEvent:
-            asked.append(event_of(fields))
-            return asked[-1]
+            events.append(event_of(fields))
+            return events[-1]
 
         def allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
             # Without `updatedInput` Claude Code takes the answer for none.
             return as_json(
-                {"behavior": "allow", "updatedInput": dict(asked[-1].arguments if arguments is None else arguments)}
+                {"behavior": "allow", "updatedInput": dict(events[-1].arguments if arguments is None else arguments)}
             )
 
         return replace(
@@ -124,9 +124,9 @@ class ClaudePrompt:
 
     def _event(self, fields: Mapping[str, JsonValue]) -> HookEvent:
         """Return the event for the tool's arguments. Raises EventError."""
-        further = next((name for name in fields if name not in _ARGUMENTS), None)
-        if further is not None:
-            raise EventError(f"{json.dumps(further[:50])} is no argument of this tool")
+        extra = next((name for name in fields if name not in _ARGUMENTS), None)
+        if extra is not None:
+            raise EventError(f"{json.dumps(extra[:50])} is no argument of this tool")
         return HookEvent(
             when=When.BEFORE,
             session=self._session,

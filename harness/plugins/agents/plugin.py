@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def _agent(parser: ArgumentParser, *, optional: bool = False) -> None:
     from harness.plugins.agents.guarded_agent import AGENTS
 
-    shown = ", ".join(AGENTS)
+    agent_names = ", ".join(AGENTS)
     parser.add_argument(
         "agent",
         nargs="?" if optional else None,
         choices=tuple(AGENTS),
         metavar="AGENT",
-        help=f"{shown} (default: all)" if optional else shown,
+        help=f"{agent_names} (default: all)" if optional else agent_names,
     )
 
 

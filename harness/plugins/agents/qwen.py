@@ -72,8 +72,8 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
 def _wanted(command: str) -> Mapping[str, JsonValue]:
     hook: JsonValue = {"type": "command", "name": "harness", "command": command, "timeout": 600}
     run: list[JsonValue] = [{"matcher": ".*", "hooks": [hook]}]
-    ended: list[JsonValue] = [{"hooks": [hook]}]
-    return {"hooks": {"PreToolUse": run, "PostToolUse": run, "PostToolUseFailure": run, "SessionEnd": ended}}
+    end_hooks: list[JsonValue] = [{"hooks": [hook]}]
+    return {"hooks": {"PreToolUse": run, "PostToolUse": run, "PostToolUseFailure": run, "SessionEnd": end_hooks}}
 
 
 AGENT = GuardedAgent(

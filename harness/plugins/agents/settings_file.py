@@ -72,8 +72,8 @@ def hook_command(program: str, agent: str, policies: Sequence[str] = ()) -> str:
 
     It must not depend on our version: Codex trusts exactly this line.
     """
-    named = "".join(f" --policy {quoted(policy)}" for policy in policies)
-    return f"{program} hook {agent}{named} {_CLOSED}"
+    policy_flags = "".join(f" --policy {quoted(policy)}" for policy in policies)
+    return f"{program} hook {agent}{policy_flags} {_CLOSED}"
 
 
 def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: str | None) -> str:
@@ -96,12 +96,12 @@ def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: 
 def installation(agent: GuardedAgent, path: str, command: str) -> SettingsChange:
     """Return the change that makes the agent call this command line. Raises UsageError for a file that is left alone."""
     path, before = _found(path)
-    wanted = agent.wanted(command)
+    hook_settings = agent.wanted(command)
     if agent.settings.is_plugin:
         _check_plugin(agent, path, before)
-        return SettingsChange(path=path, before=before, after=str(wanted["text"]).encode())
+        return SettingsChange(path=path, before=before, after=str(hook_settings["text"]).encode())
     settings = _read(agent, path, before, command)
-    merged = _with_ours(settings, wanted, agent.name)
+    merged = _with_ours(settings, hook_settings, agent.name)
     after = before if before is not None and merged == settings else _written(merged, before)
     return SettingsChange(path=path, before=before, after=after)
 
@@ -132,15 +132,15 @@ def installed(agent: GuardedAgent, path: str) -> Installed | None:
         commands = [] if found_line is None else [str(json.loads(found_line[1]))]
     else:
         commands = list(_commands(_read(agent, path, before, ""), agent.name))
-    ours = next((one for one in commands if _is_ours(one, agent.name)), None)
+    ours = next((command for command in commands if _is_ours(command, agent.name)), None)
     if ours is None:
         return None
     line = _line(ours)
-    found = _OURS.fullmatch(line)
+    match = _OURS.fullmatch(line)
     return Installed(
         command=ours,
-        program=_unquoted(found["program"]) if found else "",
-        policy=" and ".join(map(_unquoted, _POLICY.findall(found["policies"]))) if found else "",
+        program=_unquoted(match["program"]) if match else "",
+        policy=" and ".join(map(_unquoted, _POLICY.findall(match["policies"]))) if match else "",
         complete=not installation(agent, path, line).changes,
     )
 
@@ -169,37 +169,37 @@ def write(change: SettingsChange, *, private: bool) -> None:
         finally:
             os.close(descriptor)
     except (OSError, atomic.NotKeptError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"{visible_line(change.path, 1_000)}: cannot be written: {why}") from None
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{visible_line(change.path, 1_000)}: cannot be written: {reason}") from None
 
 
 def _found(path: str) -> tuple[str, bytes | None]:
     """Return the real path of a settings file, and its content. Raises UsageError unless it is a plain file of the
     user.
     """
-    shown = visible_line(path, 1_000)
+    display_path = visible_line(path, 1_000)
     real = os.path.realpath(path)
     try:
         status = os.lstat(real)
     except (FileNotFoundError, NotADirectoryError):
         if os.path.islink(path):
-            raise UsageError(f"{shown} is a link to nothing: mend it first") from None
+            raise UsageError(f"{display_path} is a link to nothing: mend it first") from None
         return real, None
     except OSError as error:
-        raise UsageError(f"{shown}: {error.strerror}") from None
+        raise UsageError(f"{display_path}: {error.strerror}") from None
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-        raise UsageError(f"{shown} is no plain file of yours: it is left as it is")
+        raise UsageError(f"{display_path} is no plain file of yours: it is left as it is")
     if status.st_size > MOST_BYTES:
-        raise UsageError(f"{shown} has more than {MOST_BYTES:,} bytes: it is left as it is")
+        raise UsageError(f"{display_path} has more than {MOST_BYTES:,} bytes: it is left as it is")
     try:
         return real, read_regular(real)
     except OSError as error:
-        raise UsageError(f"{shown}: {error.strerror}") from None
+        raise UsageError(f"{display_path}: {error.strerror}") from None
 
 
 def _check_plugin(agent: GuardedAgent, path: str, before: bytes | None) -> None:
-    found = None if before is None else _PLUGIN_COMMAND.search(before.decode(errors="replace"))
-    if before is not None and (found is None or not _is_ours(str(json.loads(found[1])), agent.name)):
+    match = None if before is None else _PLUGIN_COMMAND.search(before.decode(errors="replace"))
+    if before is not None and (match is None or not _is_ours(str(json.loads(match[1])), agent.name)):
         raise UsageError(f"{visible_line(path, 1_000)} is no plugin of ours: it is left as it is")
 
 
@@ -212,38 +212,42 @@ def _read(agent: GuardedAgent, path: str, before: bytes | None, command: str) ->
     try:
         value = read_one(before.decode("utf-8-sig") or "{}")
         hooks = value.get("hooks", {}) if isinstance(value, dict) else None
-        if isinstance(value, dict) and isinstance(hooks, dict) and all(isinstance(one, list) for one in hooks.values()):
+        if (
+            isinstance(value, dict)
+            and isinstance(hooks, dict)
+            and all(isinstance(hook, list) for hook in hooks.values())
+        ):
             return value
-        why = "`hooks` is not what it should be"
+        reason = "`hooks` is not what it should be"
     except UnicodeDecodeError:
-        why = "it is no UTF-8"
+        reason = "it is no UTF-8"
     except NotJsonError as error:
-        why = f"it is no plain JSON (a comment is none either): {error}"
-    told = f"{visible_line(path, 1_000)} is left as it is: {why}"
+        reason = f"it is no plain JSON (a comment is none either): {error}"
+    problem = f"{visible_line(path, 1_000)} is left as it is: {reason}"
     if command:
-        told += f". Add this by hand:\n{json.dumps(dict(agent.wanted(command)), indent=2)}"
-    raise UsageError(told)
+        problem += f". Add this by hand:\n{json.dumps(dict(agent.wanted(command)), indent=2)}"
+    raise UsageError(problem)
 
 
 def _written(value: Mapping[str, JsonValue], before: bytes | None) -> bytes:
     """Return JSON as the file was written before: its indentation, its last line end."""
     text = "" if before is None else before.decode("utf-8-sig")
-    found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
-    made = json.dumps(value, indent=found[1] if found else 2, ensure_ascii=False)
-    return (made + ("" if text.strip() and not text.endswith("\n") else "\n")).encode()
+    match = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
+    json_text = json.dumps(value, indent=match[1] if match else 2, ensure_ascii=False)
+    return (json_text + ("" if text.strip() and not text.endswith("\n") else "\n")).encode()
 
 
 def _line(command: str) -> str:
     """Return the command line that an agent of many shells is told to give to sh; else the command line itself."""
-    found = _IN_SH.fullmatch(command)
-    return _unquoted(found["line"]) if found else command
+    match = _IN_SH.fullmatch(command)
+    return _unquoted(match["line"]) if match else command
 
 
 def _is_ours(command: JsonValue, agent: str) -> bool:
-    found = _OURS.fullmatch(_line(command)) if isinstance(command, str) else None
-    if found is None or found["agent"] != agent:
+    match = _OURS.fullmatch(_line(command)) if isinstance(command, str) else None
+    if match is None or match["agent"] != agent:
         return False
-    return found["module"] is not None or os.path.basename(_unquoted(found["program"])) == "harness"
+    return match["module"] is not None or os.path.basename(_unquoted(match["program"])) == "harness"
 
 
 def _unquoted(word: str) -> str:
@@ -261,14 +265,14 @@ def _inner(entry: JsonValue) -> list[JsonValue] | None:
 
 
 def _commands(settings: Mapping[str, JsonValue], agent: str) -> list[str]:
-    found: list[str] = []
+    commands: list[str] = []
     for entries in _events(settings).values():
         for entry in entries:
             hooks = _inner(entry)
-            for one in [entry] if hooks is None else hooks:
-                if isinstance(one, dict) and _entry_is_ours(one, agent):
-                    found += [str(one[name]) for name in _COMMANDS if _is_ours(one.get(name), agent)]
-    return found
+            for hook in [entry] if hooks is None else hooks:
+                if isinstance(hook, dict) and _entry_is_ours(hook, agent):
+                    commands += [str(hook[name]) for name in _COMMANDS if _is_ours(hook.get(name), agent)]
+    return commands
 
 
 def _events(settings: Mapping[str, JsonValue]) -> dict[str, list[JsonValue]]:
@@ -278,40 +282,45 @@ def _events(settings: Mapping[str, JsonValue]) -> dict[str, list[JsonValue]]:
     return {name: entries for name, entries in hooks.items() if isinstance(entries, list)}
 
 
-def _with_ours(settings: Mapping[str, JsonValue], wanted: Mapping[str, JsonValue], agent: str) -> dict[str, JsonValue]:
+def _with_ours(
+    settings: Mapping[str, JsonValue], hook_settings: Mapping[str, JsonValue], agent: str
+) -> dict[str, JsonValue]:
     """Return settings with our entries: they replace existing ones of ours, or follow the others."""
-    merged: dict[str, JsonValue] = {**{name: value for name, value in wanted.items() if name != "hooks"}, **settings}
+    merged: dict[str, JsonValue] = {
+        **{name: value for name, value in hook_settings.items() if name != "hooks"},
+        **settings,
+    }
     events = _events(settings)
-    made: dict[str, JsonValue] = {}
+    merged_events: dict[str, JsonValue] = {}
     for name, entries in events.items():
-        ours = _events(wanted).get(name, [])
-        kept = _kept(entries, agent, ours)
-        if kept or not entries:
-            made[name] = kept
-    for name, ours in _events(wanted).items():
-        if name not in made:
-            made[name] = list(ours)
-    return {**merged, "hooks": made}
+        ours = _events(hook_settings).get(name, [])
+        entries_left = _kept(entries, agent, ours)
+        if entries_left or not entries:
+            merged_events[name] = entries_left
+    for name, ours in _events(hook_settings).items():
+        if name not in merged_events:
+            merged_events[name] = list(ours)
+    return {**merged, "hooks": merged_events}
 
 
 def _without_ours(settings: Mapping[str, JsonValue], agent: str) -> dict[str, JsonValue]:
-    left: dict[str, JsonValue] = {}
+    remaining: dict[str, JsonValue] = {}
     for name, entries in _events(settings).items():
-        kept = _kept(entries, agent, [])
-        if kept or not entries:
-            left[name] = kept
-    if left or not _events(settings):
-        return {**settings, "hooks": left} if "hooks" in settings else dict(settings)
+        entries_left = _kept(entries, agent, [])
+        if entries_left or not entries:
+            remaining[name] = entries_left
+    if remaining or not _events(settings):
+        return {**settings, "hooks": remaining} if "hooks" in settings else dict(settings)
     return {name: value for name, value in settings.items() if name != "hooks"}
 
 
 def _kept(entries: Sequence[JsonValue], agent: str, ours: Sequence[JsonValue]) -> list[JsonValue]:
     """Return the entries of an event with `ours` instead of the first that was ours, without all others of ours."""
-    kept: list[JsonValue] = []
+    entries_left: list[JsonValue] = []
     waiting = list(ours)
 
     def take_place() -> None:
-        kept.extend(waiting)
+        entries_left.extend(waiting)
         waiting.clear()
 
     for entry in entries:
@@ -320,14 +329,14 @@ def _kept(entries: Sequence[JsonValue], agent: str, ours: Sequence[JsonValue]) -
             if _entry_is_ours(entry, agent):
                 take_place()
             else:
-                kept.append(entry)
+                entries_left.append(entry)
             continue
-        others = [one for one in inner if not _entry_is_ours(one, agent)]
-        if len(others) < len(inner):
-            if others and isinstance(entry, dict):
-                kept.append({**entry, "hooks": others})
+        remaining = [hook for hook in inner if not _entry_is_ours(hook, agent)]
+        if len(remaining) < len(inner):
+            if remaining and isinstance(entry, dict):
+                entries_left.append({**entry, "hooks": remaining})
             take_place()
         else:
-            kept.append(entry)
+            entries_left.append(entry)
     take_place()
-    return kept
+    return entries_left

@@ -55,7 +55,7 @@ class Ticket(Record):
 
     @classmethod
     def made(
-        cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str], asked: bool
+        cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str], is_asked: bool
     ) -> Ticket:
         """Return the ticket for a command that may run, at once or after a question."""
         from harness.process.environment import unasked_variables
@@ -71,7 +71,7 @@ class Ticket(Record):
             walls=replace(walls, write=(*walls.write, *folders)),
             folders=folders,
             keeps_temporary=not only_looks(effects),
-            good_seconds=ASKED_SECONDS if asked else GOOD_SECONDS,
+            good_seconds=ASKED_SECONDS if is_asked else GOOD_SECONDS,
             required=effects.enforcement is Enforcement.REQUIRED,
             variables=variables,
             root=workspace.root if variables.pop("PATH", "") else "",  # the agent's shell has a PATH of its own
@@ -92,12 +92,12 @@ class TicketFolder:
         path = os.path.join(self._folder, os.urandom(_TOKEN_BYTES).hex())
         if tells_folder:
             ticket = replace(ticket, folder_to=told_of(path))
-        fields = {one: getattr(ticket, one) for one in field_names(Ticket)}
-        walls = {one: getattr(ticket.walls, one) for one in field_names(Walls)}
-        held = {**fields, "walls": walls, "call": call, "made": self._now()}
+        fields = {field_name: getattr(ticket, field_name) for field_name in field_names(Ticket)}
+        walls = {field_name: getattr(ticket.walls, field_name) for field_name in field_names(Walls)}
+        fields_of_file = {**fields, "walls": walls, "call": call, "made": self._now()}
         descriptor = os.open(path, _NEW, 0o600)
         try:
-            write_whole(descriptor, json.dumps(held).encode())
+            write_whole(descriptor, json.dumps(fields_of_file).encode())
         finally:
             os.close(descriptor)
         return path
@@ -116,15 +116,15 @@ class TicketFolder:
         data = read_small(f"{path}.used", MOST_BYTES)
         os.unlink(f"{path}.used")
         try:
-            held = json.loads(data or b"")
+            stored = json.loads(data or b"")
             walls: dict[str, Any] = {
-                key: tuple(one) if isinstance(one, list) else one for key, one in held.pop("walls").items()
+                key: tuple(value) if isinstance(value, list) else value for key, value in stored.pop("walls").items()
             }
-            made, call = float(held.pop("made")), int(held.pop("call"))
-            ticket = Ticket(**{**held, "walls": Walls(**walls), "folders": tuple(held["folders"])})
+            made_at, call = float(stored.pop("made")), int(stored.pop("call"))
+            ticket = Ticket(**{**stored, "walls": Walls(**walls), "folders": tuple(stored["folders"])})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UsageError(f"the ticket makes no sense: {error!r}") from None
-        if not 0 <= self._now() - made <= ticket.good_seconds:
+        if not 0 <= self._now() - made_at <= ticket.good_seconds:
             raise UsageError("the ticket is too old: the command must be judged again")
         return ticket, call
 

@@ -179,48 +179,44 @@ def _writable(folder: str) -> bool:
 
 def _found(report: Report) -> Iterator[tuple[str, str, Tone]]:
     """Yield the facts about the machine: a label, a text, and its tone."""
-    machine_findings = report.findings
+    findings = report.findings
     python = ".".join(str(part) for part in sys.version_info[:3])
-    yield "harness", f"{__version__}, Python {python}, {machine_findings.system}", Tone.PLAIN
-    yield "walls", describe(machine_findings.machine), Tone.PLAIN if enforces(machine_findings.machine) else Tone.BAD
-    for text in missing(machine_findings.machine):
+    yield "harness", f"{__version__}, Python {python}, {findings.system}", Tone.PLAIN
+    yield "walls", describe(findings.machine), Tone.PLAIN if enforces(findings.machine) else Tone.BAD
+    for text in missing(findings.machine):
         yield "missing", text, Tone.WARNING
-    if machine_findings.machine.bubblewrap:
-        yield "bubblewrap", machine_findings.machine.bubblewrap, Tone.PLAIN
-    if machine_findings.no_own_network:
+    if findings.machine.bubblewrap:
+        yield "bubblewrap", findings.machine.bubblewrap, Tone.PLAIN
+    if findings.no_own_network:
         yield (
             "missing",
-            f"network by host: {machine_findings.no_own_network}; such commands get no network",
+            f"network by host: {findings.no_own_network}; such commands get no network",
             Tone.WARNING,
         )
     else:
         yield "network", "can be held to single hosts (network = [...] in a policy)", Tone.PLAIN
     yield (
         "bash",
-        machine_findings.bash or "none: commands cannot run",
-        Tone.PLAIN if machine_findings.bash else Tone.BAD,
+        findings.bash or "none: commands cannot run",
+        Tone.PLAIN if findings.bash else Tone.BAD,
     )
-    yield "own code", ", ".join(machine_findings.code), Tone.PLAIN
-    if machine_findings.code_inside:
-        yield "own code", f"{', '.join(machine_findings.code_inside)} {_own_code_told(machine_findings)}", Tone.WARNING
-    can = (
-        "can be written"
-        if machine_findings.state_writable
-        else "CANNOT be written: there will be no log, and no session"
-    )
+    yield "own code", ", ".join(findings.code), Tone.PLAIN
+    if findings.code_inside:
+        yield "own code", f"{', '.join(findings.code_inside)} {_own_code_told(findings)}", Tone.WARNING
+    can = "can be written" if findings.state_writable else "CANNOT be written: there will be no log, and no session"
     yield (
         "state folder",
-        f"{machine_findings.state} ({can})",
-        Tone.PLAIN if machine_findings.state_writable else Tone.BAD,
+        f"{findings.state} ({can})",
+        Tone.PLAIN if findings.state_writable else Tone.BAD,
     )
-    if machine_findings.root:
+    if findings.root:
         text = "root: limits and file modes do not bind root, and what gets past a wall owns the machine; "
         text += "run the harness as an ordinary user"
         yield "user", text, Tone.WARNING
     if report.environment_closed:
         yield "environment", "what the harness was started with (keys) is closed to commands", Tone.PLAIN
     else:
-        reason = "root may look into every process" if machine_findings.root else "the kernel let it be read"
+        reason = "root may look into every process" if findings.root else "the kernel let it be read"
         text = f"what the harness was started with (keys) is open to commands without walls: {reason}"
         yield "environment", text, Tone.WARNING
 
@@ -279,23 +275,23 @@ def _remedy(findings: MachineFindings) -> str:
 
 def _fields(report: Report) -> dict[str, JsonValue]:
     """Return the report as one object."""
-    machine_findings = report.findings
+    findings = report.findings
     return {
         "harness": __version__,
         "python": sys.version.split()[0],
-        "system": machine_findings.system,
-        "level": describe(machine_findings.machine),
-        "landlock": machine_findings.machine.landlock,
-        "seccomp": machine_findings.machine.seccomp or None,
-        "bubblewrap": machine_findings.machine.bubblewrap or None,
-        "missing": list(missing(machine_findings.machine)),
-        "network_by_host": not machine_findings.no_own_network,
-        "bash": machine_findings.bash or None,
-        "own_code": list(machine_findings.code),
-        "own_code_in_folder": list(machine_findings.code_inside),
-        "state_folder": machine_findings.state,
-        "state_writable": machine_findings.state_writable,
-        "root": machine_findings.root,
+        "system": findings.system,
+        "level": describe(findings.machine),
+        "landlock": findings.machine.landlock,
+        "seccomp": findings.machine.seccomp or None,
+        "bubblewrap": findings.machine.bubblewrap or None,
+        "missing": list(missing(findings.machine)),
+        "network_by_host": not findings.no_own_network,
+        "bash": findings.bash or None,
+        "own_code": list(findings.code),
+        "own_code_in_folder": list(findings.code_inside),
+        "state_folder": findings.state,
+        "state_writable": findings.state_writable,
+        "root": findings.root,
         "environment_closed": report.environment_closed,
         "attempts": [_trial_fields(trial) for trial in report.trials],
         "confines": report.holds,

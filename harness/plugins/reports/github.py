@@ -129,7 +129,9 @@ class Actions:
             "refused": str(annotations.refused),
             "blocked": str(annotations.blocked),
         }
-        problems[-1] = _append(self._outputs, lambda _: "".join(_heredoc(*run) for run in values.items()).encode(), str)
+        problems[-1] = _append(
+            self._outputs, lambda _: "".join(_heredoc(*pair) for pair in values.items()).encode(), str
+        )
         return "; ".join(problem for problem in problems if problem)
 
 

@@ -81,9 +81,8 @@ def _blocks(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
         yield from _one(runs[0], "## ", with_answer=with_answer)
         return
     yield from _table_of_runs(runs)
-    for run in sorted(
-        runs, key=lambda reported: reported.is_done
-    ):  # what went wrong first: it is what the room must suffice for
+    # What went wrong first: it is what the room must suffice for.
+    for run in sorted(runs, key=lambda reported: reported.is_done):
         yield f"\n### {code(run.name, 80) or 'run'}\n"
         yield from _one(run, "", with_answer=with_answer)
 
@@ -170,17 +169,17 @@ def _refusals(facts: RunFacts) -> Iterator[str]:
     yield from _advice(refused)
 
 
-def _refusal_cells(refused_call: ReportedCall) -> tuple[str, ...]:
-    nobody = answered_words(refused_call.answered_by, refused_call.decision)
-    reason = code(refused_call.reason, 300) + (f" ({code(nobody, 80)})" if nobody else "")
-    rule = code(refused_call.rule or refused_call.source, 80)
-    location = code(place(refused_call.file, refused_call.line), 80)
-    call = code(refused_call.name, 40)
+def _refusal_cells(refusal: ReportedCall) -> tuple[str, ...]:
+    nobody = answered_words(refusal.answered_by, refusal.decision)
+    reason = code(refusal.reason, 300) + (f" ({code(nobody, 80)})" if nobody else "")
+    rule = code(refusal.rule or refusal.source, 80)
+    location = code(place(refusal.file, refusal.line), 80)
+    call = code(refusal.name, 40)
     return (
         call,
-        code(refused_call.tool, 40),
-        code(refused_call.summary, 200),
-        refused_call.status,
+        code(refusal.tool, 40),
+        code(refusal.summary, 200),
+        refusal.status,
         rule,
         location,
         reason,

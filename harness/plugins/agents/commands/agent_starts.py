@@ -60,9 +60,9 @@ def _codex_arguments(place: PlayedPlace) -> tuple[str, ...]:
         "analytics.enabled=false",
         "check_for_update_on_startup=false",
     )
-    given = [word for setting in settings for word in ("-c", setting)]
+    options = [word for setting in settings for word in ("-c", setting)]
     # Its own sandbox cannot be put up in every home, and is not what is tried.
-    return ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", *given)
+    return ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", *options)
 
 
 def _gemini_environment(place: PlayedPlace) -> dict[str, str]:

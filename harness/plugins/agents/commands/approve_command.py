@@ -105,10 +105,10 @@ class Listener:
     def _next(self) -> Waiting:
         """Wait for a question. Raises KeyboardInterrupt."""
         while True:
-            found = self._waiting.all()
-            if found:
+            waiting = self._waiting.all()
+            if waiting:
                 self._screen.settle()
-                return found[0]
+                return waiting[0]
             self._screen.transient(IDLE)
             with self._interrupt:
                 time.sleep(LOOK_SECONDS)
@@ -194,9 +194,9 @@ class Listener:
             return "answered at another terminal"
         return "withdrawn, nobody asks any more"
 
-    def _tell(self, what: str, question: WaitingQuestion, tone: Tone) -> None:
+    def _tell(self, verb: str, question: WaitingQuestion, tone: Tone) -> None:
         self._screen.settle()
-        self._screen.line(f"{what}  {visible_line(_about(question))}", tone)
+        self._screen.line(f"{verb}  {visible_line(_about(question))}", tone)
 
 
 def readable_while(
@@ -214,8 +214,8 @@ def readable_while(
         while True:
             if not stands():
                 raise WithdrawnError
-            left = LOOK_SECONDS if end is None else min(LOOK_SECONDS, max(0.0, end - monotonic()))
-            ready = readable(descriptors, left)
+            remaining = LOOK_SECONDS if end is None else min(LOOK_SECONDS, max(0.0, end - monotonic()))
+            ready = readable(descriptors, remaining)
             if ready or (end is not None and monotonic() >= end):
                 return ready
 
@@ -226,14 +226,14 @@ def _about(question: WaitingQuestion) -> str:
     return f"{question.agent}: {question.action.tool}: {question.action.summary}"
 
 
-def _listed(found: Sequence[Waiting]) -> Iterator[str]:
+def _listed(questions: Sequence[Waiting]) -> Iterator[str]:
     """Yield a JSON object for each question, in one line."""
-    for one in found:
-        fields: dict[str, JsonValue] = {"id": one.id}
-        if one.question is None:
-            fields["problem"] = one.problem
+    for entry in questions:
+        fields: dict[str, JsonValue] = {"id": entry.id}
+        if entry.question is None:
+            fields["problem"] = entry.problem
         else:
-            question = one.question
+            question = entry.question
             fields |= {
                 "agent": question.agent,
                 "session": question.session,

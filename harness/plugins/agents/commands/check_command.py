@@ -87,8 +87,8 @@ def check(arguments: Namespace, environment: Mapping[str, str]) -> int:
         console.line(f"the agent ended with {run.code}: {visible_line(run.stderr.strip()[-400:], 400)}", Tone.QUIET)
     if not wrong:
         console.line("each call ended as it was decided", Tone.GOOD)
-    for one in agent.unseen:
-        console.line(f"not seen: {one}", Tone.QUIET)
+    for limitation in agent.unseen:
+        console.line(f"not seen: {limitation}", Tone.QUIET)
     return FAILED if wrong else Exit.DONE
 
 
@@ -102,29 +102,29 @@ def _place(environment: Mapping[str, str]) -> str:
 def _settings_in(agent: GuardedAgent, program: str, folder: str, environment: Mapping[str, str]) -> bool:
     """Put the hook of the person's settings into an empty home, or the one that would be installed; say whether that is so."""
     home, workspace = os.path.join(folder, "home"), os.path.join(folder, "work")
-    for made in (home, workspace, os.path.join(workspace, ".git")):
-        os.mkdir(made)
+    for new_folder in (home, workspace, os.path.join(workspace, ".git")):
+        os.mkdir(new_folder)
     for name in (_READ, _SECRET):
         with open(os.path.join(workspace, name), "w", encoding="utf-8") as file:
             file.write(f"{_canary(folder, name)}\n")
-    given = {"HOME": home}
+    variables = {"HOME": home}
     policy = read_small(State.of(environment).user_policy, MOST_POLICY)
     if policy is not None:
-        os.makedirs(State.of(given).config)
-        write_new(State.of(given).user_policy, policy)
-    path = settings_path(agent, given, None)
+        os.makedirs(State.of(variables).config)
+        write_new(State.of(variables).user_policy, policy)
+    path = settings_path(agent, variables, None)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    own = _own_settings(agent, environment)
-    if own is None:
+    own_settings = _own_settings(agent, environment)
+    if own_settings is None:
         write(installation(agent, path, hook_command(isolated_command(), agent.name)), private=True)
     else:
-        write_new(path, own)
+        write_new(path, own_settings)
     hook = installed(agent, path)
     if agent.name == "codex" and hook is not None:  # its trust names the file by its path
-        codex = {**environment, **given, "CODEX_HOME": os.path.join(home, ".codex")}
+        codex = {**environment, **variables, "CODEX_HOME": os.path.join(home, ".codex")}
         with AppServer(program, codex, workspace) as server:
             server.trust(own_hooks(server.hooks(), path, hook.command))
-    return own is None
+    return own_settings is None
 
 
 def _own_settings(agent: GuardedAgent, environment: Mapping[str, str]) -> bytes | None:
@@ -136,10 +136,10 @@ def _own_settings(agent: GuardedAgent, environment: Mapping[str, str]) -> bytes 
     path = settings_path(agent, environment, None)
     if installed(agent, path) is None:
         return None
-    held = read_regular(path)
+    content = read_regular(path)
     if agent.settings.is_plugin:
-        return held
-    settings = json.loads(held)
+        return content
+    settings = json.loads(content)
     return json.dumps({name: settings[name] for name in _ABOUT_HOOKS if name in settings}).encode()
 
 
@@ -153,12 +153,12 @@ def _played(
 ) -> tuple[AgentRun, list[PlayedCall]]:
     start, work = AGENT_STARTS[agent.name], os.path.join(folder, "work")
     happened: dict[str, Callable[[str], bool]] = {
-        f"cat {_READ}": lambda said: _canary(folder, _READ) in said,
-        f"touch {_MADE}": lambda said: os.path.exists(os.path.join(work, _MADE)),  # noqa: ARG005
-        f"cat {_SECRET}": lambda said: _canary(folder, _SECRET) in said,
+        f"cat {_READ}": lambda output: _canary(folder, _READ) in output,
+        f"touch {_MADE}": lambda output: os.path.exists(os.path.join(work, _MADE)),  # noqa: ARG005
+        f"cat {_SECRET}": lambda output: _canary(folder, _SECRET) in output,
     }
     state = os.path.join(folder, "state")
-    given = {
+    variables = {
         "PATH": environment.get("PATH", os.defpath),
         "LANG": "C.UTF-8",
         "TERM": "dumb",
@@ -168,14 +168,14 @@ def _played(
     with PlayedModel([scene]) as model:
         place = PlayedPlace(home=os.path.join(folder, "home"), workspace=work, origin=model.origin)
         try:
-            run = run_agent(start, place, PROMPT, program=program, seconds=AGENT_SECONDS, environment=given)
+            run = run_agent(start, place, PROMPT, program=program, seconds=AGENT_SECONDS, environment=variables)
         except (OSError, subprocess.SubprocessError) as error:
             raise UsageError(f"{agent.title} cannot be started: {error}") from None
-        said = model.results()
+        output = model.results()
     logged = list(_logged(os.path.join(state, "harness")))
     calls = []
     for number, (command, took_place) in enumerate(happened.items()):
-        text = next((text for name, text in said.items() if name.endswith(f"-{number}-0")), "")
+        text = next((text for name, text in output.items() if name.endswith(f"-{number}-0")), "")
         decision, walls = _decided(logged, command)
         calls.append(
             PlayedCall(command=command, decision=decision, happened=took_place(text), in_walls=walls, said=text)
@@ -190,11 +190,13 @@ def _logged(state: str) -> Iterator[LogRecord]:
 
 def _decided(records: list[LogRecord], command: str) -> tuple[str, bool]:
     """Return the decision on the call of a command in our log, and whether it ran in our walls."""
-    decided = next((one for one in records if one["kind"] == "decision" and one.get("summary") == command), None)
+    decided = next(
+        (record for record in records if record["kind"] == "decision" and record.get("summary") == command), None
+    )
     if decided is None:
         return "", False
-    ends = (one for one in records if one["kind"] == "outcome" and one.get("call") == decided.get("call"))
-    return str(decided["decision"]), any(one.get("seen_by") == SEEN_BY_US for one in ends)
+    ends = (record for record in records if record["kind"] == "outcome" and record.get("call") == decided.get("call"))
+    return str(decided["decision"]), any(record.get("seen_by") == SEEN_BY_US for record in ends)
 
 
 def _tell(console: FinishedOutput, calls: list[PlayedCall]) -> None:

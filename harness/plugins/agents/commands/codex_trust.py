@@ -90,22 +90,22 @@ class AppServer:
 
     def hooks(self) -> Sequence[CodexHook]:
         """Return the hooks that Codex sees in the folder."""
-        found = self._ask("hooks/list", {"cwds": [self._folder]})
-        listed = [hook for one in _objects(found.get("data")) for hook in _objects(one.get("hooks"))]
+        answer = self._ask("hooks/list", {"cwds": [self._folder]})
+        hooks = [hook for item in _objects(answer.get("data")) for hook in _objects(item.get("hooks"))]
         return [
             CodexHook(
-                key=str(one.get("key")),
-                command=str(one.get("command")),
-                path=str(one.get("sourcePath")),
-                hash=str(one.get("currentHash")),
-                trust=str(one.get("trustStatus")),
+                key=str(item.get("key")),
+                command=str(item.get("command")),
+                path=str(item.get("sourcePath")),
+                hash=str(item.get("currentHash")),
+                trust=str(item.get("trustStatus")),
             )
-            for one in listed
+            for item in hooks
         ]
 
     def trust(self, hooks: Sequence[CodexHook]) -> None:
         """Let Codex note that these hooks are trusted as they are now."""
-        state: JsonValue = {one.key: {"enabled": True, "trusted_hash": one.hash} for one in hooks}
+        state: JsonValue = {hook.key: {"enabled": True, "trusted_hash": hook.hash} for hook in hooks}
         edit: JsonValue = {"keyPath": "hooks.state", "value": state, "mergeStrategy": "upsert"}
         self._ask("config/batchWrite", {"edits": [edit]})
 
@@ -136,8 +136,8 @@ class AppServer:
         if stdout is None:
             raise TypeError("the process has no stdout")
         while True:
-            line, found, rest = self._unread.partition(b"\n")
-            if found:
+            line, newline, rest = self._unread.partition(b"\n")
+            if newline:
                 self._unread = rest
                 try:
                     message = json.loads(line)
@@ -169,8 +169,8 @@ class AppServer:
 def own_hooks(hooks: Sequence[CodexHook], path: str, command: str) -> Sequence[CodexHook]:
     """Return the hooks that the settings file at `path` contains and that are this command line."""
     real = os.path.realpath(path)
-    return [one for one in hooks if one.command == command and os.path.realpath(one.path) == real]
+    return [hook for hook in hooks if hook.command == command and os.path.realpath(hook.path) == real]
 
 
 def _objects(value: JsonValue) -> list[dict[str, JsonValue]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -61,16 +61,16 @@ class HookTime:
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """Stop the clock of our own time while others work. The agent's own limit runs on."""
-        left, _ = signal.getitimer(signal.ITIMER_REAL)
+        remaining, _ = signal.getitimer(signal.ITIMER_REAL)
         self._set(MOST_SECONDS)
         try:
             yield
         finally:
-            self._set(max(left, LEAST_SECONDS))
+            self._set(max(remaining, LEAST_SECONDS))
 
     def _set(self, seconds: float) -> None:
-        left = max(self._end - self._monotonic(), 0.001)  # 0 would be no end at all
-        signal.setitimer(signal.ITIMER_REAL, min(seconds, left))
+        remaining = max(self._end - self._monotonic(), 0.001)  # 0 would be no end at all
+        signal.setitimer(signal.ITIMER_REAL, min(seconds, remaining))
 
 
 def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -100,8 +100,8 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
             raise UsageError("stdout is closed")  # noqa: TRY301 - whatever it is, it is told below
         reply = _answer(agent, words[2:], environment, hook_time)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the call is refused
-        said = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
-        reply = deny(f"{REFUSES}: {said}")
+        error_text = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+        reply = deny(f"{REFUSES}: {error_text}")
     signal.setitimer(signal.ITIMER_REAL, 0)
     _leave(reply)
 
@@ -139,12 +139,12 @@ def _answer(
 
 def hook_parts(
     environment: Mapping[str, str],
-    named: Sequence[str] | None,
+    policies: Sequence[str] | None,
     *,
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     pause: Callable[[float], None] = time.sleep,
 ) -> HookParts:
-    """Return the program's parts of a hook; `named` is the policy that decides, `pause` waits while a person is
+    """Return the program's parts of a hook; `policies` is the policy that decides, `pause` waits while a person is
     asked.
 
     `clock_stopped` stops the clock of our own work during that wait.
@@ -162,7 +162,7 @@ def hook_parts(
         if closed or log.count < 8:
             state.record_head(log, closed=closed)
 
-    def policy_at(workspace: Workspace, known: str) -> Policy:
+    def policy_at(workspace: Workspace, sha256: str) -> Policy:
         from harness.session.policies import assemble
 
         policy = assemble(state, workspace.root, names=named, fallback="default", examples=False)
@@ -176,13 +176,13 @@ def hook_parts(
     def grants_at(workspace: str) -> tuple[Sequence[Grant], GrantStore]:
         from harness.session.kept_grants import KeptGrants
 
-        kept = KeptGrants(state.grants, state.name_of(workspace), workspace)
-        return kept.read().grants, kept
+        grant_store = KeptGrants(state.grants, state.name_of(workspace), workspace)
+        return grant_store.read().grants, grant_store
 
-    def ask(asked: AskedCall) -> Approval:
+    def ask(call: AskedCall) -> Approval:
         from harness.session.waiting import WaitingList
 
-        return WaitingList(state.waiting, clock_stopped=clock_stopped, sleep=pause).ask(asked)
+        return WaitingList(state.waiting, clock_stopped=clock_stopped, sleep=pause).ask(call)
 
     def checks(workspace: Workspace) -> CallChecks:
         from harness.session.extensions.hooks_here import hooks_here
@@ -251,8 +251,8 @@ def _execute(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     try:
         end = _executed(words, environment)
     except BaseException as error:  # noqa: BLE001 - whatever it is, nothing runs
-        said = str(error) if isinstance(error, (HarnessError, OSError)) else f"{type(error).__name__}: {error}"
-        _tell(f"harness: the command was not run: {said}\n")
+        error_text = str(error) if isinstance(error, (HarnessError, OSError)) else f"{type(error).__name__}: {error}"
+        _tell(f"harness: the command was not run: {error_text}\n")
         os._exit(NOT_STARTED)
     os._exit(end.code)
 

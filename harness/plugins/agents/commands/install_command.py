@@ -68,8 +68,8 @@ def _install(arguments: Namespace, environment: Mapping[str, str]) -> int:
     trusted = agent.name != "codex" or _trust(agent, path, environment, console)
     if agent_program(agent, environment) is None:
         console.line(f"`{agent.program}` is not in PATH: nothing was tried", Tone.WARNING)
-    for one in agent.unseen:
-        console.line(f"not seen: {one}", Tone.QUIET)
+    for limitation in agent.unseen:
+        console.line(f"not seen: {limitation}", Tone.QUIET)
     return Exit.DONE if trusted else Exit.USAGE
 
 
@@ -91,27 +91,27 @@ def _project(arguments: Namespace) -> str | None:
     return current_folder() if arguments.project else None
 
 
-def _policies(named: Sequence[str] | None) -> list[str]:
+def _policies(policies: Sequence[str] | None) -> list[str]:
     """Return the names of `--policy` in a form that means the same from any folder. Raises PolicyError for an invalid
     policy.
     """
-    if named is None:
+    if policies is None:
         return []
     from harness.session.policies import load_named
 
-    load_named(named)
-    return [os.path.abspath(name) if os.path.exists(name) else name for name in named]
+    load_named(policies)
+    return [os.path.abspath(name) if os.path.exists(name) else name for name in policies]
 
 
 def _wanted(
-    change: SettingsChange, why: str, arguments: Namespace, environment: Mapping[str, str], console: Console
+    change: SettingsChange, reason: str, arguments: Namespace, environment: Mapping[str, str], console: Console
 ) -> bool:
     """Show a change, and say whether it is to be made: by --yes, or by the person's own y."""
     from harness.files.diffs import compare
 
     diff = compare(change.before or b"", change.after or b"").text()
-    what = "gone" if change.after is None else "new" if change.before is None else "changed"
-    head = f"{visible_line(change.path, 1_000)} ({what})"
+    change_kind = "gone" if change.after is None else "new" if change.before is None else "changed"
+    head = f"{visible_line(change.path, 1_000)} ({change_kind})"
     if not terminal_is_there():
         console.line(f"{head}\n{diff}")
         if not arguments.yes:
@@ -146,13 +146,13 @@ def _trust(agent: GuardedAgent, path: str, environment: Mapping[str, str], conso
     try:
         with AppServer(program, environment, current_folder()) as server:
             ours = own_hooks(server.hooks(), path, hook.command)
-            if any(not one.is_trusted for one in ours):
+            if any(not installed_hook.is_trusted for installed_hook in ours):
                 server.trust(ours)
                 ours = own_hooks(server.hooks(), path, hook.command)
     except UsageError as error:
         complain(f"{error}. Codex does not trust the hook yet: {BY_HAND}")
         return False
-    if not ours or any(not one.is_trusted for one in ours):
+    if not ours or any(not installed_hook.is_trusted for installed_hook in ours):
         complain(f"Codex does not trust the hook, or does not see it (a project must be trusted first): {BY_HAND}")
         return False
     console.line("Codex trusts it")
@@ -163,10 +163,10 @@ def isolated_command() -> str:
     """Return the command line of this program that is written into settings: isolated, where it is found so."""
     words = [sys.executable, "-I", "-m", "harness"]
     try:
-        found = subprocess.run([*words, "--version"], capture_output=True, timeout=VERSION_SECONDS, check=False)
+        process = subprocess.run([*words, "--version"], capture_output=True, timeout=VERSION_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return own_command()
-    return f"{quoted(words[0])} -I -m harness" if found.returncode == 0 else own_command()
+    return f"{quoted(words[0])} -I -m harness" if process.returncode == 0 else own_command()
 
 
 def agent_program(agent: GuardedAgent, environment: Mapping[str, str]) -> str | None:
@@ -191,7 +191,7 @@ def _status(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     agents = [agent_named(name) for name in ([arguments.agent] if arguments.agent else AGENTS)]
     with ThreadPoolExecutor(len(agents)) as pool:  # an agent takes a second to say its version
-        found = list(pool.map(lambda agent: _look(agent, environment), agents))
+        agents_found = list(pool.map(lambda agent: _look(agent, environment), agents))
     columns = (
         Column(name="agent", toned=True),
         Column(name="version"),
@@ -204,17 +204,17 @@ def _status(arguments: Namespace, environment: Mapping[str, str]) -> int:
     rows = [
         TableRow(
             cells=(
-                one.agent.name,
-                one.version,
-                one.user,
-                one.project,
-                one.trusted,
-                one.policy,
-                "; ".join(one.agent.unseen) if one.policy != "-" else "",
+                row.agent.name,
+                row.version,
+                row.user,
+                row.project,
+                row.trusted,
+                row.policy,
+                "; ".join(row.agent.unseen) if row.policy != "-" else "",
             ),
-            tone=one.tone,
+            tone=row.tone,
         )
-        for one in found
+        for row in agents_found
     ]
     console = FinishedOutput(environment)
     console.table(Table(columns=columns, rows=tuple(rows)))
@@ -235,7 +235,7 @@ def _look(agent: GuardedAgent, environment: Mapping[str, str]) -> _Found:
         except UsageError as error:
             complain(str(error))
             words[name] = "?"
-    ours = [one for one in places.values() if one is not None]
+    ours = [installed_hook for installed_hook in places.values() if installed_hook is not None]
     trusted = "-"
     if agent.name == "codex" and ours:
         trusted = "?" if program is None else _trusted(agent, program, places, environment)
@@ -246,7 +246,7 @@ def _look(agent: GuardedAgent, environment: Mapping[str, str]) -> _Found:
         user=words["user"],
         project=words["project"],
         trusted=trusted,
-        policy=", ".join(dict.fromkeys(one.policy or "as for the prompt" for one in ours)) or "-",
+        policy=", ".join(dict.fromkeys(installed_hook.policy or "as for the prompt" for installed_hook in ours)) or "-",
         tone=Tone.GOOD if sure else Tone.WARNING if ours else Tone.QUIET,
     )
 
@@ -271,7 +271,7 @@ def _trusted(
         if hook is not None:
             path = settings_path(agent, environment, current_folder() if name == "project" else None)
             ours = own_hooks(hooks, path, hook.command)
-            if not ours or any(not one.is_trusted for one in ours):
+            if not ours or any(not installed_hook.is_trusted for installed_hook in ours):
                 return f"no: {BY_HAND.partition(':')[0]}"
     return "yes"
 
@@ -279,7 +279,7 @@ def _trusted(
 def version_of(program: str, environment: Mapping[str, str]) -> str:
     """Return the version that an agent says of itself."""
     try:
-        said = subprocess.run(
+        process = subprocess.run(
             [program, "--version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -289,5 +289,5 @@ def version_of(program: str, environment: Mapping[str, str]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return "?"
-    found = _VERSION.search(said.stdout.decode(errors="replace"))
-    return found[0] if found else "?"
+    match = _VERSION.search(process.stdout.decode(errors="replace"))
+    return match[0] if match else "?"

@@ -55,32 +55,32 @@ class PlayedModel(ScriptServer):
             body = b"" if request.method == "HEAD" else b'{"object": "list", "data": [], "models": []}'
             return with_length(200, body), Then.KEEP
         try:
-            asked = json.loads(request.body)
+            request_body = json.loads(request.body)
         except (ValueError, RecursionError):
             return self.sent(NO_JSON, {})
-        heard = wire.hear(asked if isinstance(asked, dict) else {})
+        heard = wire.hear(request_body if isinstance(request_body, dict) else {})
         self.heard.append(heard)
         return wire.say(self._reply(heard), heard), Then.KEEP
 
     def _reply(self, heard: Heard) -> Reply:
-        number, scene, answered = self._played(heard)
+        number, scene, replies_given = self._played(heard)
         for step, calls in enumerate(scene.steps if heard.offered else ()):
-            if answered < len(calls):
-                named = (
+            if replies_given < len(calls):
+                calls_named = (
                     replace(call, id=call.id or f"call_{number}-{step}-{place}") for place, call in enumerate(calls)
                 )
-                return Reply(calls=tuple(named))
-            answered -= len(calls)
+                return Reply(calls=tuple(calls_named))
+            replies_given -= len(calls)
         return Reply(text=scene.closing)
 
     def _played(self, heard: Heard) -> tuple[int, PlayedScene, int]:
         """Return the scene that is played, its number, and how many of its calls were answered."""
-        answered = 0
+        replies_given = 0
         for part in reversed(heard.parts):
             if isinstance(part, Prompted):
                 for number, scene in enumerate(self._scenes):
                     if scene.prompt in part.text:
-                        return number, scene, answered
+                        return number, scene, replies_given
             else:
-                answered += 1
+                replies_given += 1
         return 0, PlayedScene(prompt="", steps=()), 0  # what nobody wrote a scene for

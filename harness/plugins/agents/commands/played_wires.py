@@ -42,7 +42,7 @@ class Heard(Record):
 class Wire(Protocol):
     """One API, as far as a played model speaks it."""
 
-    def hear(self, asked: Asked) -> Heard:
+    def hear(self, request_body: Asked) -> Heard:
         """Return the content of a request."""
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
@@ -52,10 +52,10 @@ class Wire(Protocol):
 class AnthropicWire:
     """Messages, as Claude Code speaks it."""
 
-    def hear(self, asked: Asked) -> Heard:
+    def hear(self, request_body: Asked) -> Heard:
         """Return the content of a request."""
         parts: list[Prompted | Answered] = []
-        for message in _objects(asked.get("messages")):
+        for message in _objects(request_body.get("messages")):
             if message.get("role") == "assistant":
                 continue
             for block in _blocks(message.get("content")):
@@ -63,7 +63,7 @@ class AnthropicWire:
                     parts.append(Answered(call_id=str(block.get("tool_use_id")), text=_text(block.get("content"))))
                 elif isinstance(text := block.get("text"), str):
                     parts.append(Prompted(text=text))
-        return Heard(parts=tuple(parts), offered=_named(asked.get("tools")), asked=asked)
+        return Heard(parts=tuple(parts), offered=_named(request_body.get("tools")), asked=request_body)
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
         """Return the whole HTTP answer that says this reply."""
@@ -100,22 +100,22 @@ class AnthropicWire:
             )
             for call in reply.calls
         )
-        for index, (begun, delta) in enumerate(deltas):
-            yield {"type": "content_block_start", "index": index, "content_block": begun}
+        for index, (block, delta) in enumerate(deltas):
+            yield {"type": "content_block_start", "index": index, "content_block": block}
             yield {"type": "content_block_delta", "index": index, "delta": delta}
             yield {"type": "content_block_stop", "index": index}
-        ended: JsonValue = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-        yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 10}}
+        stop: JsonValue = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+        yield {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 10}}
         yield {"type": "message_stop"}
 
 
 class ChatWire:
     """Chat completions, as Qwen Code, opencode and Copilot speak it."""
 
-    def hear(self, asked: Asked) -> Heard:
+    def hear(self, request_body: Asked) -> Heard:
         """Return the content of a request."""
         parts: list[Prompted | Answered] = []
-        for message in _objects(asked.get("messages")):
+        for message in _objects(request_body.get("messages")):
             text = _text(message.get("content"))
             if message.get("role") == "tool":
                 parts.append(Answered(call_id=str(message.get("tool_call_id")), text=text))
@@ -123,8 +123,8 @@ class ChatWire:
                 parts.append(Prompted(text=text))
         return Heard(
             parts=tuple(parts),
-            offered=_named([tool.get("function") for tool in _objects(asked.get("tools"))]),
-            asked=asked,
+            offered=_named([tool.get("function") for tool in _objects(request_body.get("tools"))]),
+            asked=request_body,
         )
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
@@ -135,18 +135,18 @@ class ChatWire:
 class ResponsesWire:
     """Responses, as Codex speaks it."""
 
-    def hear(self, asked: Asked) -> Heard:
+    def hear(self, request_body: Asked) -> Heard:
         """Return the content of a request."""
         parts: list[Prompted | Answered] = []
-        offered = _objects(asked.get("tools"))
-        for item in _objects(asked.get("input")):
+        offered = _objects(request_body.get("tools"))
+        for item in _objects(request_body.get("input")):
             if item.get("type") == "additional_tools":
                 offered += _objects(item.get("tools"))
             if str(item.get("type")).endswith("_call_output"):
                 parts.append(Answered(call_id=str(item.get("call_id")), text=_text(item.get("output"))))
             elif item.get("role") == "user" or item.get("type") == "agent_message":
                 parts.append(Prompted(text=_text(item.get("content"))))
-        return Heard(parts=tuple(parts), offered=_spaced(offered), asked=asked)
+        return Heard(parts=tuple(parts), offered=_spaced(offered), asked=request_body)
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
         """Return the whole HTTP answer that says this reply."""
@@ -163,14 +163,14 @@ class ResponsesWire:
             "total_tokens": 110,
         }
         answer: dict[str, JsonValue] = {"id": "resp_played", "object": "response", "model": heard.asked.get("model")}
-        whole: JsonValue = {**answer, "status": "completed", "output": list(items), "usage": usage}
+        response: JsonValue = {**answer, "status": "completed", "output": list(items), "usage": usage}
         events: list[Mapping[str, JsonValue]] = [
             {"type": "response.created", "response": {**answer, "status": "in_progress", "output": []}},
         ]
         for index, item in enumerate(items):
             events.append({"type": "response.output_item.added", "output_index": index, "item": item})
             events.append({"type": "response.output_item.done", "output_index": index, "item": item})
-        return _named_events([*events, {"type": "response.completed", "response": whole}])
+        return _named_events([*events, {"type": "response.completed", "response": response}])
 
 
 class GeminiWire:
@@ -180,10 +180,10 @@ class GeminiWire:
         """Take whether an answer is an event stream, which the path says here."""
         self._streams = streams
 
-    def hear(self, asked: Asked) -> Heard:
+    def hear(self, request_body: Asked) -> Heard:
         """Return the content of a request."""
         parts: list[Prompted | Answered] = []
-        for content in _objects(asked.get("contents")):
+        for content in _objects(request_body.get("contents")):
             if content.get("role") == "model":
                 continue
             for part in _objects(content.get("parts")):
@@ -191,10 +191,14 @@ class GeminiWire:
                     result = _object(part["functionResponse"])
                     text = json.dumps(result.get("response"), ensure_ascii=False)
                     parts.append(Answered(call_id=str(result.get("id")), text=text))
-                elif isinstance(said := part.get("text"), str):
-                    parts.append(Prompted(text=said))
-        tools = [one for tool in _objects(asked.get("tools")) for one in _objects(tool.get("functionDeclarations"))]
-        return Heard(parts=tuple(parts), offered=_named(tools), asked=asked)
+                elif isinstance(prompt_text := part.get("text"), str):
+                    parts.append(Prompted(text=prompt_text))
+        tools = [
+            declaration
+            for tool in _objects(request_body.get("tools"))
+            for declaration in _objects(tool.get("functionDeclarations"))
+        ]
+        return Heard(parts=tuple(parts), offered=_named(tools), asked=request_body)
 
     def say(self, reply: Reply, heard: Heard) -> bytes:  # noqa: ARG002 - as its protocol has it
         """Return the whole HTTP answer that says this reply; a stream is one event."""
@@ -222,29 +226,31 @@ WIRES: Mapping[str, Wire] = {
 
 
 def _item(call: ToolCall, tool: Mapping[str, str]) -> dict[str, JsonValue]:
-    known: dict[str, JsonValue] = {"call_id": call.id, "name": call.name, "status": "completed"}
+    common: dict[str, JsonValue] = {"call_id": call.id, "name": call.name, "status": "completed"}
     if "namespace" in tool:
-        known["namespace"] = tool["namespace"]
+        common["namespace"] = tool["namespace"]
     if tool.get("type") == "custom":
         return {
             "type": "custom_tool_call",
             "id": f"ctc_{call.id}",
-            **known,
+            **common,
             "input": json.loads(call.arguments)["input"],
         }
-    return {"type": "function_call", "id": f"fc_{call.id}", **known, "arguments": call.arguments}
+    return {"type": "function_call", "id": f"fc_{call.id}", **common, "arguments": call.arguments}
 
 
 def _spaced(tools: Iterable[Mapping[str, JsonValue]]) -> dict[str, dict[str, str]]:
     """Return tools by name, those of a namespace among them."""
-    found: dict[str, dict[str, str]] = {}
+    tools_found: dict[str, dict[str, str]] = {}
     for tool in tools:
         if tool.get("type") == "namespace":
             space = str(tool.get("name"))
-            found |= {name: {**one, "namespace": space} for name, one in _spaced(_objects(tool.get("tools"))).items()}
+            tools_found |= {
+                name: {**entry, "namespace": space} for name, entry in _spaced(_objects(tool.get("tools"))).items()
+            }
         else:
-            found[str(tool.get("name"))] = {"type": str(tool.get("type"))}
-    return found
+            tools_found[str(tool.get("name"))] = {"type": str(tool.get("type"))}
+    return tools_found
 
 
 def _named_events(events: Iterable[Mapping[str, JsonValue]]) -> bytes:
@@ -256,7 +262,7 @@ def _object(value: object) -> dict[str, JsonValue]:
 
 
 def _objects(value: object) -> list[dict[str, JsonValue]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _blocks(content: object) -> list[dict[str, JsonValue]]:
