@@ -103,7 +103,7 @@ class JudgedCall:
             policy=policy,
             approver=lambda action, verdict: self._asked(gate, action, verdict),
             log=session.log,
-            tools=ToolRegistry([self._tool(call) for call in {grant.tool: grant for grant in self._calls}.values()]),
+            tools=ToolRegistry([self._tool(call) for call in {call.tool: call for call in self._calls}.values()]),
             checks=self._parts.checks(self._workspace),
             options=GateOptions(
                 grants=(*session.grants, *exact), kept=grant_store, advise=self._advise, begun=session.state
@@ -123,8 +123,8 @@ class JudgedCall:
             for call in self._calls
         ]
         if session.latch:
-            for grant in pending:
-                gate.skip(grant, session.latch)
+            for pending_call in pending:
+                gate.skip(pending_call, session.latch)
             answer = agent.block(session.latch)
         else:
             answer = self._answered(gate, pending, policy)

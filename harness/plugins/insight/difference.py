@@ -98,8 +98,8 @@ def account_of(log: str, session: str, records: Iterable[LogRecord]) -> Account:
                 case "session_started":
                     started = record
                 case "user_message":
-                    said = text(record, "text")
-                    prompts.append((_digest(said), said[:MOST_CHARACTERS]))
+                    prompt = text(record, "text")
+                    prompts.append((_digest(prompt), prompt[:MOST_CHARACTERS]))
                 case "session_ended":
                     end = (
                         " ".join(filter(None, (text(record, "stop"), text(record, "detail")[:MOST_CHARACTERS]))) or "?"
@@ -108,8 +108,8 @@ def account_of(log: str, session: str, records: Iterable[LogRecord]) -> Account:
                     pass
             yield record
 
-    found = [(_place(call), _call(call)) for call in logged_calls(log, of_session())]
-    calls = tuple(call for _, call in sorted(found, key=lambda item: item[0]))
+    calls_placed = [(_place(call), _call(call)) for call in logged_calls(log, of_session())]
+    calls = tuple(call for _, call in sorted(calls_placed, key=lambda item: item[0]))
     workspace = text(started, "workspace")
     changed = {_relative(call.path, workspace): call.after for call in calls if call.path}
     return Account(
@@ -127,14 +127,14 @@ def account_of(log: str, session: str, records: Iterable[LogRecord]) -> Account:
 
 def differences(left: Account, right: Account) -> Iterator[Difference]:
     """Yield the differences, and every common call, in the order of the sessions."""
-    there = dict(right.began)
+    right_values = dict(right.began)
     for name, value in left.began:
-        if value != there.get(name, ""):
+        if value != right_values.get(name, ""):
             yield Difference(
-                about="began", change=DifferenceKind.OTHER, name=name, left=value, right=there.get(name, "")
+                about="began", change=DifferenceKind.OTHER, name=name, left=value, right=right_values.get(name, "")
             )
-    said, asked = [digest for digest, _ in left.prompts], [digest for digest, _ in right.prompts]
-    for a, b in aligned(said, asked):
+    left_prompts, right_prompts = [digest for digest, _ in left.prompts], [digest for digest, _ in right.prompts]
+    for a, b in aligned(left_prompts, right_prompts):
         if a is None or b is None:
             yield Difference(
                 about="prompt",
@@ -243,8 +243,8 @@ def _key(call: LoggedCall) -> bytes:
     return _digest(f"{call.tool}\n{arguments}")
 
 
-def _digest(said: str) -> bytes:
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).digest()
+def _digest(prompt: str) -> bytes:
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()
 
 
 def _place(call: LoggedCall) -> tuple[int, str]:

@@ -34,7 +34,7 @@ class Take(Enum):
         if self is Take.PROGRAM:
             choices = [choice for choice in choices if not _is_of_any_command(choice)] or choices
         programs = [choice for choice in choices if any(pattern.program for pattern in choice.patterns)]
-        return next((one for one in reversed(programs) if not _reaches_out(one)), (programs or choices)[-1])
+        return next((grant for grant in reversed(programs) if not _reaches_out(grant)), (programs or choices)[-1])
 
 
 def _is_of_any_command(choice: GrantChoice) -> bool:
@@ -70,36 +70,36 @@ class SessionFatigue(Record):
     """Calls that are not known well enough to be judged again."""
 
 
-def fatigue_of(seen: Sequence[SeenCall], walls: WallsHere, take: Take) -> SessionFatigue:
-    """Return the questions of one session, of which `seen` are the calls that are not auto, judged with nothing granted.
+def fatigue_of(calls: Sequence[SeenCall], walls: WallsHere, take: Take) -> SessionFatigue:
+    """Return the questions of one session, of which `calls` are the calls that are not auto, judged with nothing granted.
 
     At a question that a person said no to, nothing is taken.
     """
     grants: list[Grant] = []
     still: list[StillAsked] = []
     spared: list[GrantPattern] = []
-    for one in seen:
-        if one.action is None or one.policy is None or one.verdict is None:
+    for call in calls:
+        if call.action is None or call.policy is None or call.verdict is None:
             continue
-        policy = with_grants(one.policy, grants)
-        verdict = evaluate(policy, one.action, one.unseen)
-        if verdict.decision is Decision.AUTO and one.verdict.decision is Decision.CONFIRM:
+        policy = with_grants(call.policy, grants)
+        verdict = evaluate(policy, call.action, call.unseen)
+        if verdict.decision is Decision.AUTO and call.verdict.decision is Decision.CONFIRM:
             used = {rule.id for facet in verdict.facets for rule in facet.rules}
             spared.append(next(grant.pattern for grant in reversed(grants) if grant.id in used))
         if verdict.decision is Decision.CONFIRM:
-            offer = "it was refused" if one.refused else offer_for(policy, one.action, verdict, walls)
+            offer = "it was refused" if call.refused else offer_for(policy, call.action, verdict, walls)
             patterns = () if isinstance(offer, str) else take.of(offer.choices).patterns
             still.append(
-                StillAsked(call=one, by=verdict.deciding.by, taken=tuple(pattern.text for pattern in patterns))
+                StillAsked(call=call, by=verdict.deciding.by, taken=tuple(pattern.text for pattern in patterns))
             )
             for pattern in patterns:
                 grants.append(session_grant(f"grant-{len(grants) + 1}", pattern))
     return SessionFatigue(
-        asked=sum(one.decided == Decision.CONFIRM.word for one in seen),
-        questions=sum(one.verdict is not None and one.verdict.decision is Decision.CONFIRM for one in seen),
+        asked=sum(call.decided == Decision.CONFIRM.word for call in calls),
+        questions=sum(call.verdict is not None and call.verdict.decision is Decision.CONFIRM for call in calls),
         still=tuple(still),
         spared=tuple(spared),
-        unjudged=sum(one.verdict is None for one in seen),
+        unjudged=sum(call.verdict is None for call in calls),
     )
 
 
@@ -117,10 +117,10 @@ class AskingReason(Record):
 
 def asking_most(sessions: Iterable[SessionFatigue]) -> Iterator[AskingReason]:
     """Yield the reasons of questions without a grant, the commonest first; refused ones separately."""
-    left: dict[tuple[str, bool], list[str]] = {}
+    remaining: dict[tuple[str, bool], list[str]] = {}
     for still in (still for session in sessions for still in session.still if not still.taken):
-        left.setdefault((still.by, still.call.refused), []).append(still.call.summary)
-    for (by, refused), summaries in sorted(left.items(), key=lambda one: -len(one[1])):
+        remaining.setdefault((still.by, still.call.refused), []).append(still.call.summary)
+    for (by, refused), summaries in sorted(remaining.items(), key=lambda item: -len(item[1])):
         yield AskingReason(by=by, refused=refused, count=len(summaries), example=summaries[0])
 
 
@@ -129,4 +129,4 @@ def sparing_most(sessions: Iterable[SessionFatigue]) -> list[tuple[str, int]]:
     one.
     """
     spared = (pattern for session in sessions for pattern in session.spared)
-    return Counter(replace(one, folder="").text for one in spared).most_common()
+    return Counter(replace(grant, folder="").text for grant in spared).most_common()

@@ -44,7 +44,7 @@ class LoggedQuestion(Record):
 
     def fields(self) -> dict[str, JsonValue]:
         """Return its fields for JSON."""
-        answered = self.call.answered
+        answer = self.call.answered
         return {
             "row": "question",
             **about_call(self.call),
@@ -52,9 +52,9 @@ class LoggedQuestion(Record):
             "time": text(self.call.asked or self.call.answered, "time"),
             "shown_sha256": text(self.call.asked, "shown_sha256") or None,
             "answer": self.call.answer or None,
-            "answered_at": text(answered, "time") or None,
-            "answered_by": text(answered, "by") or None,
-            "words": text(answered, "words"),
+            "answered_at": text(answer, "time") or None,
+            "answered_by": text(answer, "by") or None,
+            "words": text(answer, "words"),
             "seconds": self.call.waited,
             "quick": self.call.is_quick,
             "in_burst": self.in_burst,
@@ -78,14 +78,14 @@ def questions(calls: Iterable[LoggedCall]) -> Iterator[LoggedQuestion]:
         if waiting and waiting[-1].call.log != call.log:
             yield from _released(waiting)
             yeses.clear()
-        one = _Waiting(call)
-        waiting.append(one)
-        if one.is_yes:
-            yeses.append(one)
-            if len(yeses) == BURST and _within(yeses[0], one):
+        question = _Waiting(call)
+        waiting.append(question)
+        if question.is_yes:
+            yeses.append(question)
+            if len(yeses) == BURST and _within(yeses[0], question):
                 for yes in yeses:
                     yes.in_burst = True
-        while waiting and not (waiting[0] in list(yeses)[-BURST + 1 :] and _within(waiting[0], one)):
+        while waiting and not (waiting[0] in list(yeses)[-BURST + 1 :] and _within(waiting[0], question)):
             yield waiting.popleft().question()
     yield from _released(waiting)
 
@@ -108,8 +108,8 @@ def _within(first: _Waiting, last: _Waiting) -> bool:
         between = seconds_between(earlier, later)
         return between is not None and between <= BURST_SECONDS
     # Monotonic clocks of two sessions cannot be compared: they may be of two boots.
-    begun, ended = nanoseconds(earlier.get("time")), nanoseconds(later.get("time"))
-    return begun is not None and ended is not None and abs(ended - begun) <= BURST_SECONDS * NANO
+    start, end = nanoseconds(earlier.get("time")), nanoseconds(later.get("time"))
+    return start is not None and end is not None and abs(end - start) <= BURST_SECONDS * NANO
 
 
 def _released(waiting: deque[_Waiting]) -> Iterator[LoggedQuestion]:
@@ -189,7 +189,7 @@ class LoggedRefusal(Record):
 
     def fields(self) -> dict[str, JsonValue]:
         """Return its fields for JSON."""
-        answered = self.call.answered
+        answer = self.call.answered
         return {
             "row": "refusal",
             **about_call(self.call),
@@ -198,7 +198,7 @@ class LoggedRefusal(Record):
             "refused_by": self.refuser.value,
             "reason": self.reason,
             "hint": self.hint or None,
-            "answered_by": text(answered, "by") or None,
+            "answered_by": text(answer, "by") or None,
             "words": self.words,
             "edited_to": edited_to(self.call),
             "told": text(self.call.outcome, "content"),
@@ -217,7 +217,9 @@ class RefusalCounts:
 
     def fields(self) -> dict[str, JsonValue]:
         """Return their fields for JSON: refusals by source, and the others."""
-        by: dict[str, JsonValue] = {one.value: self.refused.get(one, 0) for one in Refuser if one is not Refuser.TOOL}
+        by: dict[str, JsonValue] = {
+            refuser.value: self.refused.get(refuser, 0) for refuser in Refuser if refuser is not Refuser.TOOL
+        }
         return {"refused": sum(self.refused.values()), "by": by, "invalid": self.invalid, "not_run": self.never_came}
 
 
@@ -239,24 +241,24 @@ def refusals(calls: Iterable[LoggedCall], counts: RefusalCounts, *, invalid: boo
                 pass
 
 
-def _after_part(told: str, call: LoggedCall) -> str:
+def _after_part(reason_text: str, call: LoggedCall) -> str:
     """Return the text after `Part: ...` in a refusal (see ruling.refusal_text), without its last sentence.
 
     The parts are those that the decision names. So a command with `Hint:` in it is not taken for the policy.
     """
     for end in _DETOURS:
-        told = told.removesuffix(end)
+        reason_text = reason_text.removesuffix(end)
     reason = f"{text(call.decision, 'reason').rstrip('.')}."
-    place = told.find(reason)
+    place = reason_text.find(reason)
     if place < 0:
         return ""
-    rest = told[place + len(reason) :]
+    rest = reason_text[place + len(reason) :]
     facets = call.decision.get("facets")
     parts = [text(facet, "facet") for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
     for part in sorted({part for part in parts if part}, key=len, reverse=True):
-        for said in (f" Part: `{part}`.", f" Part: {part}."):  # logs of before 2026-11-23 have no quotes there
-            if rest.startswith(said):
-                return rest.removeprefix(said)
+        for part_text in (f" Part: `{part}`.", f" Part: {part}."):  # logs of before 2026-11-23 have no quotes there
+            if rest.startswith(part_text):
+                return rest.removeprefix(part_text)
     return rest
 
 

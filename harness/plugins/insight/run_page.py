@@ -24,9 +24,9 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     logs = {path: run for run in runs if (path := run.text("log"))}
     heads = HeadsFile(next((run.heads for run in runs if run.heads), ""))
     source = _Logs({path: run.facts.session for path, run in logs.items()}, with_answer=with_answer)
-    found = tuple(judge_log(path, heads) for path in source.paths)
+    findings = tuple(judge_log(path, heads) for path in source.paths)
     only = runs[0].facts.session if len(runs) == 1 and source.has_others() else ""
-    yield from page(source, found, title=_title(runs), only=only)
+    yield from page(source, findings, title=_title(runs), only=only)
 
 
 def _title(runs: Sequence[ReportedRun]) -> str:
@@ -45,9 +45,9 @@ class _Logs:
         return tuple(self._sessions)
 
     def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
-        wanted = None if kinds is None else frozenset(kinds)
+        wanted_kinds = None if kinds is None else frozenset(kinds)
         for path in self.paths:
-            for record in self._of(path, wanted):
+            for record in self._of(path, wanted_kinds):
                 yield path, record
 
     def calls(self) -> Iterator[LoggedCall]:

@@ -40,10 +40,10 @@ class Waits:
 
     def quantile(self, share: float) -> float | None:
         """Return the time, in seconds, that this share of the answers did not exceed (nearest rank); None without any."""
-        left = ceil(share * self.total)
+        remaining = ceil(share * self.total)
         for key in sorted(self.counts):
-            left -= self.counts[key]
-            if left <= 0:
+            remaining -= self.counts[key]
+            if remaining <= 0:
                 return key / 1000
         return None
 
@@ -218,12 +218,12 @@ class Statistics:
         An invalid line is counted as left out; the lines after it are counted all the same.
         """
         self.totals["logs"] += 1
-        found = WholeRecords(path)
-        for _, record in found:
+        records = WholeRecords(path)
+        for _, record in records:
             if not session or record["session"] == session:
                 self.enter(record)
-        self.totals["left_out"] += found.left_out
-        self.totals["torn"] += found.torn
+        self.totals["left_out"] += records.left_out
+        self.totals["torn"] += records.torn
         self.end_log()
 
     def enter(self, record: LogRecord) -> None:
@@ -280,19 +280,19 @@ class Statistics:
 
     def rule(self, by: str) -> RuleCount:
         """Return the row of what the log calls `by`."""
-        found = self.rules.get(by)
-        if found is None:
+        rule_count = self.rules.get(by)
+        if rule_count is None:
             by = by if len(self.rules) < MOST_ROWS else OTHERS
-            found = self.rules.setdefault(by, RuleCount())
-        return found
+            rule_count = self.rules.setdefault(by, RuleCount())
+        return rule_count
 
     def tool(self, name: str) -> ToolCount:
         """Return the row of a tool."""
-        found = self.tools.get(name)
-        if found is None:
+        tool_count = self.tools.get(name)
+        if tool_count is None:
             name = name if len(self.tools) < MOST_ROWS else OTHERS
-            found = self.tools.setdefault(name, ToolCount())
-        return found
+            tool_count = self.tools.setdefault(name, ToolCount())
+        return tool_count
 
     def _use(self, record: LogRecord) -> None:
         self.cost.take(record)
@@ -325,9 +325,9 @@ class Statistics:
         rule.decisions[call.decided] += 1
         if call.answered:
             rule.questions.take(call)
-        for name, known in rule.origin.items():
+        for name, earliest in rule.origin.items():
             value = record.get(name)
-            if value != known and isinstance(value, str | int) and (known is None or str(value) < str(known)):
+            if value != earliest and isinstance(value, str | int) and (earliest is None or str(value) < str(earliest)):
                 rule.origin[name] = value
         facets = record.get("facets")
         if not isinstance(facets, list):
@@ -380,7 +380,7 @@ def _seconds_of_dates(first: str, last: str) -> float:
 
 def statistics_of(logs: Iterable[str], session: str = "") -> Statistics:
     """Return the statistics of these logs, or of one session in them. Raises LogError."""
-    found = Statistics()
+    statistics = Statistics()
     for path in logs:
-        found.enter_log(path, session)
-    return found
+        statistics.enter_log(path, session)
+    return statistics

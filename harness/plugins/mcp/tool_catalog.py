@@ -87,13 +87,13 @@ class ToolCatalog:
         A tool is left out if a person has seen it in another form only, if the list has it twice, if it is not
         understood, or if `is_refused` is true of its name. Raises UsageError for pins that are not understood.
         """
-        results = [described(result, self._words, self._command) for result in definitions]
+        results = [described(definition, self._words, self._command) for definition in definitions]
         tools = [result for result in results if isinstance(result, ToolDescription)]
         news: list[str] = []
         with self._lock:
             self._pins.read()
             self._enter(tools)
-            descriptions = {result.name: result for result in tools if result.name in self._listed}
+            descriptions = {tool.name: tool for tool in tools if tool.name in self._listed}
         try:
             self._pins.note_listed(descriptions)
         except OSError as error:
@@ -123,7 +123,7 @@ class ToolCatalog:
             if isinstance(definition, dict) and isinstance(definition.get("name"), str)
         }
         with self._lock:
-            self._listed = {name: definition for name, definition in self._listed.items() if name in names}
+            self._listed = {name: description for name, description in self._listed.items() if name in names}
         listed_tools = self.take(definitions, lambda _: False)
         with self._lock:
             self._read_at = began_at

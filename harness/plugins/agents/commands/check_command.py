@@ -171,11 +171,11 @@ def _played(
             run = run_agent(start, place, PROMPT, program=program, seconds=AGENT_SECONDS, environment=variables)
         except (OSError, subprocess.SubprocessError) as error:
             raise UsageError(f"{agent.title} cannot be started: {error}") from None
-        output = model.results()
+        results = model.results()
     logged = list(_logged(os.path.join(state, "harness")))
     calls = []
     for number, (command, took_place) in enumerate(happened.items()):
-        text = next((text for name, text in output.items() if name.endswith(f"-{number}-0")), "")
+        text = next((text for name, text in results.items() if name.endswith(f"-{number}-0")), "")
         decision, walls = _decided(logged, command)
         calls.append(
             PlayedCall(command=command, decision=decision, happened=took_place(text), in_walls=walls, said=text)

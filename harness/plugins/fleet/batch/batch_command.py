@@ -69,14 +69,14 @@ def write_summary(
         "tasks": len(outcomes),
         "exit_code": code,
         "exit_codes": dict(by_exit_code(outcomes)),
-        "done_earlier": sum(one.how is TaskEnd.EARLIER for one in outcomes),
-        "cost": sum(one.cost for one in outcomes if one.cost is not None),
-        "cost_not_known": sum(one.cost is None for one in outcomes),
+        "done_earlier": sum(outcome.how is TaskEnd.EARLIER for outcome in outcomes),
+        "cost": sum(outcome.cost for outcome in outcomes if outcome.cost is not None),
+        "cost_not_known": sum(outcome.cost is None for outcome in outcomes),
         "shard": "{}/{}".format(*shard) if shard else None,
         "seconds": round(seconds, 3),
     }
     path = os.path.join(out, summary_name(shard))
-    rows = ((json.dumps(one.as_json, separators=(",", ":")) + "\n").encode() for one in outcomes)
+    rows = ((json.dumps(outcome.as_json, separators=(",", ":")) + "\n").encode() for outcome in outcomes)
     try:
         replace_file(f"{path}.jsonl", rows)
         replace_file(f"{path}.json", ((json.dumps(summary, indent=2) + "\n").encode(),))
@@ -127,7 +127,7 @@ def runs_of(out: str, outcomes: Sequence[TaskOutcome], heads: str) -> Sequence[R
     """Return the runs of a batch for a report. Each reads its result and its log when it is asked for them."""
 
     reading = _Reading(out, heads)
-    return cast("Sequence[ReportedRun]", [_Run(one, reading) for one in outcomes])
+    return cast("Sequence[ReportedRun]", [_Run(outcome, reading) for outcome in outcomes])
 
 
 def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> Iterator[str]:
@@ -143,8 +143,8 @@ def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequenc
 def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:
     """Yield the files of the batch, and the folders of its tasks, that a report would lie in."""
     names = {task.id for task in tasks}
-    for given in reports:
-        path = os.path.realpath(given.partition(":")[2])
+    for report in reports:
+        path = os.path.realpath(report.partition(":")[2])
         name = os.path.relpath(path, os.path.realpath(out)).partition("/")[0]
         if name in names or is_summary(name) or is_predictions(name):
             yield os.path.join(out, name)
@@ -155,8 +155,8 @@ class _Run:
 
     __slots__ = ("_one", "_reading")
 
-    def __init__(self, one: TaskOutcome, reading: _Reading) -> None:
-        self._one = one
+    def __init__(self, outcome: TaskOutcome, reading: _Reading) -> None:
+        self._one = outcome
         self._reading = reading
 
     def __getattr__(self, name: str) -> object:
@@ -171,23 +171,23 @@ class _Reading:
         self._heads = heads
         self._last: tuple[int, ReportedRun] | None = None
 
-    def run(self, one: TaskOutcome) -> ReportedRun:
+    def run(self, outcome: TaskOutcome) -> ReportedRun:
         from harness.app.run.reported import ReportedRun
 
-        if self._last is None or self._last[0] != one.place:
-            result = self._result_of(one)
-            run = ReportedRun(name=one.id, facts=_facts_of(result), result=result, heads=self._heads)
-            self._last = one.place, run
+        if self._last is None or self._last[0] != outcome.place:
+            result = self._result_of(outcome)
+            run = ReportedRun(name=outcome.id, facts=_facts_of(result), result=result, heads=self._heads)
+            self._last = outcome.place, run
         return self._last[1]
 
-    def _result_of(self, one: TaskOutcome) -> Mapping[str, JsonValue]:
-        folder = TaskFolder(os.path.join(self._out, one.id))
+    def _result_of(self, outcome: TaskOutcome) -> Mapping[str, JsonValue]:
+        folder = TaskFolder(os.path.join(self._out, outcome.id))
         result, attempt = folder.read_result(), (folder.read_work() or {}).get("attempt")
-        if one.code is None or result is None or type(attempt) is not int:
-            return _without_facts(one, one.problem or "there is no result")
+        if outcome.code is None or result is None or type(attempt) is not int:
+            return _without_facts(outcome, outcome.problem or "there is no result")
         log = folder.log(attempt)  # found by its place, since the folder of the batch may have been moved
         if not os.access(log, os.R_OK):
-            return _without_facts(one, f"the log {log} is not there, or cannot be read")
+            return _without_facts(outcome, f"the log {log} is not there, or cannot be read")
         return {**result, "log": log}
 
 
@@ -203,7 +203,7 @@ def _facts_of(result: Mapping[str, JsonValue]) -> RunFacts:
         return facts
 
 
-def _without_facts(one: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
+def _without_facts(outcome: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
     """Return a result object for a task that has none, so that reports do not leave it out."""
     from harness.app.run.facts import RunFacts
     from harness.app.run.result import result_object
@@ -211,7 +211,7 @@ def _without_facts(one: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
     return result_object(
         RunFacts(),
         answer="",
-        code=1 if one.code is None else one.code,
+        code=1 if outcome.code is None else outcome.code,
         cost=None,
         model="",
         policy="",
@@ -219,7 +219,7 @@ def _without_facts(one: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
         log="",
         head="",
         records=0,
-        end=one.how.value if one.code is None else "failed before it began",
+        end=outcome.how.value if outcome.code is None else "failed before it began",
         detail=problem,
     )
 
@@ -273,10 +273,10 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         from harness.plugins.fleet.queue.queued_batch import queued
 
         with progress:
-            found = queued(arguments, environment, out, mine, progress, stopping)
-        if found is None:
+            queued_outcomes = queued(arguments, environment, out, mine, progress, stopping)
+        if queued_outcomes is None:
             return Exit.DONE
-        outcomes = found
+        outcomes = queued_outcomes
     else:
         with progress, uploads or nullcontext():
             outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(mine)
@@ -287,7 +287,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.source:
         problems += write_predictions(out, outcomes, shard=arguments.shard, tell=progress.tell)
     if uploads is not None:
-        reported = [given.partition(":")[2] for given in arguments.report]
+        reported = [report.partition(":")[2] for report in arguments.report]
         if arguments.queue:
             problems += uploads.put_others(reported)
         else:

@@ -101,7 +101,7 @@ def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Map
     """Return the outcome with the figures of the task's result."""
 
     changes, cost = work.get("changes"), result.get("cost")
-    kept = work.get("kept")
+    kept_folder = work.get("kept")
     return replace(
         outcome,
         end=str(result.get("end") or ""),
@@ -109,7 +109,7 @@ def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Map
         refused=count_in(result.get("refused")) + count_in(result.get("blocked")),
         changed=count_in(changes.get("files")) if isinstance(changes, Mapping) else 0,
         cost=float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None,
-        problem=outcome.problem or (f"its folder is kept: {kept}" if kept else ""),
+        problem=outcome.problem or (f"its folder is kept: {kept_folder}" if kept_folder else ""),
         detail=visible_line(str(result.get("detail") or ""), MAX_DETAIL),
     )
 
@@ -119,38 +119,38 @@ def worst(outcomes: Iterable[TaskOutcome]) -> Exit:
 
     A task that never ran counts with the code of the obstacle, if it has one.
     """
-    tried = [one.code for one in outcomes if one.how is not TaskEnd.NOT_RUN or one.code is not None]
+    tried = [outcome.code for outcome in outcomes if outcome.how is not TaskEnd.NOT_RUN or outcome.code is not None]
     codes = {Exit.INTERNAL if code not in _WORST_FIRST else Exit(code) for code in tried}
     return next((code for code in _WORST_FIRST if code in codes), Exit.DONE)
 
 
 def by_exit_code(outcomes: Sequence[TaskOutcome]) -> dict[str, int]:
     """Return the number of tasks by exit code, as digits; `none` for a task without one."""
-    found = Counter("none" if one.code is None else str(int(one.code)) for one in outcomes)
-    return dict(sorted(found.items()))
+    counts = Counter("none" if outcome.code is None else str(int(outcome.code)) for outcome in outcomes)
+    return dict(sorted(counts.items()))
 
 
 def tell(outcomes: Sequence[TaskOutcome], console: Console) -> None:
     """Write the table, then a line of counts, then the problems."""
-    shown = [one for one in outcomes if one.how is not TaskEnd.NOT_RUN]
-    if len(shown) > MAX_ROWS:
-        shown = [one for one in shown if one.code != Exit.DONE][:MAX_ROWS]
-    if shown:
-        console.table(Table(columns=_COLUMNS, rows=tuple(TableRow(cells=_row(one)) for one in shown)))
+    rows = [outcome for outcome in outcomes if outcome.how is not TaskEnd.NOT_RUN]
+    if len(rows) > MAX_ROWS:
+        rows = [outcome for outcome in rows if outcome.code != Exit.DONE][:MAX_ROWS]
+    if rows:
+        console.table(Table(columns=_COLUMNS, rows=tuple(TableRow(cells=_row(outcome)) for outcome in rows)))
     lines = []
-    not_run = sum(one.how is TaskEnd.NOT_RUN for one in outcomes)
+    not_run = sum(outcome.how is TaskEnd.NOT_RUN for outcome in outcomes)
     if not_run:
         lines.append(f"({counted(not_run, 'task')} not run to the end: the batch was ended before)")
-    if len(shown) + not_run < len(outcomes):
-        lines.append(f"({len(outcomes) - len(shown) - not_run} more are in the summary)")
+    if len(rows) + not_run < len(outcomes):
+        lines.append(f"({len(outcomes) - len(rows) - not_run} more are in the summary)")
     counts = by_exit_code(outcomes).items()
     codes = ", ".join(
         f"{count} {'without one' if code == 'none' else f'with exit code {code}'}" for code, count in counts
     )
-    ran = sum(one.how is not TaskEnd.EARLIER and one.tries > 0 for one in outcomes)
-    earlier = sum(one.how is TaskEnd.EARLIER for one in outcomes)
+    ran = sum(outcome.how is not TaskEnd.EARLIER and outcome.tries > 0 for outcome in outcomes)
+    earlier = sum(outcome.how is TaskEnd.EARLIER for outcome in outcomes)
     lines.append(f"{counted(len(outcomes), 'task')}: {codes or 'none'}; {ran} run now, {earlier} done earlier")
-    problems = [f"{one.id}: {visible_line(one.why, 500)}" for one in shown if one.why]
+    problems = [f"{outcome.id}: {visible_line(outcome.why, 500)}" for outcome in rows if outcome.why]
     for line in (*lines, *problems[:MAX_ROWS]):
         console.line(line)
 
@@ -164,18 +164,18 @@ _COLUMNS = (
 )
 
 
-def _row(one: TaskOutcome) -> tuple[str, ...]:
+def _row(outcome: TaskOutcome) -> tuple[str, ...]:
     return (
-        one.id,
-        "-" if one.code is None else str(int(one.code)),
-        visible_line(one.end or one.how.value, 40),
-        str(one.turns),
-        str(one.refused),
-        short_count(one.changed),
-        "-" if one.cost is None else f"${one.cost:.4f}",
-        f"{one.seconds:.1f}",
-        str(one.tries),
-        "earlier" if one.how is TaskEnd.EARLIER else "",
+        outcome.id,
+        "-" if outcome.code is None else str(int(outcome.code)),
+        visible_line(outcome.end or outcome.how.value, 40),
+        str(outcome.turns),
+        str(outcome.refused),
+        short_count(outcome.changed),
+        "-" if outcome.cost is None else f"${outcome.cost:.4f}",
+        f"{outcome.seconds:.1f}",
+        str(outcome.tries),
+        "earlier" if outcome.how is TaskEnd.EARLIER else "",
     )
 
 
@@ -212,14 +212,14 @@ class Progress:
         except (OSError, ValueError):
             self._quiet = True  # nobody reads; the exit code and the summary say it
 
-    def ended(self, name: str, how: str, seconds: float, *, failed: bool, why: str = "") -> None:
+    def ended(self, name: str, end: str, seconds: float, *, failed: bool, reason: str = "") -> None:
         """Count a finished task. Without a terminal, print its end and the reason."""
         self.done += 1
         self.failed += failed
         self._work.step()
         if not self._quiet and not self._is_live:
-            told = f"{name}: {how}, {seconds:.1f} s ({self.done} of {self._total})"
-            self.tell(f"{told}: {why}" if why else told)
+            text = f"{name}: {end}, {seconds:.1f} s ({self.done} of {self._total})"
+            self.tell(f"{text}: {reason}" if reason else text)
 
     def now(self, running: int, elsewhere: int = 0) -> None:
         """Update the number of tasks that run here, and in other processes."""

@@ -55,7 +55,7 @@ class _Queued:
 
     def outcome(
         self,
-        how: TaskEnd,
+        end: TaskEnd,
         code: int | None,
         *,
         result: Mapping[str, JsonValue] | None = None,
@@ -66,7 +66,7 @@ class _Queued:
         came_to = TaskOutcome(
             id=self.task.id,
             place=self.place,
-            how=how,
+            how=end,
             code=code,
             seconds=self.seconds,
             tries=self.tries,
@@ -109,24 +109,24 @@ class Pool:
         """Do the tasks and return their outcomes, in the order of the tasks."""
         lifeline = Lifeline()
         threads = ThreadPoolExecutor(self._jobs)
-        taken: dict[Future[TaskOutcome | None], _Queued] = {}
+        submitted: dict[Future[TaskOutcome | None], _Queued] = {}
 
         def hand_out(queued: _Queued) -> None:
             with self._lock:
                 self._untaken += 1
-            taken[threads.submit(self._do, queued, lifeline)] = queued
+            submitted[threads.submit(self._do, queued, lifeline)] = queued
 
         try:
             for place, task in enumerate(tasks):
                 hand_out(_Queued(task, place, TaskFolder(os.path.join(self._out, task.id))))
-            while taken or (self._elsewhere and not self._is_ending()):
+            while submitted or (self._elsewhere and not self._is_ending()):
                 self._progress.now(len(self._processes), len(self._elsewhere))
-                if not taken:
+                if not submitted:
                     time.sleep(EVERY_SECONDS)
-                for future in wait(taken, EVERY_SECONDS, FIRST_COMPLETED).done:
-                    self._take(taken.pop(future), future.result())
+                for future in wait(submitted, EVERY_SECONDS, FIRST_COMPLETED).done:
+                    self._take(submitted.pop(future), future.result())
                 self._end_if_asked()
-                for queued in self._freed(idle=not taken):
+                for queued in self._freed(idle=not submitted):
                     hand_out(queued)
         finally:
             with self._lock:
@@ -137,7 +137,7 @@ class Pool:
             lifeline.close()
         for queued in self._elsewhere:
             self._take(queued, self._not_run(queued))
-        return sorted(self._outcomes, key=lambda one: one.place)
+        return sorted(self._outcomes, key=lambda outcome: outcome.place)
 
     def _do(self, queued: _Queued, lifeline: Lifeline) -> TaskOutcome | None:
         """Do one task and return its outcome; None where another process runs it."""
@@ -162,8 +162,8 @@ class Pool:
         """
         done = self._done(queued)
         if done is not None:
-            how = TaskEnd.RAN if queued.tries else TaskEnd.EARLIER
-            return queued.outcome(how, done.code, result=done.result, work=done.work)
+            end = TaskEnd.RAN if queued.tries else TaskEnd.EARLIER
+            return queued.outcome(end, done.code, result=done.result, work=done.work)
         running = self._started(queued, lifeline)
         if running is None:
             return self._not_run(queued)
@@ -227,9 +227,11 @@ class Pool:
         """Start no more tasks: each would be refused with the same key. What runs goes on to its end."""
         with self._lock:
             before, self._given_up = self._given_up, True
-            left = counted(self._untaken + len(self._elsewhere), "task")
+            remaining = counted(self._untaken + len(self._elsewhere), "task")
         if not before:
-            self._progress.tell(f"nothing more is started, since the key of {queued.task.id} was refused; {left} left")
+            self._progress.tell(
+                f"nothing more is started, since the key of {queued.task.id} was refused; {remaining} left"
+            )
 
     def _not_run(self, queued: _Queued) -> TaskOutcome:
         """Return the outcome of a task that was not run, because the batch was asked to end or gave up."""
@@ -249,8 +251,10 @@ class Pool:
         self._outcomes.append(outcome)
         if outcome.how is not TaskEnd.NOT_RUN:  # thousands, where a batch is ended early
             earlier = " (done earlier)" if outcome.how is TaskEnd.EARLIER else ""
-            how = f"{outcome.ended}{earlier}"
-            self._progress.ended(outcome.id, how, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why)
+            end_text = f"{outcome.ended}{earlier}"
+            self._progress.ended(
+                outcome.id, end_text, outcome.seconds, failed=outcome.code != Exit.DONE, reason=outcome.why
+            )
 
     def _freed(self, *, idle: bool) -> list[_Queued]:
         """Return the tasks that no other process runs any more. Where the pool is idle, say which tasks it waits for."""
@@ -258,14 +262,14 @@ class Pool:
         if not self._elsewhere or now < self._ask_at or self._is_ending():
             return []
         self._ask_at = now + ELSEWHERE_SECONDS
-        held = [is_held(queued.folder.path) for queued in self._elsewhere]
-        freed = [queued for queued, is_at_it in zip(self._elsewhere, held, strict=True) if not is_at_it]
-        self._elsewhere = [queued for queued, is_at_it in zip(self._elsewhere, held, strict=True) if is_at_it]
+        locked = [is_held(queued.folder.path) for queued in self._elsewhere]
+        freed = [queued for queued, is_at_it in zip(self._elsewhere, locked, strict=True) if not is_at_it]
+        self._elsewhere = [queued for queued, is_at_it in zip(self._elsewhere, locked, strict=True) if is_at_it]
         if self._elsewhere and not freed and idle and now >= self._tell_at:
             self._tell_at = now + TELL_SECONDS
             first = self._elsewhere[0]
-            told = f"waiting for {counted(len(self._elsewhere), 'task')} that other processes run"
-            self._progress.tell(f"{told}: {first.task.id} is run by process {holder(first.folder.path)}")
+            text = f"waiting for {counted(len(self._elsewhere), 'task')} that other processes run"
+            self._progress.tell(f"{text}: {first.task.id} is run by process {holder(first.folder.path)}")
         return freed
 
     def _is_ending(self) -> bool:
@@ -273,17 +277,17 @@ class Pool:
 
     def _end_if_asked(self) -> None:
         """Pass a request to end the batch on: first as SIGTERM, then as SIGKILL."""
-        asked, now = self._stopping.count, time.monotonic()
-        if not asked:
+        stop_count, now = self._stopping.count, time.monotonic()
+        if not stop_count:
             return
         with self._lock:
             if not self._kill_at:
                 self._kill_at = now + GRACE_SECONDS
-                told = f"{counted(len(self._processes), 'task')} asked to end"
-                self._progress.tell(f"ending: {told}; once more kills what is still run")
+                text = f"{counted(len(self._processes), 'task')} asked to end"
+                self._progress.tell(f"ending: {text}; once more kills what is still run")
                 for running in self._processes:
                     running.ask_to_end()
-            if asked > 1 or now > self._kill_at:
+            if stop_count > 1 or now > self._kill_at:
                 for running in self._processes:
                     running.kill()
 
@@ -377,9 +381,9 @@ def last_words(folder: TaskFolder) -> str:
             lines = file.read(MAX_TOLD_BYTES).decode("utf-8", "replace").split("\n")
     except OSError:
         return ""
-    said = [line.strip() for line in lines if line.strip()]
-    first = next((n for n in reversed(range(len(said))) if said[n].startswith("harness: ")), len(said) - 1)
-    return " ".join(said[max(first, 0) :])
+    stripped = [line.strip() for line in lines if line.strip()]
+    first = next((n for n in reversed(range(len(stripped))) if stripped[n].startswith("harness: ")), len(stripped) - 1)
+    return " ".join(stripped[max(first, 0) :])
 
 
 def _words(folder: TaskFolder, arguments: Namespace) -> list[str]:

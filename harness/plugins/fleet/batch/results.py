@@ -104,9 +104,9 @@ class Results:
         files = {LOG: local.log(attempt), CHANGES: "", IGNORED: "", WORK: local.work}
         for key, name in (("changes", CHANGES), ("ignored", IGNORED)):
             files[name] = os.path.join(local.path, name) if work.get(key) else ""
-        there = self._result_of(task, attempt)
-        if there is not None:
-            self._compare(task, attempt, there == result, files)
+        stored = self._result_of(task, attempt)
+        if stored is not None:
+            self._compare(task, attempt, stored == result, files)
             return
         self.put_log(local_folder, task, attempt)
         for name, path in {STDERR: local.stderr, **files}.items():
@@ -145,11 +145,11 @@ class Results:
         result = self._result_of(task, attempt)
         if result is None:
             raise ResultsError(f"{self.where}: attempt {attempt} of {task} is not complete")
-        there = self.read_small(f"{task}/{RESULT}")
-        if there == result:
+        stored = self.read_small(f"{task}/{RESULT}")
+        if stored == result:
             return
-        if there is not None:
-            if instead_of is None or there != self._result_of(task, instead_of):
+        if stored is not None:
+            if instead_of is None or stored != self._result_of(task, instead_of):
                 raise AttemptTaken(f"{self.where}: {task} has another result than that of attempt {attempt}")
             # The result goes first: without it, the other files mean nothing.
             self._store.remove(f"{task}/{RESULT}")
@@ -222,8 +222,8 @@ class Results:
         """Write a file that is not there, or of which only a beginning is. Raises AttemptTaken where another is there."""
         if self._store.create(name, pieces):
             return
-        there, there_size = self._digest(name), self._store.size(name)
-        if there != digest_of_pieces(pieces(), there_size):
+        stored_digest, there_size = self._digest(name), self._store.size(name)
+        if stored_digest != digest_of_pieces(pieces(), there_size):
             raise AttemptTaken(f"{self.where}/{name} is there already, and is another")
         if there_size != size:
             self._store.replace(name, pieces)
@@ -294,11 +294,11 @@ class Results:
         """Yield the content of a file. Raises ResultsError at its end where it does not have this digest."""
         import hashlib
 
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         for piece in self._store.read(name):
-            found.update(piece)
+            hasher.update(piece)
             yield piece
-        if found.hexdigest() != digest:
+        if hasher.hexdigest() != digest:
             raise ResultsError(f"{self.where}/{name} does not have the digest that its name says")
 
     def _digest(self, name: str) -> str:
@@ -337,10 +337,10 @@ def _head(log: str) -> LogHead | None:
 
 
 def _input_digest(name: str) -> str:
-    found = _INPUT.fullmatch(name)
-    if found is None:
+    match = _INPUT.fullmatch(name)
+    if match is None:
         raise UsageError(f"an input is called by its digest, as in SHA256.bundle, and not {name!r}")
-    return found[1]
+    return match[1]
 
 
 def _checked(path: str) -> str:

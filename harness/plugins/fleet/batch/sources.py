@@ -67,8 +67,8 @@ def refuse_outside(task: Task, folders: Iterable[str]) -> None:
     """
     allowed = [os.path.realpath(folder) for folder in folders]
     repository = None if task.repo is None else local_path(task.repo)
-    named = {"cwd": task.cwd if task.source is None else None, "bundle": task.bundle, "archive": task.archive}
-    places = {**{key: os.path.realpath(path) for key, path in named.items() if path is not None}, "repo": repository}
+    paths = {"cwd": task.cwd if task.source is None else None, "bundle": task.bundle, "archive": task.archive}
+    places = {**{key: os.path.realpath(path) for key, path in paths.items() if path is not None}, "repo": repository}
     for key, place in places.items():
         if place is not None and not any(is_within(place, folder) for folder in allowed):
             below = ", ".join(allowed) or "no folder"

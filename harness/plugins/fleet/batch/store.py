@@ -74,10 +74,10 @@ def store_at(out: str, *, pauses: Sequence[float] = PAUSES) -> Store:
     `pauses` are the seconds before each further try. Raises UsageError for a URL that makes no sense or holds a key, and
     where what reads it is not installed.
     """
-    found = _URL.match(out)
-    if found is None:
+    match = _URL.match(out)
+    if match is None:
         return FolderStore(os.path.abspath(out))
-    protocol, rest = found[1].lower(), found[2]
+    protocol, rest = match[1].lower(), match[2]
     _check_url(out, rest)
     if protocol == "file":
         path = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
@@ -151,13 +151,13 @@ class FolderStore:
         try:
             if os.path.lexists(path):
                 return False
-            made = name_beside(path)
+            temporary = name_beside(path)
             _make_folder(os.path.dirname(path))
-            replace_file(made, pieces())
+            replace_file(temporary, pieces())
             try:
-                self._name(made, path)
+                self._name(temporary, path)
             finally:
-                remove_if_there(made)
+                remove_if_there(temporary)
             sync_path(os.path.dirname(path))
         except FileExistsError:
             return False
@@ -184,21 +184,21 @@ class FolderStore:
         except OSError as error:
             raise self._failed("removed", name, error) from None
 
-    def _name(self, made: str, path: str) -> None:
+    def _name(self, temporary: str, path: str) -> None:
         """Give a file its name, which nothing has yet. Raises OSError, FileExistsError where something has it."""
         try:
-            self._link(made, path)
+            self._link(temporary, path)
         except FileExistsError:
             raise
         except OSError:  # a file system without second names
             os.close(os.open(path, NEW_FILE, 0o600))
-            os.rename(made, path)
+            os.rename(temporary, path)
 
     def _path(self, name: str) -> str:
         return os.path.join(self.where, name) if name else self.where
 
-    def _failed(self, what: str, name: str, error: OSError) -> ResultsError:
-        return ResultsError(f"{_shown(self._path(name))} cannot be {what}: {error.strerror or error}")
+    def _failed(self, action: str, name: str, error: OSError) -> ResultsError:
+        return ResultsError(f"{_shown(self._path(name))} cannot be {action}: {error.strerror or error}")
 
 
 def _make_folder(path: str) -> None:
@@ -248,10 +248,10 @@ class UrlStore:
         def listed() -> Sequence[str]:
             self._files.invalidate_cache()
             try:
-                found = self._files.ls(self._path(folder), detail=False)
+                paths = self._files.ls(self._path(folder), detail=False)
             except (FileNotFoundError, NotADirectoryError):
                 return ()
-            return sorted({str(path).rstrip("/").rpartition("/")[2] for path in found})
+            return sorted({str(path).rstrip("/").rpartition("/")[2] for path in paths})
 
         return self._tried("listed", folder, listed)
 
@@ -304,11 +304,11 @@ class UrlStore:
     def _size(self, name: str) -> int | None:
         self._files.invalidate_cache()
         try:
-            found = self._files.info(self._path(name))
+            info = self._files.info(self._path(name))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        size = found.get("size")
-        return size if found.get("type") == "file" and isinstance(size, int) else None
+        size = info.get("size")
+        return size if info.get("type") == "file" and isinstance(size, int) else None
 
     def _part(self, name: str, start: int, end: int) -> bytes:
         """Return bytes of a file from `start` to `end`. Raises ResultsError."""
@@ -326,9 +326,9 @@ class UrlStore:
                 file.write(piece)
                 size += len(piece)
                 end = (end + piece)[-READ_BACK_BYTES:]
-        there = self._size(name)
-        if there != size:
-            raise OSError(errno.EIO, f"{size} bytes were written, and {there} are there")
+        stored_size = self._size(name)
+        if stored_size != size:
+            raise OSError(errno.EIO, f"{size} bytes were written, and {stored_size} are there")
         if size and bytes(self._files.cat_file(path, start=size - len(end), end=size)) != end:
             raise OSError(errno.EIO, "other bytes are there than were written")
         return True
@@ -344,7 +344,7 @@ class UrlStore:
             self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
             return self._files.open(path, mode)
 
-    def _tried(self, what: str, name: str, call: Callable[[], _T]) -> _T:
+    def _tried(self, action: str, name: str, call: Callable[[], _T]) -> _T:
         """Call, and call again after each pause where what failed may pass. Raises ResultsError."""
         for pause in (*self._pauses, None):
             try:
@@ -353,9 +353,9 @@ class UrlStore:
                 raise
             except Exception as error:  # noqa: BLE001 - each store raises its own
                 if pause is None or (isinstance(error, OSError) and error.errno in _FOR_GOOD) or _is_for_good(error):
-                    raise ResultsError(f"{self._shown(name)} cannot be {what}: {_words(error)}") from None
+                    raise ResultsError(f"{self._shown(name)} cannot be {action}: {_words(error)}") from None
                 time.sleep(pause)
-        raise AssertionError(what)  # the last pause is None
+        raise AssertionError(action)  # the last pause is None
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root
@@ -374,8 +374,8 @@ def _is_for_good(error: Exception) -> bool:
 
 def _words(error: Exception) -> str:
     """Return a store's message: one line, without the part of an address after '?', which may be a signature."""
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return _shown(re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", str(said)) or type(error).__name__)
+    error_text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return _shown(re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", str(error_text)) or type(error).__name__)
 
 
 def pieces_of_file(path: str) -> Pieces:
@@ -383,15 +383,15 @@ def pieces_of_file(path: str) -> Pieces:
     return lambda: FolderStore(os.path.dirname(path)).read(os.path.basename(path))
 
 
-def digest_of_pieces(pieces: Iterable[bytes], most: int | None = None) -> str:
-    """Return the SHA-256 of a content, or of its first `most` bytes, in hex."""
+def digest_of_pieces(pieces: Iterable[bytes], max_bytes: int | None = None) -> str:
+    """Return the SHA-256 of a content, or of its first `max_bytes` bytes, in hex."""
     import hashlib
 
-    digest, left = hashlib.sha256(), most
+    digest, remaining = hashlib.sha256(), max_bytes
     for piece in pieces:
-        digest.update(piece if left is None else piece[:left])
-        if left is not None:
-            left -= min(left, len(piece))
-            if not left:
+        digest.update(piece if remaining is None else piece[:remaining])
+        if remaining is not None:
+            remaining -= min(remaining, len(piece))
+            if not remaining:
                 break
     return digest.hexdigest()

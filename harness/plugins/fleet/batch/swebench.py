@@ -57,10 +57,10 @@ def read_instances(path: str, repos: str = REPOS) -> tuple[Task, ...]:
     """
     prefix = _prefix(repos)
     tasks: dict[str, Task] = {}
-    for where, found in _objects(path):
-        task = _task(where, found, prefix)
+    for location, instance in _objects(path):
+        task = _task(location, instance, prefix)
         if task.id in tasks:
-            raise UsageError(f"{where}: two instances are called {task.id!r}; each has a folder of that name")
+            raise UsageError(f"{location}: two instances are called {task.id!r}; each has a folder of that name")
         tasks[task.id] = task
     if not tasks:
         raise UsageError(f"{path}: there is no instance in it; an instance is one JSON object on a line")
@@ -121,19 +121,20 @@ def text_patch(patch: bytes) -> tuple[str, tuple[str, ...]]:
     Also return the files that are left out, each with the reason: binary ones, since the evaluation falls back to patch(1),
     which knows no binary patches, and those whose lines are not UTF-8.
     """
-    kept, left_out = [], []
+    texts, left_out = [], []
     for part in _files_of(patch):
         header, *lines = part.split(b"\n")
-        half = header.removeprefix(_HEADER)[: (len(header) - len(_HEADER) - 1) // 2]  # `a/NAME b/NAME`, of equal length
-        name = os.fsdecode(half.removeprefix(b"a/"))
+        names = header.removeprefix(_HEADER)  # `a/NAME b/NAME`, of equal length
+        first_name = names[: (len(names) - 1) // 2]
+        name = os.fsdecode(first_name.removeprefix(b"a/"))
         if b"GIT binary patch" in lines:  # a line of text has a sign in front
             left_out.append(f"{name} is binary")
             continue
         try:
-            kept.append(part.decode())
+            texts.append(part.decode())
         except UnicodeDecodeError:
             left_out.append(f"{name} is not UTF-8")
-    return "".join(kept), tuple(left_out)
+    return "".join(texts), tuple(left_out)
 
 
 _HEADER = b"diff --git "
@@ -147,8 +148,8 @@ _INSTANCE = Fields(
 )
 
 
-def _fits(value: Any, form: str, wanted: str) -> str:
-    return "" if isinstance(value, str) and re.fullmatch(form, value, re.ASCII) else f"must be {wanted}"
+def _fits(value: Any, form: str, expected: str) -> str:
+    return "" if isinstance(value, str) and re.fullmatch(form, value, re.ASCII) else f"must be {expected}"
 
 
 def _prefix(repos: str) -> str:
@@ -168,8 +169,8 @@ def _objects(path: str) -> Iterator[tuple[str, JsonValue]]:
             'pandas.read_parquet(FILE).to_json(OTHER, orient="records", lines=True)'
         )
     if data.lstrip().startswith(b"["):
-        for number, found in enumerate(_array(path, data), start=1):
-            yield f"{path}: instance {number}", found
+        for number, instance in enumerate(_array(path, data), start=1):
+            yield f"{path}: instance {number}", instance
         return
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line.strip():
@@ -181,24 +182,24 @@ def _objects(path: str) -> Iterator[tuple[str, JsonValue]]:
 
 def _array(path: str, data: bytes) -> list[JsonValue]:
     try:
-        found = read_one(data.decode())
+        value = read_one(data.decode())
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: byte {error.start} is not UTF-8") from None
     except NotJsonError as error:
         raise UsageError(f"{path}: it is not JSON: {error}") from None
-    return found if isinstance(found, list) else []  # it begins with a bracket
+    return value if isinstance(value, list) else []  # it begins with a bracket
 
 
-def _task(where: str, found: Any, prefix: str) -> Task:
-    if problem := _INSTANCE.problem(found):
-        raise UsageError(f"{where}: {problem}")
+def _task(location: str, instance: Any, prefix: str) -> Task:
+    if problem := _INSTANCE.problem(instance):
+        raise UsageError(f"{location}: {problem}")
     task: dict[str, JsonValue] = {
-        "id": found["instance_id"],
-        "prompt": PROMPT.format(repo=found["repo"], statement=found["problem_statement"]),
-        "repo": prefix + found["repo"],
-        "commit": found["base_commit"],
+        "id": instance["instance_id"],
+        "prompt": PROMPT.format(repo=instance["repo"], statement=instance["problem_statement"]),
+        "repo": prefix + instance["repo"],
+        "commit": instance["base_commit"],
     }
-    return task_of(json.dumps(task).encode(), where)
+    return task_of(json.dumps(task).encode(), location)
 
 
 def _entries(
@@ -210,18 +211,17 @@ def _entries(
     """
     yield b"{"
     between = "\n"
-    for one in outcomes:
-        folder = TaskFolder(os.path.join(out, one.id))
-        made = prediction_of(folder) if one.code in FINISHED else _why_not_done(one.code)
-        if isinstance(made, str):
-            missing.setdefault(made, []).append(one.id)
+    for outcome in outcomes:
+        folder = TaskFolder(os.path.join(out, outcome.id))
+        prediction = prediction_of(folder) if outcome.code in FINISHED else _why_not_done(outcome.code)
+        if isinstance(prediction, str):
+            missing.setdefault(prediction, []).append(outcome.id)
             continue
-        if made.left_out:
-            tell(
-                f"{one.id}: {name} is without {counted(len(made.left_out), 'file')} of its patch: {_some(made.left_out)}"
-            )
-        entry = {"instance_id": one.id, "model_name_or_path": made.model, "model_patch": made.patch}
-        yield f"{between}{json.dumps(one.id)}: {json.dumps(entry)}".encode()
+        if prediction.left_out:
+            count = counted(len(prediction.left_out), "file")
+            tell(f"{outcome.id}: {name} is without {count} of its patch: {_some(prediction.left_out)}")
+        entry = {"instance_id": outcome.id, "model_name_or_path": prediction.model, "model_patch": prediction.patch}
+        yield f"{between}{json.dumps(outcome.id)}: {json.dumps(entry)}".encode()
         between = ",\n"
     yield b"\n}\n"
 

@@ -125,15 +125,15 @@ def in_shard(name: str, shard: tuple[int, int] | None) -> bool:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % parts == part - 1
 
 
-def task_of(line: bytes, where: str) -> Task:
-    """Parse the JSON of a task. Raises UsageError, which begins with `where`."""
+def task_of(line: bytes, location: str) -> Task:
+    """Parse the JSON of a task. Raises UsageError, which begins with `location`."""
     try:
-        found: Any = read_line(line)  # each field is looked at below
+        fields: Any = read_line(line)  # each field is looked at below
     except NotJsonError as error:
-        raise UsageError(f"{where}: it is not JSON: {error}") from None
-    if problem := _TASK.problem(found) or _source_problem(found):
-        raise UsageError(f"{where}: {problem}")
-    return Task(**{name: found[key] for name in field_names(Task) if (key := _KEYS.get(name, name)) in found})
+        raise UsageError(f"{location}: it is not JSON: {error}") from None
+    if problem := _TASK.problem(fields) or _source_problem(fields):
+        raise UsageError(f"{location}: {problem}")
+    return Task(**{name: fields[key] for name in field_names(Task) if (key := _KEYS.get(name, name)) in fields})
 
 
 def _read(path: str) -> bytes:
@@ -173,22 +173,22 @@ def _commit_problem(value: Any) -> str:
 _GOES_WITH = {"commit": ("repo", "bundle"), "sha256": ("bundle", "archive")}
 
 
-def _source_problem(found: Mapping[str, Any]) -> str:
+def _source_problem(fields: Mapping[str, Any]) -> str:
     """Return the fields of a task that contradict each other, or an empty string. Each by itself is valid."""
-    sources = [name for name in SOURCES if name in found]
+    sources = [name for name in SOURCES if name in fields]
     if len(sources) > 1:
         return f"{sources[1]}: {sources[0]} stands there too; a task names one thing to work on"
     for key, owners in _GOES_WITH.items():
-        if key in found and not set(owners) & set(sources):
+        if key in fields and not set(owners) & set(sources):
             more = "; `revision` names a commit of the repository in cwd" if key == "commit" and not sources else ""
             return f"{key}: it goes with {' or '.join(owners)}{more}"
-        if sources and sources[0] in owners and key not in found:
+        if sources and sources[0] in owners and key not in fields:
             return f"{sources[0]}: it needs {key} beside it"
     if not sources:
         return ""
-    if "revision" in found:
+    if "revision" in fields:
         return f"revision: it does not go with {sources[0]}"
-    cwd = found.get("cwd", "")
+    cwd = fields.get("cwd", "")
     if cwd.startswith("/") or ".." in cwd.split("/"):
         return f"cwd: with {sources[0]} it is a folder in it: a relative path without `..`"
     return ""
@@ -244,10 +244,10 @@ def checked_flags(arguments: Namespace) -> None:
         raise UsageError(
             "--task FILE and --out DIR belong together: what is to be done, and where what comes of it goes"
         )
-    given = [name for flag, name in _NOT_WITH_A_TASK.items() if getattr(arguments, flag, None)]
-    if given:
+    flags = [name for flag, name in _NOT_WITH_A_TASK.items() if getattr(arguments, flag, None)]
+    if flags:
         raise UsageError(
-            f"--task says what is to be done, and its folder holds the log: {', '.join(given)} cannot be given"
+            f"--task says what is to be done, and its folder holds the log: {', '.join(flags)} cannot be given"
         )
 
 

@@ -112,8 +112,8 @@ def is_held(folder: str) -> bool:
 
 def holder(folder: str) -> str:
     """Return the number of the process that holds, or held, the lease, for a message."""
-    told = (_content(os.path.join(folder, LOCK)) or b"").decode("ascii", "replace").strip()
-    return told if told.isdigit() else "that is not known"
+    content = (_content(os.path.join(folder, LOCK)) or b"").decode("ascii", "replace").strip()
+    return content if content.isdigit() else "that is not known"
 
 
 class TaskFolder:
@@ -137,13 +137,15 @@ class TaskFolder:
 
     def claim(self, task: Task) -> None:
         """Write down the task, or check that the folder is of the same task. Raises UsageError where it is of another."""
-        held = _content(self.task)
-        if held is None and not os.path.lexists(self.task):
+        stored = _content(self.task)
+        if stored is None and not os.path.lexists(self.task):
             _write(self.task, f"{task.text}\n".encode())
             return
-        there = task_of(held or b"", self.task)
-        if there.sha256 != task.sha256:
-            keys = [key for key in {**there.given, **task.given} if there.given.get(key) != task.given.get(key)]
+        stored_task = task_of(stored or b"", self.task)
+        if stored_task.sha256 != task.sha256:
+            keys = [
+                key for key in {**stored_task.given, **task.given} if stored_task.given.get(key) != task.given.get(key)
+            ]
             raise UsageError(
                 f"{self.path} belongs to another task ({', '.join(sorted(keys))} differ): name another folder with --out"
             )
@@ -216,10 +218,10 @@ def _content(path: str) -> bytes | None:
 def object_in(data: bytes | None) -> dict[str, JsonValue] | None:
     """Return the JSON object in these bytes; None where there is none."""
     try:
-        found = json.loads(data or b"")
+        value = json.loads(data or b"")
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _write(path: str, data: bytes) -> None:
@@ -259,8 +261,10 @@ def finished_task(folder: TaskFolder, task: Task, settings: Mapping[str, JsonVal
     number, code = work.get("attempt"), _end_in(work)
     if type(number) is not int or code is None:
         return None
-    if told := _differing(work, settings):
-        raise UsageError(f"{folder.path}: the task was done with {told}; name another folder with --out, or remove it")
+    if difference := _differing(work, settings):
+        raise UsageError(
+            f"{folder.path}: the task was done with {difference}; name another folder with --out, or remove it"
+        )
     damage = "" if digest_of(data) == work.get("result_sha256") else f"{folder.result} was changed"
     return Finished(
         code=code,
@@ -282,9 +286,9 @@ def refuse_other_settings(folders: Iterable[tuple[TaskFolder, Task, Mapping[str,
     for folder, task, settings in folders:
         work = folder.read_work() or {}
         if work.get("task_sha256") == task.sha256 and _end_in(work) is not None:
-            told = _differing(work, settings)
-            count += bool(told)
-            first = first or (f"{task.id} was done with {told}" if told else "")
+            difference = _differing(work, settings)
+            count += bool(difference)
+            first = first or (f"{task.id} was done with {difference}" if difference else "")
     if first:
         more = f", and {counted(count - 1, 'more task')} likewise" if count > 1 else ""
         raise UsageError(
@@ -335,8 +339,12 @@ def _log_damage(work: Mapping[str, JsonValue], path: str) -> str:
         return f"{path} cannot be read: {error}"
     if line is None or digest_of(line) != work.get("head"):
         return f"{path} does not end as it did"
-    told = (object_in(line) or {}).get("exit_code")
-    return "" if told == work.get("exit_code") else f"{path} tells of exit code {visible_line(json.dumps(told), 50)}"
+    exit_code = (object_in(line) or {}).get("exit_code")
+    return (
+        ""
+        if exit_code == work.get("exit_code")
+        else f"{path} tells of exit code {visible_line(json.dumps(exit_code), 50)}"
+    )
 
 
 def _size(path: str) -> int:
@@ -355,9 +363,9 @@ def _end_in(work: Mapping[str, JsonValue]) -> Exit | None:
 def _differing(work: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> str:
     """Return the setting in which a finished run differs, or an empty string."""
     then = work.get("settings")
-    held = then if isinstance(then, dict) else {}
-    key = next((key for key in sorted({**held, **now}) if held.get(key) != now.get(key)), "")
+    recorded = then if isinstance(then, dict) else {}
+    key = next((key for key in sorted({**recorded, **now}) if recorded.get(key) != now.get(key)), "")
     if not key:
         return ""
-    old, new = (visible_line(json.dumps(one.get(key)), 200) for one in (held, now))
+    old, new = (visible_line(json.dumps(settings.get(key)), 200) for settings in (recorded, now))
     return f"{key} {old}, and {new} is asked for now"

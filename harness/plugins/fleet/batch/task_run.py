@@ -83,19 +83,19 @@ def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
     """
     from harness.log.findings import Soundness, judge_log
 
-    why = done.damage or changed_patch(folder, done.work)
-    known = heads.of_path(done.log)
-    if known is not None and known.removed and not os.path.lexists(done.log):
-        complain(f"done already; its log was removed on purpose: {known.removed}")
+    reason = done.damage or changed_patch(folder, done.work)
+    noted_head = heads.of_path(done.log)
+    if noted_head is not None and noted_head.removed and not os.path.lexists(done.log):
+        complain(f"done already; its log was removed on purpose: {noted_head.removed}")
     else:
-        why = why or done.log_damage
+        reason = reason or done.log_damage
         findings = judge_log(done.log, heads)
         if findings.unfit or findings.soundness is Soundness.OPEN or findings.found.head != done.work.get("head"):
-            why = f"{done.log}: {findings.unfit or findings.why}"
-    if why:
+            reason = f"{done.log}: {findings.unfit or findings.why}"
+    if reason:
         raise LogError(
-            f"the task is done, and what it left is not what was written: {why}. It is not run again: move its folder away to "
-            "have it done anew"
+            f"the task is done, and what it left is not what was written: {reason}. It is not run again: move its folder "
+            "away to have it done anew"
         )
 
 

@@ -60,9 +60,9 @@ class Uploads:
         self._results = results
         self._folder = folder
         self._names = frozenset(task.id for task in tasks)
-        if taken := sorted(self._names & {INPUTS, REPORTS}):
+        if reserved := sorted(self._names & {INPUTS, REPORTS}):
             raise UsageError(
-                f"with a URL in --out no task is called {taken[0]!r}: the batch writes a folder of that name"
+                f"with a URL in --out no task is called {reserved[0]!r}: the batch writes a folder of that name"
             )
         self._look_seconds = look_seconds
         self._head_seconds = head_seconds
@@ -75,19 +75,19 @@ class Uploads:
 
     def bring(self) -> None:
         """Upload what an earlier start on this machine left, and bring what is done. Raises UsageError for what fails."""
-        there = self._results.tasks() & self._names
+        names = self._results.tasks() & self._names
 
         def one(name: str) -> str:
             try:
                 self._settle(name)
-                if name in there:
+                if name in names:
                     self._fetch(name)
             except ResultsError as error:
                 return f"{name}: {error}"
             return ""
 
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            problems = [problem for problem in threads.map(one, sorted(there | self._begun())) if problem]
+            problems = [problem for problem in threads.map(one, sorted(names | self._begun())) if problem]
         if problems:
             more = f" (and {counted(len(problems) - 1, 'more task')} likewise)" if len(problems) > 1 else ""
             raise UsageError(f"nothing was run: {problems[0]}{more}")
@@ -184,12 +184,12 @@ class Uploads:
 
     def _publish(self, name: str, attempt: int) -> None:
         """Publish an attempt, also in place of an earlier one that did not finish its task. Raises ResultsError."""
-        there = self._results.published(name)
-        if there is None or there == attempt:
+        published = self._results.published(name)
+        if published is None or published == attempt:
             self._results.publish(name, attempt)
-        elif there < attempt:
+        elif published < attempt:
             is_done = (self._results.work(name) or {}).get("exit_code") in FINISHED
-            self._results.publish(name, attempt, instead_of=None if is_done else there)
+            self._results.publish(name, attempt, instead_of=None if is_done else published)
 
     def _fetch(self, name: str) -> None:
         """Fetch the files of a task. Raises ResultsError."""

@@ -84,12 +84,12 @@ class DbosQueue:
         *,
         key: str = "",
         make: bool = True,
-        gone: Callable[[], bool] = lambda: False,
+        is_gone: Callable[[], bool] = lambda: False,
         away: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Take the address, and the name of the API key whose tasks are meant.
 
-        With `make` a missing queue is created. Once `gone` is true, an unreachable database raises QueueAwayError;
+        With `make` a missing queue is created. Once `is_gone` is true, an unreachable database raises QueueAwayError;
         until then the attempt is repeated, and `away` gets the reason. Raises UsageError if the queue cannot be
         opened.
         """
@@ -100,7 +100,7 @@ class DbosQueue:
         _refuse_pickles()
         try:
             self._engine = engine_of(self._url)
-            self.ledger = FleetLedger(self._engine, gone=gone, away=away)
+            self.ledger = FleetLedger(self._engine, is_gone=is_gone, away=away)
             self.is_new = make and not self.ledger.is_there()
             if make:
                 DBOS.migrate(self._url)
@@ -123,16 +123,16 @@ class DbosQueue:
 
     def put(self, batch: Batch, tasks: Sequence[QueuedTask], again: Callable[[TaskRow], bool]) -> int:
         """Put tasks in, as `Queue.put`."""
-        known = {row.task: row for row in self.list(batch.name)}
+        rows = {row.task: row for row in self.list(batch.name)}
         for task in tasks:
-            if task.name in known and known[task.name].sha256 != task.sha256:
+            if task.name in rows and rows[task.name].sha256 != task.sha256:
                 raise UsageError(f"task {task.name} lies in the queue with other contents: name another --out")
         self.ledger.note_batch(batch)
-        new = [task for task in tasks if task.name not in known]
+        new = [task for task in tasks if task.name not in rows]
         for start in range(0, len(new), AT_ONCE):
             self.ledger.within(partial(self._enqueue, tasks=new[start : start + AT_ONCE]))
-        repeated = [task for task in tasks if task.name in known and again(known[task.name])]
-        return len(new) + sum(self.retry(known[task.name], task.version) for task in repeated)
+        repeated = [task for task in tasks if task.name in rows and again(rows[task.name])]
+        return len(new) + sum(self.retry(rows[task.name], task.version) for task in repeated)
 
     def _enqueue(self, connection: sa.Connection, tasks: Iterable[QueuedTask]) -> None:
         for task in tasks:
@@ -170,12 +170,12 @@ class DbosQueue:
     def limit(self, limits: QueueLimits) -> None:
         """Set the limits of the queue. They hold for all its workers, from their next look for tasks on."""
         queue = self._queue()
-        most, now = self.ledger.most_jobs(), queue.global_concurrency
+        max_jobs, now = self.ledger.most_jobs(), queue.global_concurrency
         is_lower = limits.at_once is not None and (now is None or limits.at_once < now)
         if not is_lower:
             queue.set_global_concurrency(limits.at_once)
         # DBOS refuses a limit of a part above the one of the whole.
-        queue.set_worker_concurrency(_lower(most, limits.at_once))
+        queue.set_worker_concurrency(_lower(max_jobs, limits.at_once))
         queue.set_partition_concurrency(_lower(limits.per_group, limits.at_once))
         if is_lower:
             queue.set_global_concurrency(limits.at_once)
@@ -224,8 +224,8 @@ class DbosQueue:
         _still(DBOS(config=config))
 
         @DBOS.workflow(name=TASK, max_recovery_attempts=None)
-        def task(batch: str, given: dict[str, Any]) -> int:
-            return self._do(QueuedTask(batch=batch, task=given, version=self._version), do)
+        def task(batch: str, fields: dict[str, Any]) -> int:
+            return self._do(QueuedTask(batch=batch, task=fields, version=self._version), do)
 
         self._share()  # before the launch: else the first look for tasks would take all that wait
         DBOS.listen_queues([self._name])
@@ -233,9 +233,9 @@ class DbosQueue:
 
     def _share(self) -> None:
         """Let a worker take as many tasks as the one takes that does the most at once: DBOS has one number for all."""
-        queue, most = self._queue(), -1
-        while most != (most := self.ledger.most_jobs() or 1):  # another joins at this moment, and does the same
-            queue.set_worker_concurrency(_lower(most, queue.global_concurrency))
+        queue, max_jobs = self._queue(), -1
+        while max_jobs != (max_jobs := self.ledger.most_jobs() or 1):  # another joins at this moment, and does the same
+            queue.set_worker_concurrency(_lower(max_jobs, queue.global_concurrency))
 
     def _do(self, queued: QueuedTask, do: Do) -> int:
         """Do a task on a thread of DBOS. Return the number of the attempt, 0 where there was none."""
@@ -291,9 +291,9 @@ class DbosQueue:
         except DBAPIError as error:
             raise QueueAwayError(first_line(error)) from None
 
-    def finish(self, attempt: TaskAttempt, how: str, result: Mapping[str, JsonValue] | None = None) -> bool:
+    def finish(self, attempt: TaskAttempt, end: str, result: Mapping[str, JsonValue] | None = None) -> bool:
         """Note how an attempt ended, as `Queue.finish`."""
-        return self.ledger.finish(attempt, how, result)
+        return self.ledger.finish(attempt, end, result)
 
     def close(self) -> None:
         """Give back the connections."""
@@ -305,17 +305,17 @@ class DbosQueue:
         query = sa.select(
             tasks.workflow_uuid, tasks.status, tasks.application_version, tasks.attributes, tasks.queue_partition_key
         ).where(tasks.workflow_uuid.startswith(f"{batch}:", autoescape=True), tasks.name == TASK)
-        known = self.ledger.known(batch)
+        results = self.ledger.known(batch)
         for identity, status, version, attributes, group in self.ledger.within(
             lambda connection: connection.execute(query.order_by(tasks.workflow_uuid)).all()
         ):
             task = identity.partition(":")[2]
-            result = known.get(task)
+            result = results.get(task)
             noted = json.loads(attributes) if isinstance(attributes, str) else attributes or {}
             yield TaskRow(
                 batch=batch,
                 task=task,
-                state=_state(status, result, is_begun=task in known),
+                state=_state(status, result, is_begun=task in results),
                 version=version or "",
                 sha256=str(noted.get("sha256") or ""),
                 group=group or "-",
@@ -341,11 +341,11 @@ class DbosQueue:
         rows = self.ledger.within(
             lambda connection: connection.execute(query.group_by(batch, self._tasks.c.status)).all()
         )
-        found: dict[str, dict[TaskState, int]] = {}
+        counts: dict[str, dict[TaskState, int]] = {}
         for name, status, count in rows:
-            of_batch, state = found.setdefault(name, {}), _STATES.get(status, TaskState.DONE)
+            of_batch, state = counts.setdefault(name, {}), _STATES.get(status, TaskState.DONE)
             of_batch[state] = of_batch.get(state, 0) + count
-        return found
+        return counts
 
     def waiting_for(self) -> Mapping[str, int]:
         """Return the number of tasks that wait for workers of each version."""
@@ -367,30 +367,34 @@ class DbosQueue:
 
     def _holders(self) -> frozenset[str]:
         """Return the names of the workers that DBOS has given tasks to."""
-        held = self._tasks.c.name == TASK, self._tasks.c.status == "PENDING", self._tasks.c.executor_id.is_not(None)
-        query = sa.select(self._tasks.c.executor_id).where(*held).distinct()
+        conditions = (
+            self._tasks.c.name == TASK,
+            self._tasks.c.status == "PENDING",
+            self._tasks.c.executor_id.is_not(None),
+        )
+        query = sa.select(self._tasks.c.executor_id).where(*conditions).distinct()
         return frozenset(self.ledger.within(lambda connection: connection.execute(query).scalars().all()))
 
     def _is_held(self, identity: str) -> bool:
         """Say whether DBOS has a task in the hands of this worker."""
-        held = self._tasks.c.executor_id == self._worker, self._tasks.c.status == "PENDING"
-        query = sa.select(self._tasks.c.workflow_uuid).where(self._tasks.c.workflow_uuid == identity, *held)
+        conditions = self._tasks.c.executor_id == self._worker, self._tasks.c.status == "PENDING"
+        query = sa.select(self._tasks.c.workflow_uuid).where(self._tasks.c.workflow_uuid == identity, *conditions)
         return self.ledger.within(lambda connection: connection.execute(query).first()) is not None
 
     def _give_back(self, worker: str, identity: str | None = None) -> None:
         """Put what a worker took back into its queue, or one task of it, unless it was cancelled or given to another."""
-        held = [self._tasks.c.executor_id == worker, self._tasks.c.status == "PENDING"]
+        conditions = [self._tasks.c.executor_id == worker, self._tasks.c.status == "PENDING"]
         if identity is not None:
-            held.append(self._tasks.c.workflow_uuid == identity)
-        change = sa.update(self._tasks).where(*held)
+            conditions.append(self._tasks.c.workflow_uuid == identity)
+        change = sa.update(self._tasks).where(*conditions)
         back = change.values(status="ENQUEUED", owner_xid=None, started_at_epoch_ms=None)  # as DBOS recovers its own
         self.ledger.within(lambda connection: connection.execute(back))
 
     def list(self, batch: str | None = None) -> Iterator[TaskRow]:
         """Yield the tasks of one batch, or all."""
-        for one in self.ledger.batches():
-            if batch in (None, one.name):
-                yield from self._rows(one.name)
+        for row in self.ledger.batches():
+            if batch in (None, row.name):
+                yield from self._rows(row.name)
 
 
 def _checked(url: str, make: bool) -> str:
@@ -474,8 +478,8 @@ def _quiet() -> None:
     logger.setLevel(logging.CRITICAL + 1)
 
 
-def _lower(one: int | None, other: int | None) -> int | None:
-    return min((limit for limit in (one, other) if limit is not None), default=None)
+def _lower(first: int | None, second: int | None) -> int | None:
+    return min((limit for limit in (first, second) if limit is not None), default=None)
 
 
 def _id(batch: str, task: str) -> str:

@@ -22,9 +22,9 @@ def checked_queue_flags(arguments: Namespace) -> None:
         return ", ".join(flag for name, flag in names.items() if getattr(arguments, name))
 
     if not arguments.queue:
-        if told := given(_OF_A_QUEUE):
-            raise UsageError(f"{told}: this is for a batch in a queue; name one with --queue URL")
-    elif told := given(_OF_WORKERS):
-        raise UsageError(f"{told}: workers do the tasks; give this to `harness worker`")
-    elif not arguments.wait and (told := given(_AT_THE_END)):
-        raise UsageError(f"{told}: what came of the tasks is known at their end; add --wait")
+        if flags := given(_OF_A_QUEUE):
+            raise UsageError(f"{flags}: this is for a batch in a queue; name one with --queue URL")
+    elif flags := given(_OF_WORKERS):
+        raise UsageError(f"{flags}: workers do the tasks; give this to `harness worker`")
+    elif not arguments.wait and (flags := given(_AT_THE_END)):
+        raise UsageError(f"{flags}: what came of the tasks is known at their end; add --wait")

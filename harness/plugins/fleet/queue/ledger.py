@@ -126,15 +126,15 @@ class FleetLedger:
         self,
         engine: Engine,
         *,
-        gone: Callable[[], bool] = lambda: False,
+        is_gone: Callable[[], bool] = lambda: False,
         away: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the engine. Once `gone` is true, nothing is repeated, and QueueAwayError is raised.
+        """Take the engine. Once `is_gone` is true, nothing is repeated, and QueueAwayError is raised.
 
         `away` gets the reason why the database cannot be reached, once per outage.
         """
         self._engine = engine
-        self._gone = gone
+        self._gone = is_gone
         self._away = away
         is_postgres = engine.dialect.name == "postgresql"
         self._now: sa.ColumnElement[float] = (
@@ -152,11 +152,11 @@ class FleetLedger:
 
     def make(self) -> None:
         """Make the tables that are not there."""
-        for left in (True, True, False):
+        for may_retry in (True, True, False):
             try:
                 _TABLES.create_all(self._engine)
             except DBAPIError:
-                if not left:
+                if not may_retry:
                     raise
                 time.sleep(AGAIN_SECONDS)  # another makes them at this moment
             else:
@@ -176,12 +176,12 @@ class FleetLedger:
                 is_away = error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
                 if not is_away or "no such table" in str(error.orig):  # SQLite calls that operational too
                     raise
-                why = first_line(error)
+                reason = first_line(error)
             if self._gone():
-                raise QueueAwayError(why)
+                raise QueueAwayError(reason)
             if not is_told:
                 is_told = True
-                self._away(why)
+                self._away(reason)
             time.sleep(AGAIN_SECONDS)
 
     def note_batch(self, batch: Batch) -> None:
@@ -198,7 +198,7 @@ class FleetLedger:
 
     def batches(self) -> tuple[Batch, ...]:
         """Return all batches."""
-        rows = self.within(lambda one: one.execute(sa.select(_BATCHES).order_by(_BATCHES.c.name)).all())
+        rows = self.within(lambda connection: connection.execute(sa.select(_BATCHES).order_by(_BATCHES.c.name)).all())
         return tuple(Batch(name=row.name, out=row.out, budget=row.budget) for row in rows)
 
     def begin(self, batch: str, task: str, worker: str) -> TaskAttempt | None:
@@ -222,8 +222,8 @@ class FleetLedger:
         rows = connection.execute(sa.select(_ATTEMPTS).where(_is_of(batch, task))).all()
         for row in rows:
             if row.how == DONE:
-                told = json.loads(row.result or "{}")
-                if not told.get("has_result"):  # there is nothing to publish
+                result = json.loads(row.result or "{}")
+                if not result.get("has_result"):  # there is nothing to publish
                     return None
                 return TaskAttempt(batch=batch, task=task, number=row.number, out=of_batch.out, is_won=True)
         number = max((row.number for row in rows), default=0) + 1
@@ -240,21 +240,21 @@ class FleetLedger:
             return {"exit_code": None, "how": "cancelled", "problem": "it was cancelled"}
         if len(broken) >= MAX_BROKEN:
             lost = sum(row.how == LOST for row in broken)
-            told = f"its worker was lost {lost} times" if lost else "no worker could do it"
+            problem = f"its worker was lost {lost} times" if lost else "no worker could do it"
             return {
                 "exit_code": None,
                 "how": "unknown effect" if lost else "not done",
-                "problem": f"{told}; see its attempts",
+                "problem": f"{problem}; see its attempts",
             }
         if batch.budget is None:
             return {}
         spent = connection.execute(sa.select(sa.func.sum(_ATTEMPTS.c.cost)).where(_ATTEMPTS.c.batch == batch.name))
         if (spent.scalar() or 0.0) < batch.budget:
             return {}
-        told = f"the budget of the batch, ${batch.budget:.2f}, is used up"
-        return {"exit_code": 4, "how": "not run", "end": "limit", "problem": told}
+        problem = f"the budget of the batch, ${batch.budget:.2f}, is used up"
+        return {"exit_code": 4, "how": "not run", "end": "limit", "problem": problem}
 
-    def finish(self, attempt: TaskAttempt, how: str, result: Mapping[str, JsonValue] | None) -> bool:
+    def finish(self, attempt: TaskAttempt, end: str, result: Mapping[str, JsonValue] | None) -> bool:
         """Note how an attempt ended. Return whether it is so noted: not where it was ended before, or another was first."""
         cost = (result or {}).get("cost")
         values: dict[str, Any] = {"ended": self._now, "cost": cost}
@@ -263,19 +263,19 @@ class FleetLedger:
         growth = {key: result[key] for key in ("records", "head") if result and result.get(key)}
         is_it = sa.and_(_is_of(attempt.batch, attempt.task), _ATTEMPTS.c.number == attempt.number)
 
-        def ended(how: str) -> bool:
-            change = sa.update(_ATTEMPTS).where(is_it, _ATTEMPTS.c.ended.is_(None)).values(how=how, **values, **growth)
+        def ended(end: str) -> bool:
+            change = sa.update(_ATTEMPTS).where(is_it, _ATTEMPTS.c.ended.is_(None)).values(how=end, **values, **growth)
             return bool(self.within(lambda connection: connection.execute(change)).rowcount)
 
         try:
-            if ended(how):
+            if ended(end):
                 return True
         except IntegrityError:
             ended(LATE)
             return False
         # A try that was cut off may have been written all the same.
-        row = self.within(lambda one: one.execute(sa.select(_ATTEMPTS.c.how).where(is_it)).scalar())
-        return row == how
+        row = self.within(lambda connection: connection.execute(sa.select(_ATTEMPTS.c.how).where(is_it)).scalar())
+        return row == end
 
     def set_aside(self, connection: Connection, batch: str, task: str) -> None:
         """Let the result of a task count no more, so that it can be done again."""
@@ -294,8 +294,8 @@ class FleetLedger:
     def most_jobs(self) -> int | None:
         """Return the greatest number of jobs of a worker; `None` without workers."""
         query = sa.select(sa.func.max(_WORKERS.c.jobs)).where(_WORKERS.c.is_lost == sa.false())
-        found = self.within(lambda connection: connection.execute(query).scalar())
-        return None if found is None else int(found)
+        limit = self.within(lambda connection: connection.execute(query).scalar())
+        return None if limit is None else int(limit)
 
     def leave(self, worker: str) -> None:
         """Forget a worker that has nothing left to do."""
@@ -311,9 +311,9 @@ class FleetLedger:
             for (batch, task), growth in running.items():
                 grown = sa.update(_ATTEMPTS).where(_is_of(batch, task), *mine)
                 connection.execute(grown.values(records=growth.records, head=growth.head))
-            ended = sa.select(_ATTEMPTS.c.batch, _ATTEMPTS.c.task).where(*mine, _ATTEMPTS.c.cancelled == sa.true())
+            query = sa.select(_ATTEMPTS.c.batch, _ATTEMPTS.c.task).where(*mine, _ATTEMPTS.c.cancelled == sa.true())
             return Beaten(
-                is_alive=True, cancelled=frozenset((one.batch, one.task) for one in connection.execute(ended))
+                is_alive=True, cancelled=frozenset((row.batch, row.task) for row in connection.execute(query))
             )
 
     def reap(self) -> tuple[str, ...]:
@@ -346,8 +346,8 @@ class FleetLedger:
         return True
 
     def _end_attempts_of(self, connection: Connection, workers: Sequence[str]) -> None:
-        ended = sa.update(_ATTEMPTS).where(_ATTEMPTS.c.worker.in_(workers), _ATTEMPTS.c.ended.is_(None))
-        connection.execute(ended.values(ended=self._now, how=LOST))
+        change = sa.update(_ATTEMPTS).where(_ATTEMPTS.c.worker.in_(workers), _ATTEMPTS.c.ended.is_(None))
+        connection.execute(change.values(ended=self._now, how=LOST))
 
     def known_workers(self) -> frozenset[str]:
         """Return the names of all workers, lost ones too that still have tasks."""
@@ -372,14 +372,16 @@ class FleetLedger:
         row = self.within(lambda connection: connection.execute(query).one())
         return int(row[0]), float(row[1]), int(row[2])
 
-    def longest(self, batch: str | None, most: int) -> Sequence[RunningRow]:
-        """Return the longest running attempts, at most `most`."""
+    def longest(self, batch: str | None, max_rows: int) -> Sequence[RunningRow]:
+        """Return the longest running attempts, at most `max_rows`."""
         query = sa.select(_ATTEMPTS, (self._now - _ATTEMPTS.c.began).label("seconds")).where(
             _ATTEMPTS.c.ended.is_(None)
         )
         if batch is not None:
             query = query.where(_ATTEMPTS.c.batch == batch)
-        rows = self.within(lambda one: one.execute(query.order_by(_ATTEMPTS.c.began).limit(most)).all())
+        rows = self.within(
+            lambda connection: connection.execute(query.order_by(_ATTEMPTS.c.began).limit(max_rows)).all()
+        )
         return tuple(
             RunningRow(
                 batch=row.batch, task=row.task, number=row.number, worker=row.worker, seconds=float(row.seconds),
@@ -429,8 +431,8 @@ def first_line(error: BaseException) -> str:
 
 def reason_of(result: Mapping[str, JsonValue]) -> str:
     """Return the reason of a task's end, in a word or two: `exit 4 limit`, `unknown effect`."""
-    code, end, how = (result.get(key) for key in ("exit_code", "end", "how"))
-    return f"exit {code} {end or how}" if code is not None else str(how)
+    code, end, end_name = (result.get(key) for key in ("exit_code", "end", "how"))
+    return f"exit {code} {end or end_name}" if code is not None else str(end_name)
 
 
 def _is_of(batch: str, task: str) -> sa.ColumnElement[bool]:

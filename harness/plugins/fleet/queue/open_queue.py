@@ -17,12 +17,12 @@ def open_queue(
     *,
     key: str | None = None,
     make: bool = True,
-    gone: Callable[[], bool] = lambda: False,
+    is_gone: Callable[[], bool] = lambda: False,
     away: Callable[[str], None] = lambda _: None,
 ) -> DbosQueue:
     """Return the queue at `sqlite:///FILE` or `postgresql://USER@HOST/NAME`; with `key` the one of an API key's tasks.
 
-    `make`, `gone` and `away` are those of DbosQueue. Raises UsageError where the extra is not installed, and where the queue
+    `make`, `is_gone` and `away` are those of DbosQueue. Raises UsageError where the extra is not installed, and where the queue
     cannot be opened.
     """
     try:
@@ -31,4 +31,4 @@ def open_queue(
         if error.name not in ("dbos", "sqlalchemy"):
             raise
         raise UsageError("--queue needs DBOS: pip install 'permission-harness[fleet]'") from None
-    return DbosQueue(url, key=key or "", make=make, gone=gone, away=away)
+    return DbosQueue(url, key=key or "", make=make, is_gone=is_gone, away=away)

@@ -52,8 +52,8 @@ class QueuedTask(Record):
         import json
 
         left_out = ("bundle", "sha256") if "bundle" in self.task else ()
-        asked = {name: value for name, value in self.task.items() if name not in left_out}
-        return digest_of(json.dumps(asked, sort_keys=True).encode())
+        requested = {name: value for name, value in self.task.items() if name not in left_out}
+        return digest_of(json.dumps(requested, sort_keys=True).encode())
 
 
 class Batch(Record):
@@ -79,12 +79,12 @@ class QueueLimits(Record):
     @property
     def words(self) -> str:
         """The limits, for a person."""
-        told = (
+        parts = (
             f"{self.at_once} at once" if self.at_once else "",
             f"{self.per_group} of a group" if self.per_group else "",
             f"{self.starts} starts in {self.seconds:g} s" if self.starts else "",
         )
-        return ", ".join(one for one in told if one) or "none"
+        return ", ".join(part for part in parts if part) or "none"
 
 
 class TaskAttempt(Record):
@@ -206,7 +206,7 @@ class Queue(Protocol):
     def beat(self, running: Mapping[tuple[str, str], Growth]) -> Beaten:
         """Say that this worker lives, and how far its logs got. Raises QueueAwayError."""
 
-    def finish(self, attempt: TaskAttempt, how: str, result: Mapping[str, JsonValue] | None = None) -> bool:
+    def finish(self, attempt: TaskAttempt, end: str, result: Mapping[str, JsonValue] | None = None) -> bool:
         """Note how an attempt ended, with its result if it has one. Return whether that counts: another may have been first."""
 
     def list(self, batch: str | None = None) -> Iterable[TaskRow]:

@@ -74,17 +74,19 @@ def queued(
 
     `local` is the folder that the results are read in. Raises UsageError, PolicyError and OSError.
     """
-    taken = {task.id for task in tasks} & {INPUTS, HEADS}
-    if taken:
-        raise UsageError(f"with --queue no task is called {min(taken)!r}: beside the results lies a file of that name")
+    reserved = {task.id for task in tasks} & {INPUTS, HEADS}
+    if reserved:
+        raise UsageError(
+            f"with --queue no task is called {min(reserved)!r}: beside the results lies a file of that name"
+        )
     out = arguments.out if is_url(arguments.out) else local
-    batch = QueuedBatch(arguments, environment, out, gone=lambda: stopping.count > 0, away=progress.tell)
+    batch = QueuedBatch(arguments, environment, out, is_gone=lambda: stopping.count > 0, away=progress.tell)
     try:
         count = batch.put(tasks)
-        there = f"; {counted(len(tasks) - count, 'task')} there already" if count < len(tasks) else ""
+        already = f"; {counted(len(tasks) - count, 'task')} there already" if count < len(tasks) else ""
         if not arguments.quiet:
             later = "" if arguments.wait else "; the same command with --wait gathers what came of them"
-            progress.tell(f"{counted(count, 'task')} put into the queue as batch {batch.name}{there}{later}")
+            progress.tell(f"{counted(count, 'task')} put into the queue as batch {batch.name}{already}{later}")
             if batch.is_in_new_queue:
                 progress.tell("there was no queue at this address: it was made now")
         return batch.gather(batch.wait(tasks, progress, stopping), local) if arguments.wait else None
@@ -105,10 +107,10 @@ class QueuedBatch:
         environment: Mapping[str, str],
         out: str,
         *,
-        gone: Callable[[], bool],
+        is_gone: Callable[[], bool],
         away: Callable[[str], None],
     ) -> None:
-        """Take the place of the results as workers see it, a URL or an absolute path; `gone` and `away` as DbosQueue does.
+        """Take the place of the results as workers see it, a URL or an absolute path; `is_gone` and `away` as DbosQueue does.
 
         Raises UsageError and PolicyError.
         """
@@ -119,7 +121,7 @@ class QueuedBatch:
         self._results = Results.at(out)
         self._batch = Batch(name=batch_name(out), out=out, budget=arguments.budget)
         self._queue = open_queue(
-            arguments.queue, key=arguments.key, gone=gone, away=lambda why: away(_AWAY.format(why))
+            arguments.queue, key=arguments.key, is_gone=is_gone, away=lambda reason: away(_AWAY.format(reason))
         )
         self._known = HeadsFile(State.of(environment).heads)
         self._packed: dict[tuple[str, str | None], Packed] = {}
@@ -145,49 +147,49 @@ class QueuedBatch:
     def wait(self, tasks: Sequence[Task], progress: Progress, stopping: Stopping) -> list[TaskOutcome]:
         """Wait until the tasks are done. Return their outcomes, in their order."""
         places = {task.id: place for place, task in enumerate(tasks)}
-        found: dict[str, TaskOutcome] = {}
+        outcomes: dict[str, TaskOutcome] = {}
         since, tell_at = 0.0, time.monotonic() + FIRST_SECONDS
-        left, is_first = len(tasks), True
+        remaining, is_first = len(tasks), True
         try:
-            while left and not stopping.count:
+            while remaining and not stopping.count:
                 is_over = not self._queue.undone(self.name)
                 # The last look is at all: one that ended before another may have been noted after it.
-                for one in self._queue.results(self.name, 0.0 if is_over else since):
-                    since = one.ended
-                    known = self._heads.get(one.task)
-                    if one.task in places and (known is None or known.number != one.number):
-                        self._heads[one.task] = one
-                        found[one.task] = self._told(one, places[one.task], progress, is_earlier=is_first)
-                left, is_first = 0 if is_over else len(places) - len(found), False
-                if not left:
+                for result in self._queue.results(self.name, 0.0 if is_over else since):
+                    since = result.ended
+                    earlier = self._heads.get(result.task)
+                    if result.task in places and (earlier is None or earlier.number != result.number):
+                        self._heads[result.task] = result
+                        outcomes[result.task] = self._told(result, places[result.task], progress, is_earlier=is_first)
+                remaining, is_first = 0 if is_over else len(places) - len(outcomes), False
+                if not remaining:
                     break
-                workers = [one for one in self._queue.ledger.workers() if one.version == self._version]
-                progress.now(min(left, sum(one.jobs for one in workers)))
+                workers = [worker for worker in self._queue.ledger.workers() if worker.version == self._version]
+                progress.now(min(remaining, sum(worker.jobs for worker in workers)))
                 if time.monotonic() > tell_at and not workers:
                     tell_at = time.monotonic() + TELL_SECONDS
-                    waits = f"{counted(left, 'task')} left, and no worker is there for {self._version}"
+                    waits = f"{counted(remaining, 'task')} left, and no worker is there for {self._version}"
                     progress.tell(f"{waits}: start `harness worker` with this queue, and the same policy and settings")
                 with suppress(QueueAwayError):  # the next look says it
                     self._queue.give_back_lost()
                 time.sleep(EVERY_SECONDS)
         except QueueAwayError:
             pass  # it was not waited for any more
-        if left:
-            on = f"{counted(left, 'task')} left; workers go on with them"
+        if remaining:
+            on = f"{counted(remaining, 'task')} left; workers go on with them"
             progress.tell(f"{on}. `harness queue cancel --queue URL {self.name}` ends them")
         else:
-            found = {**self._without_result(places), **found}
+            outcomes = {**self._without_result(places), **outcomes}
         not_done = TaskOutcome(id="", place=0, how=TaskEnd.NOT_RUN, problem="it is not done")
-        return [found.get(task.id) or replace(not_done, id=task.id, place=places[task.id]) for task in tasks]
+        return [outcomes.get(task.id) or replace(not_done, id=task.id, place=places[task.id]) for task in tasks]
 
-    def _told(self, one: TaskResult, place: int, progress: Progress, *, is_earlier: bool) -> TaskOutcome:
+    def _told(self, result: TaskResult, place: int, progress: Progress, *, is_earlier: bool) -> TaskOutcome:
         """Return the outcome of a task, and say it."""
-        outcome = outcome_of(one, place)
+        outcome = outcome_of(result, place)
         is_earlier = is_earlier and outcome.how is TaskEnd.RAN
         if is_earlier:
             outcome = replace(outcome, how=TaskEnd.EARLIER)
-        how = f"{outcome.ended}{' (done earlier)' if is_earlier else ''}"
-        progress.ended(one.task, how, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why)
+        end_text = f"{outcome.ended}{' (done earlier)' if is_earlier else ''}"
+        progress.ended(result.task, end_text, outcome.seconds, failed=outcome.code != Exit.DONE, reason=outcome.why)
         return outcome
 
     def _without_result(self, places: Mapping[str, int]) -> dict[str, TaskOutcome]:
@@ -208,21 +210,26 @@ class QueuedBatch:
         checked: list[TaskOutcome] = []
         lines: list[bytes] = []
         for outcome in outcomes:
-            told = self._heads.get(outcome.id)
-            if told is not None and told.result.get("has_result"):
+            result = self._heads.get(outcome.id)
+            if result is not None and result.result.get("has_result"):
                 folder = TaskFolder(os.path.join(local, outcome.id))
-                problem, line = self._compared(folder, told)
-                lines += line, *self._other_heads(folder, told)
+                problem, line = self._compared(folder, result)
+                lines += line, *self._other_heads(folder, result)
                 if problem:
                     outcome = replace(outcome, code=Exit.LOG, problem=problem)  # noqa: PLW2901 - the same, corrected
             checked.append(outcome)
         replace_file(os.path.join(local, HEADS), lines)
         return checked
 
-    def _compared(self, folder: TaskFolder, told: TaskResult) -> tuple[str, bytes]:
+    def _compared(self, folder: TaskFolder, result: TaskResult) -> tuple[str, bytes]:
         """Return the problem of a log, or an empty string, and the queue's head of it."""
-        path, head = folder.log(told.number), str(told.result.get("head"))
-        note: dict[str, JsonValue] = {"file": path, "records": told.result.get("records"), "head": head, "closed": True}
+        path, head = folder.log(result.number), str(result.result.get("head"))
+        note: dict[str, JsonValue] = {
+            "file": path,
+            "records": result.result.get("records"),
+            "head": head,
+            "closed": True,
+        }
         problem = ""
         try:
             if is_url(self._batch.out):
@@ -236,10 +243,10 @@ class QueuedBatch:
             problem = str(error)
         return problem, heads_line(note)
 
-    def _other_heads(self, folder: TaskFolder, told: TaskResult) -> Iterator[bytes]:
+    def _other_heads(self, folder: TaskFolder, result: TaskResult) -> Iterator[bytes]:
         """Yield the heads of the attempts that do not count, and whose logs were handed in."""
         for number in folder.attempts():
-            if number != told.number and (head := self._results.head(told.task, number)) is not None:
+            if number != result.number and (head := self._results.head(result.task, number)) is not None:
                 yield heads_line({**head, "file": folder.log(number)})
 
     def close(self) -> None:
@@ -248,15 +255,15 @@ class QueuedBatch:
 
     def _queued(self, tasks: Sequence[Task]) -> Iterator[QueuedTask]:
         for task in tasks:
-            given = {**task.given, **self._source(task)}
+            fields = {**task.given, **self._source(task)}
             flags = of_task(self._arguments, task)  # raises UsageError for what no run could take
             limits = {name: getattr(flags, name) for name in LIMITS if getattr(flags, name) is not None}
             model = {"model": flags.model} if flags.model else {}
-            given = {**given, **limits, **model, "policy_sha256": self._policy}
+            fields = {**fields, **limits, **model, "policy_sha256": self._policy}
             left_out = ("policy", "priority", "group")
             yield QueuedTask(
                 batch=self.name,
-                task={name: value for name, value in given.items() if value is not None and name not in left_out},
+                task={name: value for name, value in fields.items() if value is not None and name not in left_out},
                 version=self._version,
                 priority=task.priority or 0,
                 group=task.group or task.repo or task.cwd or "-",
@@ -298,23 +305,23 @@ def is_tried_again(row: TaskRow) -> bool:
     return row.result.get("exit_code") not in FINISHED or row.result.get("how") == TaskEnd.NOT_RUN.value
 
 
-def outcome_of(one: TaskResult, place: int) -> TaskOutcome:
+def outcome_of(result: TaskResult, place: int) -> TaskOutcome:
     """Return the outcome that a worker, or the queue, noted of a task."""
-    told = one.result
-    lost = f"{counted(one.lost, 'earlier attempt')} lost with its worker: effect unknown" if one.lost else ""
-    code, cost, seconds = told.get("exit_code"), told.get("cost"), told.get("seconds")
+    fields = result.result
+    lost = f"{counted(result.lost, 'earlier attempt')} lost with its worker: effect unknown" if result.lost else ""
+    code, cost, seconds = fields.get("exit_code"), fields.get("cost"), fields.get("seconds")
     return TaskOutcome(
-        id=one.task,
+        id=result.task,
         place=place,
-        how=TaskEnd(str(told.get("how"))),
+        how=TaskEnd(str(fields.get("how"))),
         code=code if isinstance(code, int) else None,
-        end=str(told.get("end") or ""),
-        turns=count_in(told.get("turns")),
-        refused=count_in(told.get("refused")),
-        changed=count_in(told.get("files")),
+        end=str(fields.get("end") or ""),
+        turns=count_in(fields.get("turns")),
+        refused=count_in(fields.get("refused")),
+        changed=count_in(fields.get("files")),
         cost=float(cost) if isinstance(cost, (int, float)) else None,
         seconds=float(seconds) if isinstance(seconds, (int, float)) else 0.0,
-        tries=one.number,
-        problem="; ".join(part for part in (str(told.get("problem") or ""), lost) if part),
-        detail=str(told.get("detail") or ""),
+        tries=result.number,
+        problem="; ".join(part for part in (str(fields.get("problem") or ""), lost) if part),
+        detail=str(fields.get("detail") or ""),
     )

@@ -67,9 +67,9 @@ class QueueStatus(Record):
         """The fields, for a program."""
         return {
             "v": 1,
-            "batches": [one.as_json for one in self.batches],
-            "running": [_fields(one) for one in self.running],
-            "workers": [_fields(one) for one in self.workers],
+            "batches": [row.as_json for row in self.batches],
+            "running": [_fields(row) for row in self.running],
+            "workers": [_fields(row) for row in self.workers],
             "without_worker": dict(self.orphaned),
             "limits": _fields(self.limits),
         }
@@ -78,27 +78,29 @@ class QueueStatus(Record):
     def tables(self) -> Iterator[Table]:
         """The tables for a person, most urgent first."""
         if self.orphaned:
-            told = (
+            notes = (
                 (f"{counted(count, 'task')} for {version}", Tone.WARNING) for version, count in self.orphaned.items()
             )
-            yield labelled((("no worker" if not n else "", text, tone) for n, (text, tone) in enumerate(told)))
+            yield labelled((("no worker" if not n else "", text, tone) for n, (text, tone) in enumerate(notes)))
         if self.limits.words != "none":
             yield labelled([("limits", self.limits.words, Tone.PLAIN)])
-        yield Table(columns=_BATCHES, rows=tuple(TableRow(cells=_batch_cells(one)) for one in self.batches))
-        if any(one.ends for one in self.batches):
+        yield Table(columns=_BATCHES, rows=tuple(TableRow(cells=_batch_cells(status)) for status in self.batches))
+        if any(status.ends for status in self.batches):
             rows = (
-                (_name(one), reason, str(count))
-                for one in self.batches
-                for reason, count in sorted(one.ends.items(), key=lambda item: -item[1])
+                (_name(status), reason, str(count))
+                for status in self.batches
+                for reason, count in sorted(status.ends.items(), key=lambda item: -item[1])
             )
             yield Table(columns=_ENDS, rows=tuple(TableRow(cells=row) for row in rows))
         if self.running:
             rows_of = (
-                (duration(one.seconds), str(one.records), str(one.number), one.task, one.worker) for one in self.running
+                (duration(row.seconds), str(row.records), str(row.number), row.task, row.worker) for row in self.running
             )
             yield Table(columns=_RUNNING, rows=tuple(TableRow(cells=row) for row in rows_of))
         if self.workers:
-            of_workers = ((str(one.jobs), duration(one.silent), one.name, one.version) for one in self.workers)
+            of_workers = (
+                (str(worker.jobs), duration(worker.silent), worker.name, worker.version) for worker in self.workers
+            )
             yield Table(columns=_WORKERS, rows=tuple(TableRow(cells=row) for row in of_workers))
 
 
@@ -125,12 +127,12 @@ _WORKERS = (
 def status_of(queue: DbosQueue, batch: str | None = None) -> QueueStatus:
     """Return the content of the queue, of one batch or of all. Raises UsageError for an unknown batch."""
     ledger, counts, workers = queue.ledger, queue.counts(), queue.ledger.workers()
-    batches = tuple(one for one in ledger.batches() if batch in (None, one.name))
+    batches = tuple(row for row in ledger.batches() if batch in (None, row.name))
     if batch is not None and not batches:
         raise UsageError(f"there is no batch {batch} in the queue; `harness queue status` lists all")
-    versions = {one.version for one in workers}
+    versions = {row.version for row in workers}
     return QueueStatus(
-        batches=tuple(_batch_status(queue, one, counts.get(one.name, {})) for one in batches),
+        batches=tuple(_batch_status(queue, row, counts.get(row.name, {})) for row in batches),
         running=tuple(ledger.longest(batch, LONGEST)),
         workers=workers,
         limits=queue.limits(),
@@ -144,16 +146,16 @@ def _batch_status(queue: DbosQueue, batch: Batch, states: Mapping[TaskState, int
     return BatchStatus(batch=batch, states=states, a_minute=a_minute, cost=cost, lost=lost, ends=ends)
 
 
-def _batch_cells(one: BatchStatus) -> tuple[str, ...]:
-    cost = f"${one.cost:.2f}" if one.cost else "-"
-    budget = f"${one.batch.budget:.2f}" if one.batch.budget is not None else "-"
-    states = (str(one.states.get(state, 0)) for state in _STATES)
-    return _name(one), *states, str(one.a_minute), cost, budget, str(one.lost), one.batch.out
+def _batch_cells(status: BatchStatus) -> tuple[str, ...]:
+    cost = f"${status.cost:.2f}" if status.cost else "-"
+    budget = f"${status.batch.budget:.2f}" if status.batch.budget is not None else "-"
+    states = (str(status.states.get(state, 0)) for state in _STATES)
+    return _name(status), *states, str(status.a_minute), cost, budget, str(status.lost), status.batch.out
 
 
-def _name(one: BatchStatus) -> str:
+def _name(status: BatchStatus) -> str:
     """Return the name of a batch, cut to its usual length."""
-    return visible_line(one.batch.name, NAME_LENGTH)
+    return visible_line(status.batch.name, NAME_LENGTH)
 
 
 def _fields(row: RunningRow | WorkerRow | QueueLimits) -> dict[str, JsonValue]:

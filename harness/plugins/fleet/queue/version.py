@@ -33,8 +33,8 @@ def version_of(arguments: Namespace, policy: str | None = None) -> str:
 
     Raises PolicyError, and UsageError for a file that cannot be read.
     """
-    given: dict[str, JsonValue] = {name: getattr(arguments, name) for name in _SETTINGS}
-    settings: dict[str, JsonValue] = {name: value for name, value in given.items() if value not in (None, False, [])}
+    values: dict[str, JsonValue] = {name: getattr(arguments, name) for name in _SETTINGS}
+    settings: dict[str, JsonValue] = {name: value for name, value in values.items() if value not in (None, False, [])}
     if arguments.system is not None:
         try:
             with open(arguments.system, "rb") as file:

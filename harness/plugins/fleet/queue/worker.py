@@ -167,8 +167,8 @@ class Worker:
         else:
             self._put_log(attempt, folder)
             outcome = _outcome(attempt, TaskEnd.CANNOT_BEGIN, code, problem=last_words(folder))
-        told: dict[str, JsonValue] = {key: result[key] for key in ("records", "head") if has_result and key in result}
-        done = self._finished(attempt, outcome, told | {"has_result": has_result})
+        facts: dict[str, JsonValue] = {key: result[key] for key in ("records", "head") if has_result and key in result}
+        done = self._finished(attempt, outcome, facts | {"has_result": has_result})
         if "its folder is kept" not in outcome.problem:
             self._clear(folder)
         return done
@@ -222,31 +222,31 @@ class Worker:
         self._tell(f"{attempt.task}: its process was ended ({code}); it goes back into the queue")
         return self._back(attempt, folder, "broken")
 
-    def _broken(self, attempt: TaskAttempt, why: str) -> Done:
+    def _broken(self, attempt: TaskAttempt, reason: str) -> Done:
         """Take nothing more: something is wrong here. What the attempt left stays in its folder."""
-        self.close(f"nothing more is taken, since {attempt.task} failed: {visible_line(why, 1_000)}", Exit.INTERNAL)
+        self.close(f"nothing more is taken, since {attempt.task} failed: {visible_line(reason, 1_000)}", Exit.INTERNAL)
         self._queue.finish(attempt, "broken")
         return Done.BACK
 
-    def _back(self, attempt: TaskAttempt, folder: TaskFolder, how: str) -> Done:
+    def _back(self, attempt: TaskAttempt, folder: TaskFolder, end: str) -> Done:
         self._put_log(attempt, folder)
         self._clear(folder)
-        self._queue.finish(attempt, how)
+        self._queue.finish(attempt, end)
         return Done.BACK
 
     def _finished(
-        self, attempt: TaskAttempt, outcome: TaskOutcome, told: Mapping[str, JsonValue] | None = None
+        self, attempt: TaskAttempt, outcome: TaskOutcome, facts: Mapping[str, JsonValue] | None = None
     ) -> Done:
         """Note the result, and publish it where it is the one that counts. Raises ResultsError."""
-        result = {**outcome.as_json, **(told or {})}
+        result = {**outcome.as_json, **(facts or {})}
         if not self._queue.finish(attempt, "done", result):
             self._tell(f"{attempt.task}: attempt {attempt.number} came too late: another attempt counts")
             return Done.BACK  # if the task is still in this worker's hands
         if result.get("has_result"):
             self._publish(attempt)
         self.done += 1
-        ended = f"{attempt.task}: {outcome.ended}, {outcome.seconds:.1f} s"
-        self._tell(f"{ended}: {outcome.why}" if outcome.why else ended)
+        text = f"{attempt.task}: {outcome.ended}, {outcome.seconds:.1f} s"
+        self._tell(f"{text}: {outcome.why}" if outcome.why else text)
         return Done.FINISHED
 
     def _publish(self, attempt: TaskAttempt) -> None:
@@ -279,18 +279,18 @@ class Worker:
             remove_work_folder(folder.attempt(number), self._environment)
         remove_folder(folder.path)
 
-    def close(self, why: str, code: Exit = Exit.DONE) -> None:
+    def close(self, reason: str, code: Exit = Exit.DONE) -> None:
         """Take nothing more. What runs goes on to its end."""
         if not self.is_closing:
             self.is_closing = True
             self.code = code
-            self._tell(why)
+            self._tell(reason)
 
     def end(self, *, kill: bool = False) -> None:
         """Ask what runs to end: it goes back into the queue. With `kill` end it at once."""
         with self._lock:
-            for key, one in self._running.items():
-                one.process.kill() if kill else self._ask_to_end(key)
+            for key, run in self._running.items():
+                run.process.kill() if kill else self._ask_to_end(key)
             self._is_ended = True
 
     def _ask_to_end(self, key: Key) -> None:
@@ -299,15 +299,15 @@ class Worker:
             self._kill_at[key] = _now() + GRACE_SECONDS
             self._running[key].process.ask_to_end()
 
-    def lose(self, why: str) -> None:
+    def lose(self, reason: str) -> None:
         """End what runs at once, and give nothing back: others have these tasks, or will."""
         with self._lock:
             if self.is_lost:
                 return
             self.is_lost, self.code = True, Exit.INTERNAL
-            for one in self._running.values():
-                one.process.kill()
-        self._tell(f"{why}: what ran here was killed, and others do it; this worker ends")
+            for run in self._running.values():
+                run.process.kill()
+        self._tell(f"{reason}: what ran here was killed, and others do it; this worker ends")
 
     def check(self) -> None:
         """End what runs where the queue was not reached for too long; kill what was asked to end, and does not."""
@@ -342,11 +342,11 @@ class Worker:
             running = dict(self._running)
         self._told_at = {key: at for key, at in self._told_at.items() if key in running}
         grown: dict[Key, Growth] = {}
-        for key, one in running.items():
+        for key, run in running.items():
             if now - self._told_at.get(key, 0.0) < min(HEAD_SECONDS, self._lease / 2):
                 continue
             try:
-                head = one.log.look()
+                head = run.log.look()
             except LogError:
                 continue  # whoever reads the log says what is wrong with it
             if head is not None:
@@ -364,37 +364,37 @@ def bring_in(folder: str, environment: Mapping[str, str]) -> str:
     has_kept = False
     for batch in sorted(os.listdir(folder)):
         for name in sorted(os.listdir(os.path.join(folder, batch))) if batch != "inputs" else ():
-            left = TaskFolder(os.path.join(folder, batch, name))
-            if problem := _handed_in(left):
+            task_folder = TaskFolder(os.path.join(folder, batch, name))
+            if problem := _handed_in(task_folder):
                 return problem
-            for number in left.attempts():
-                if is_kept(left.attempt(number)):
+            for number in task_folder.attempts():
+                if is_kept(task_folder.attempt(number)):
                     has_kept = True
-                elif problem := remove_work_folder(left.attempt(number), environment):
+                elif problem := remove_work_folder(task_folder.attempt(number), environment):
                     return problem
     return "" if has_kept else str(remove_folder(folder) or "")
 
 
-def _handed_in(left: TaskFolder) -> str:
+def _handed_in(folder: TaskFolder) -> str:
     """Report the log of the attempt in a folder, once its run has ended. Return the problem, or an empty string."""
-    if not _is_at_its_end(left):
-        return f"{left.path}: a run is still at work there"
+    if not _is_at_its_end(folder):
+        return f"{folder.path}: a run is still at work there"
     try:
-        with open(os.path.join(left.path, NOTE), "rb") as file:
+        with open(os.path.join(folder.path, NOTE), "rb") as file:
             note = json.load(file)
-        if os.path.lexists(left.log(note["number"])):
-            Results.at(note["out"]).put_log(left.path, note["task"], note["number"])
+        if os.path.lexists(folder.log(note["number"])):
+            Results.at(note["out"]).put_log(folder.path, note["task"], note["number"])
     except (OSError, ValueError, KeyError) as error:
-        return f"{left.path}: {error}" if left.attempts() else ""
+        return f"{folder.path}: {error}" if folder.attempts() else ""
     except (ResultsError, UsageError) as error:
-        return f"{left.path} cannot be handed in: {error}"
+        return f"{folder.path} cannot be handed in: {error}"
     return ""
 
 
-def _is_at_its_end(left: TaskFolder) -> bool:
+def _is_at_its_end(folder: TaskFolder) -> bool:
     """Say whether no run is at work in a folder: one whose worker died ends too, and may take GRACE_SECONDS for it."""
     end = _now() + GRACE_SECONDS
-    while is_held(left.path):
+    while is_held(folder.path):
         if _now() > end:
             return False
         time.sleep(EVERY_SECONDS)
@@ -423,10 +423,10 @@ def _is_full(folder: str) -> bool:
 
 
 def _outcome(
-    attempt: TaskAttempt, how: TaskEnd, code: int | None, *, seconds: float = 0.0, problem: str = ""
+    attempt: TaskAttempt, end: TaskEnd, code: int | None, *, seconds: float = 0.0, problem: str = ""
 ) -> TaskOutcome:
     return TaskOutcome(
-        id=attempt.task, place=0, how=how, code=code, seconds=seconds, tries=attempt.number, problem=problem
+        id=attempt.task, place=0, how=end, code=code, seconds=seconds, tries=attempt.number, problem=problem
     )
 
 

@@ -55,7 +55,7 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     lease = arguments.lease or LEASE_SECONDS
     undumpable()  # its environment holds what opens the queue, the stores and the models
     stopping = Stopping()
-    queue = open_queue(arguments.queue, key=arguments.key, gone=lambda: stopping.count > 2)
+    queue = open_queue(arguments.queue, key=arguments.key, is_gone=lambda: stopping.count > 2)
     name = f"{socket.gethostname()}-{secrets.token_hex(4)}"
     tell = _quiet if arguments.quiet else complain
     # Beside the state folder, and not in it: nothing that a task does may write there.
@@ -160,10 +160,10 @@ def _own_folder(workers: str, name: str, environment: Mapping[str, str]) -> Iter
             with _locked(workers, waits=True):  # nobody takes a folder for a dead worker's before it is locked
                 os.mkdir(folder, 0o700)
                 locks.enter_context(_locked(folder, waits=True))
-                others = [
+                other_folders = [
                     path for path in map(partial(os.path.join, workers), sorted(os.listdir(workers))) if path != folder
                 ]
-                dead = [path for path in others if locks.enter_context(_locked(path))]
+                dead = [path for path in other_folders if locks.enter_context(_locked(path))]
         except OSError as error:
             raise UsageError(f"{folder} cannot be made: {error}") from None
         for path in dead:

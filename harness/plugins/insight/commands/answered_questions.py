@@ -36,8 +36,8 @@ _TONES = {
 class Approvals:
     """Every question that was asked, with its answer."""
 
-    def __init__(self, asked: AskedLogs) -> None:
-        self._asked = asked
+    def __init__(self, asked_logs: AskedLogs) -> None:
+        self._asked = asked_logs
         self._counts = QuestionCount()
 
     def rows(self) -> Iterator[AnswerRow]:
@@ -102,7 +102,7 @@ def _counts_line(counts: QuestionCount) -> str:
     """Return the counts over all questions in words."""
     answers = counts.answers
     words = [f"{counts.asked} asked: {answers['yes']} yes", f"{answers['no']} no"]
-    words += [f"{answers[one]} {one}" for one in ("stop", "halt", "edit", OTHER_ANSWER) if answers[one]]
+    words += [f"{answers[answer]} {answer}" for answer in ("stop", "halt", "edit", OTHER_ANSWER) if answers[answer]]
     words.append(f"{answers['nobody']} nobody")
     if answers[NO_ANSWER]:
         words.append(f"{answers[NO_ANSWER]} without an answer")
@@ -124,9 +124,9 @@ _BY = {
 class Refusals:
     """Every call that was refused."""
 
-    def __init__(self, asked: AskedLogs) -> None:
-        self._asked = asked
-        self._lists_invalid: bool = asked.arguments.invalid
+    def __init__(self, asked_logs: AskedLogs) -> None:
+        self._asked = asked_logs
+        self._lists_invalid: bool = asked_logs.arguments.invalid
         self._counts = RefusalCounts()
 
     def rows(self) -> Iterator[AnswerRow]:
@@ -145,7 +145,9 @@ class Refusals:
         """Return the counts of calls by who refused them."""
         counts = self._counts
         total = sum(counts.refused.values())
-        by = ", ".join(f"{counts.refused[one]} {words}" for one, words in _BY.items() if one in counts.refused)
+        by = ", ".join(
+            f"{counts.refused[refuser]} {words}" for refuser, words in _BY.items() if refuser in counts.refused
+        )
         none = f"no call was refused in {counted(self._asked.logs.sessions, 'session')}"
         line = f"{counted(total, 'call')} refused: {by}" if total else none
         if counts.invalid:

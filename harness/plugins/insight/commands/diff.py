@@ -42,15 +42,15 @@ _SIGNS = {
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Compare two sessions, write what differs, and return the exit code. Raises HarnessError."""
     state = State.of(environment)
-    left, right = (_account(named, state) for named in (arguments.left, arguments.right))
-    found = differences(left, right)
+    left, right = (_account(name, state) for name in (arguments.left, arguments.right))
+    rows = differences(left, right)
     count: Counter[DifferenceKind] = Counter()
     console = FinishedOutput(environment)
-    for one in _without(found, count):
+    for row in _without(rows, count):
         if arguments.json:
-            sys.stdout.write(f"{json.dumps(_as_json(one))}\n")
+            sys.stdout.write(f"{json.dumps(_as_json(row))}\n")
         else:
-            console.line(_line(one), _TONES.get(one.change, Tone.PLAIN))
+            console.line(_line(row), _TONES.get(row.change, Tone.PLAIN))
     differs = bool(sum(count.values()) - count[DifferenceKind.SAME])
     if arguments.json:
         summary = {change.value: count[change] for change in DifferenceKind}
@@ -65,25 +65,27 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 _TONES = {DifferenceKind.ONLY_LEFT: Tone.BAD, DifferenceKind.ONLY_RIGHT: Tone.GOOD}
 
 
-def _without(found: Iterable[Difference], count: Counter[DifferenceKind]) -> Iterator[Difference]:
+def _without(rows: Iterable[Difference], count: Counter[DifferenceKind]) -> Iterator[Difference]:
     """Count all, and yield those that differ."""
-    for one in found:
-        count[one.change] += 1
-        if one.change is not DifferenceKind.SAME:
-            yield one
+    for row in rows:
+        count[row.change] += 1
+        if row.change is not DifferenceKind.SAME:
+            yield row
 
 
-def _account(named: str, state: State) -> Account:
+def _account(name: str, state: State) -> Account:
     """Return the account of the session that is named, after saying what is wrong with its log."""
-    found = _find(named, state)
-    chosen = ChosenLogs([found.path], found.session, HeadsFile(state.heads))
+    logged_session = _find(name, state)
+    chosen = ChosenLogs([logged_session.path], logged_session.session, HeadsFile(state.heads))
     chosen.tell_standing()
-    return account_of(found.path, found.session, (record for _, record in chosen.records(ACCOUNT_KINDS)))
+    return account_of(
+        logged_session.path, logged_session.session, (record for _, record in chosen.records(ACCOUNT_KINDS))
+    )
 
 
-def _find(named: str, state: State) -> LoggedSession:
+def _find(name: str, state: State) -> LoggedSession:
     """Return the session meant by `LOG`, `LOG#ID`, or `ID`: how its name begins. Raises UsageError."""
-    path, _, session = named.rpartition("#") if not os.path.exists(named) and "#" in named else (named, "", "")
+    path, _, session = name.rpartition("#") if not os.path.exists(name) and "#" in name else (name, "", "")
     if os.path.exists(path):
         paths = [path]
     elif "/" in path:
@@ -94,26 +96,26 @@ def _find(named: str, state: State) -> LoggedSession:
     if session:
         return session_named(sessions, session)
     if len(sessions) != 1:
-        names = ", ".join(f"#{visible_line(one.session, 20)}" for one in sessions[:5])
+        names = ", ".join(f"#{visible_line(candidate.session, 20)}" for candidate in sessions[:5])
         raise UsageError(
             f"{path} holds {len(sessions)} sessions; name one behind it: {names}" if names else f"{path}: no session"
         )
     return sessions[0]
 
 
-def _line(one: Difference) -> str:
-    match one.about:
+def _line(row: Difference) -> str:
+    match row.about:
         case "call":
-            shown = f"{_calls(one.calls)}{'; '.join(_field(*field) for field in one.fields)}"
+            text = f"{_calls(row.calls)}{'; '.join(_field(*field) for field in row.fields)}"
         case "prompt":
-            shown = f"asked: {visible_line(one.left or one.right, 150)}"
+            text = f"asked: {visible_line(row.left or row.right, 150)}"
         case "file":
-            shown = f"file {visible_line(one.name, 200)}: {_sides(_short(one.left), _short(one.right))}"
+            text = f"file {visible_line(row.name, 200)}: {_sides(_short(row.left), _short(row.right))}"
         case "end":
-            shown = f"ended: {_sides(one.left or 'never', one.right or 'never')}"
+            text = f"ended: {_sides(row.left or 'never', row.right or 'never')}"
         case _:
-            shown = f"{one.name}: {_sides(one.left, one.right)}"
-    return f"{_SIGNS[one.change]} {shown}"
+            text = f"{row.name}: {_sides(row.left, row.right)}"
+    return f"{_SIGNS[row.change]} {text}"
 
 
 def _calls(calls: tuple[CallAccount | None, CallAccount | None]) -> str:
@@ -121,13 +123,13 @@ def _calls(calls: tuple[CallAccount | None, CallAccount | None]) -> str:
     call = calls[0] or calls[1]
     if call is None:
         return ""
-    what = f"{numbers} {visible_line(call.tool, 40)}  {visible_line(call.summary, 100)}"
+    call_text = f"{numbers} {visible_line(call.tool, 40)}  {visible_line(call.summary, 100)}"
     if calls[0] is not None and calls[1] is not None:
-        return f"{what}: "
+        return f"{call_text}: "
     results = [
         visible_line(value, 40) for name, value in call.results if value and name in ("decision", "answer", "outcome")
     ]
-    return f"{what} [{', '.join(results)}]"
+    return f"{call_text} [{', '.join(results)}]"
 
 
 def _field(name: str, left: str, right: str) -> str:
@@ -145,8 +147,8 @@ def _short(digest: str) -> str:
 
 def _summary(left: Account, right: Account, count: Counter[DifferenceKind], *, differs: bool) -> Iterator[str]:
     for side, account in (("A", left), ("B", right)):
-        about = f"{account.session} of {account.time[:19]}: {len(account.calls)} calls, {account.log}"
-        yield visible_line(f"{side}: session {about}", 500)
+        summary = f"{account.session} of {account.time[:19]}: {len(account.calls)} calls, {account.log}"
+        yield visible_line(f"{side}: session {summary}", 500)
     same = f"{count[DifferenceKind.SAME]} calls are the same"
     if not differs:
         yield f"No difference: {same}."
@@ -157,12 +159,12 @@ def _summary(left: Account, right: Account, count: Counter[DifferenceKind], *, d
     )
 
 
-def _as_json(one: Difference) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {"row": one.about, "change": one.change.value, "name": one.name or None}
-    if one.about != "call":
-        return {**told, "a": one.left or None, "b": one.right or None}
-    fields: list[JsonValue] = [name for name, _, _ in one.fields]
-    return {**told, "a": _told_call(one.calls[0]), "b": _told_call(one.calls[1]), "fields": fields}
+def _as_json(row: Difference) -> dict[str, JsonValue]:
+    values: dict[str, JsonValue] = {"row": row.about, "change": row.change.value, "name": row.name or None}
+    if row.about != "call":
+        return {**values, "a": row.left or None, "b": row.right or None}
+    fields: list[JsonValue] = [name for name, _, _ in row.fields]
+    return {**values, "a": _told_call(row.calls[0]), "b": _told_call(row.calls[1]), "fields": fields}
 
 
 def _told_call(call: CallAccount | None) -> JsonValue:

@@ -35,8 +35,8 @@ from harness.text.visible import visible_line
 class Files:
     """Every file that calls changed, and the commands that could write."""
 
-    def __init__(self, asked: AskedLogs) -> None:
-        self._asked = asked
+    def __init__(self, asked_logs: AskedLogs) -> None:
+        self._asked = asked_logs
         self._host = os.uname().nodename
         self._files = 0
         self._found = FoundChanges(changes=(), commands=())
@@ -44,8 +44,8 @@ class Files:
     def rows(self) -> Iterator[AnswerRow]:
         """Yield a row for each change, file by file, then one for each command. Raises LogError."""
         state, logs = State.of(self._asked.environment), self._asked.logs
-        kept = KeptImages(state.before_images)
-        self._found = found_changes(logs.calls(), is_kept=kept, undone=_undone_in(logs, state))
+        images = KeptImages(state.before_images)
+        self._found = found_changes(logs.calls(), is_kept=images, undone=_undone_in(logs, state))
         for file in changed_files(self._found.changes, file_on_disk):
             self._files += 1
             yield from self._changes(file)
@@ -74,19 +74,19 @@ class Files:
     def _changes(self, file: ChangedFile) -> Iterator[AnswerRow]:
         path = visible_line(file.path, 5_000)
         on_disk = f"{file.on_disk.value}: {file.problem}" if file.problem else file.on_disk.value
-        if elsewhere := [one for one in file.hosts if one != self._host]:
+        if elsewhere := [item for item in file.hosts if item != self._host]:
             on_disk += f", here on {self._host}; changed on {', '.join(elsewhere)}"
         on_disk = visible_line(on_disk, 200)
         tone = Tone.WARNING if file.on_disk in (OnDisk.CHANGED, OnDisk.GONE) else Tone.PLAIN
         head, *objects = file.rows(self._host)
         above: tuple[tuple[str, Tone], ...] = ((f"{path}  [{on_disk}]", tone),)
         object_above: tuple[Mapping[str, JsonValue], ...] = (head,)
-        for change, one in zip(file.changes, objects, strict=True):
+        for change, item in zip(file.changes, objects, strict=True):
             cells = self._change(change)
             text_ = f"  {GAP.join((*cells[:5], f'[{cells[5]}]', cells[6]))}"
             yield AnswerRow(
                 cells=(path, on_disk, *cells),
-                objects=(*object_above, one),
+                objects=(*object_above, item),
                 lines=(*above, (text_, Tone.PLAIN if change.sure else Tone.BAD)),
             )
             above, object_above = (), ()
@@ -112,11 +112,11 @@ class Files:
         fields = command.fields
         place = _place(fields, word(fields["session"]), word(fields["call"]))
         tool, words = visible_line(word(fields["tool"]), 60), visible_line(command.what, 200)
-        when, where = self._asked.moment(fields), effects_words(command.reach)
+        when, effects_text = self._asked.moment(fields), effects_words(command.reach)
         return AnswerRow(
-            cells=("", "", when, place, tool, f"{where}: {words}", "", "", ""),
+            cells=("", "", when, place, tool, f"{effects_text}: {words}", "", "", ""),
             objects=(fields,),
-            lines=(*above, (f"  {GAP.join((when, place, tool, words))}  [{where}]", Tone.WARNING)),
+            lines=(*above, (f"  {GAP.join((when, place, tool, words))}  [{effects_text}]", Tone.WARNING)),
         )
 
 
@@ -160,18 +160,18 @@ def _undoing(change: LoggedChange) -> str:
 class FilesRead:
     """Every file and folder that calls read, and the calls whose reads are not all known."""
 
-    def __init__(self, asked: AskedLogs) -> None:
-        self._asked = asked
+    def __init__(self, asked_logs: AskedLogs) -> None:
+        self._asked = asked_logs
         self._files = self._unknown = 0
 
     def rows(self) -> Iterator[AnswerRow]:
         """Yield a row for each read, path by path, then one for each call with unknown reads. Raises LogError."""
-        found = reads_of(self._asked.logs.calls())
-        self._files, self._unknown = len(found.files), len(found.unknown)
-        for file in found.files:
+        reads = reads_of(self._asked.logs.calls())
+        self._files, self._unknown = len(reads.files), len(reads.unknown)
+        for file in reads.files:
             yield from self._reads(file)
         above = tuple((line, Tone.PLAIN) for line in self._summary())
-        for reach in found.unknown:
+        for reach in reads.unknown:
             cells = _about_call(self._asked, reach)
             yield AnswerRow(
                 cells=("", "not all known", *cells),
@@ -196,12 +196,12 @@ class FilesRead:
 
     def _reads(self, file: FileRead) -> Iterator[AnswerRow]:
         path = visible_line(file.path, 5_000)
-        where, tone = ("outside the workspace", Tone.WARNING) if file.is_outside else ("", Tone.PLAIN)
-        above: tuple[tuple[str, Tone], ...] = ((f"{path}{f'  [{where}]' if where else ''}", tone),)
-        for reach, one in zip(file.reads, file.rows(), strict=True):
+        outside, tone = ("outside the workspace", Tone.WARNING) if file.is_outside else ("", Tone.PLAIN)
+        above: tuple[tuple[str, Tone], ...] = ((f"{path}{f'  [{outside}]' if outside else ''}", tone),)
+        for reach, item in zip(file.reads, file.rows(), strict=True):
             cells = _about_call(self._asked, reach)
             yield AnswerRow(
-                cells=(path, where, *cells), objects=(one,), lines=(*above, (_read_line(cells), Tone.PLAIN))
+                cells=(path, outside, *cells), objects=(item,), lines=(*above, (_read_line(cells), Tone.PLAIN))
             )
             above = ()
 
@@ -210,18 +210,18 @@ def _read_line(cells: tuple[str, ...]) -> str:
     return f"  {GAP.join(cells[:5])}  [{cells[5]}]"
 
 
-def _about_call(asked: AskedLogs, reach: CallEffects) -> tuple[str, ...]:
+def _about_call(asked_logs: AskedLogs, reach: CallEffects) -> tuple[str, ...]:
     """Return the cells about a call: time, name, tool, words, status, and what decided it."""
     call = reach.call
     status = visible_line(text(call.outcome, "status"), 20) or "end unknown"
-    return asked.moment(call.intent), name(call), *what(call), status, why(call)
+    return asked_logs.moment(call.intent), name(call), *what(call), status, why(call)
 
 
 class Outside:
     """The calls that left the workspace or could reach the network, as their verdicts let them."""
 
-    def __init__(self, asked: AskedLogs) -> None:
-        self._asked = asked
+    def __init__(self, asked_logs: AskedLogs) -> None:
+        self._asked = asked_logs
         self._calls = self._read = self._written = self._network = self._unknown = 0
 
     def rows(self) -> Iterator[AnswerRow]:

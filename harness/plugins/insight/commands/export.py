@@ -55,9 +55,9 @@ def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
     """Raise UsageError where writing there would destroy a log, or something else that the harness relies on."""
     if any(is_within(target, folder) for folder in state.guarded):
         raise UsageError(f"{target} lies among the harness's own files; choose another place")
-    why = why_not(target, logs)
-    if why:
-        raise UsageError(f"{target}: {why}; {STDOUT} writes to stdout")
+    reason = why_not(target, logs)
+    if reason:
+        raise UsageError(f"{target}: {reason}; {STDOUT} writes to stdout")
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:

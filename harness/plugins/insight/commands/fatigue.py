@@ -57,28 +57,28 @@ def fatigue_command(arguments: Namespace, environment: Mapping[str, str]) -> int
         replay = Replay(policies.of, environment, granted=False, findings=chosen.findings)
     else:
         replay = under_policy(arguments.policy, environment, chosen.paths, chosen.findings, granted=False)
-    seen = [one for one in seen_calls(chosen, replay) if not _typed(replay, one)]
+    calls = [call for call in seen_calls(chosen, replay) if not _typed(replay, call)]
     for note in (*replay.notes, *policies.notes):
         complain(note)
-    sessions = list(_counted(replay, seen, Take(arguments.take)))
-    rule = max(suggestions(seen, LEAST).proposals, key=lambda proposal: len(proposal.spares), default=None)
+    sessions = list(_counted(replay, calls, Take(arguments.take)))
+    rule = max(suggestions(calls, LEAST).proposals, key=lambda proposal: len(proposal.spares), default=None)
     if arguments.json:
-        sys.stdout.writelines(f"{json.dumps(one)}\n" for one in _objects(sessions, rule))
+        sys.stdout.writelines(f"{json.dumps(row)}\n" for row in _objects(sessions, rule))
     else:
         _tell(sessions, rule, FinishedOutput(environment))
     return BROKEN if replay.broken else chosen.code
 
 
-def _typed(replay: Replay, one: SeenCall) -> bool:
+def _typed(replay: Replay, call: SeenCall) -> bool:
     """Return whether the person typed the call, which is its answer."""
-    return is_typed(replay.settings[one.log, one.session].proposed.get(one.call, {}))
+    return is_typed(replay.settings[call.log, call.session].proposed.get(call.call, {}))
 
 
-def _counted(replay: Replay, seen: Sequence[SeenCall], take: Take) -> Iterator[WearySession]:
+def _counted(replay: Replay, seen_calls: Sequence[SeenCall], take: Take) -> Iterator[WearySession]:
     """Yield the sessions that decided anything, in the order of the logs; each in its workspace, as if walls held there."""
     calls: dict[tuple[str, str], list[SeenCall]] = {}
-    for one in seen:
-        calls.setdefault((one.log, one.session), []).append(one)
+    for seen_call in seen_calls:
+        calls.setdefault((seen_call.log, seen_call.session), []).append(seen_call)
     for (log, name), setting in replay.settings.items():
         typed = sum(is_typed(setting.proposed.get(call, {})) for call in setting.decided)
         if decided := len(setting.decided) - typed:
@@ -92,7 +92,8 @@ def _tell(sessions: Sequence[WearySession], rule: RuleProposal | None, console: 
         console.line("no call was decided in these logs")
         return
     rows = [
-        (one.session, os.path.basename(one.log).removesuffix(".jsonl"), *map(str, _counts(one))) for one in sessions
+        (session.session, os.path.basename(session.log).removesuffix(".jsonl"), *map(str, _counts(session)))
+        for session in sessions
     ]
     columns = list(zip(*map(_counts, sessions), strict=True))
     if len(sessions) > 1:
@@ -101,15 +102,18 @@ def _tell(sessions: Sequence[WearySession], rule: RuleProposal | None, console: 
     console.table(Table(columns=_SESSIONS, rows=tuple(TableRow(cells=row) for row in rows)))
     console.line(ASKED_NOW, Tone.QUIET)
     console.line(BEST_CASE, Tone.QUIET)
-    if typed := sum(one.typed for one in sessions):
+    if typed := sum(session.typed for session in sessions):
         console.line(f"Left out: {counted(typed, 'command')} that you typed yourself (!).", Tone.QUIET)
-    fatigues = [one.fatigue for one in sessions]
-    spared = [(count, what) for what, count in sparing_most(fatigues)]
+    fatigues = [session.fatigue for session in sessions]
+    spared = [(count, grant) for grant, count in sparing_most(fatigues)]
     _list("Questions that a grant spares, taken when it is first offered:", spared, console)
     reasons = [
-        (one.count, f"{visible_line(short_place(one.by), 60)}{said}, as: {visible_line(one.example, 100)}")
-        for one in asking_most(fatigues)
-        for said in (", refused then" if one.refused else "",)
+        (
+            group.count,
+            f"{visible_line(short_place(group.by), 60)}{ending}, as: {visible_line(group.example, 100)}",
+        )
+        for group in asking_most(fatigues)
+        for ending in (", refused then" if group.refused else "",)
     ]
     _list("Questions at which nothing is granted, by what asks:", reasons, console)
     if rule is None:
@@ -127,54 +131,55 @@ _SESSIONS = (
 _LISTED = Column(name="", right=True), Column(name="", folds=True)
 
 
-def _list(heading: str, found: Sequence[tuple[int, str]], console: Console) -> None:
-    if not found:
+def _list(heading: str, entries: Sequence[tuple[int, str]], console: Console) -> None:
+    if not entries:
         return
     console.line(f"\n{heading}")
-    rows = (TableRow(cells=(f"{count:>4}", visible_line(what, 200))) for count, what in found[:MOST_LINES])
+    rows = (TableRow(cells=(f"{count:>4}", visible_line(text, 200))) for count, text in entries[:MOST_LINES])
     console.table(Table(columns=_LISTED, rows=tuple(rows), headed=False))
-    if len(found) > MOST_LINES:
-        console.line(f"      and {len(found) - MOST_LINES} more")
+    if len(entries) > MOST_LINES:
+        console.line(f"      and {len(entries) - MOST_LINES} more")
 
 
-def _counts(one: WearySession) -> tuple[int, int, int, int]:
-    return one.calls, one.fatigue.asked, one.fatigue.questions, len(one.fatigue.still)
+def _counts(session: WearySession) -> tuple[int, int, int, int]:
+    return session.calls, session.fatigue.asked, session.fatigue.questions, len(session.fatigue.still)
 
 
 def _objects(sessions: Sequence[WearySession], rule: RuleProposal | None) -> Iterator[dict[str, JsonValue]]:
-    for one in sessions:
-        calls, asked, questions, left = _counts(one)
-        still: list[JsonValue] = [_still(question) for question in one.fatigue.still]
+    for session in sessions:
+        calls, asked_calls, questions, remaining = _counts(session)
+        still: list[JsonValue] = [_still(question) for question in session.fatigue.still]
         yield {
             "type": "session",
-            "log": one.log,
-            "session": one.session,
+            "log": session.log,
+            "session": session.session,
             "calls": calls,
-            "asked": asked,
+            "asked": asked_calls,
             "questions": questions,
-            "with_grants": left,
-            "unjudged": one.fatigue.unjudged,
+            "with_grants": remaining,
+            "unjudged": session.fatigue.unjudged,
             "still": still,
         }
     yield {
         "type": "summary",
         "sessions": len(sessions),
-        "questions": sum(one.fatigue.questions for one in sessions),
-        "with_grants": sum(len(one.fatigue.still) for one in sessions),
+        "questions": sum(session.fatigue.questions for session in sessions),
+        "with_grants": sum(len(session.fatigue.still) for session in sessions),
         "spared": [
-            {"grant": what, "questions": count} for what, count in sparing_most(one.fatigue for one in sessions)
+            {"grant": grant, "questions": count}
+            for grant, count in sparing_most(session.fatigue for session in sessions)
         ],
         "rule": None if rule is None else {"id": rule.id, "toml": rule.toml, "spares": len(rule.spares)},
     }
 
 
 def _still(question: StillAsked) -> dict[str, JsonValue]:
-    one = question.call
-    number: JsonValue = int(one.call) if one.call.isdecimal() and len(one.call) < 20 else one.call
+    call = question.call
+    number: JsonValue = int(call.call) if call.call.isdecimal() and len(call.call) < 20 else call.call
     return {
         "call": number,
-        "tool": one.tool,
-        "summary": one.summary,
+        "tool": call.tool,
+        "summary": call.summary,
         "by": question.by,
         "granted": list(question.taken),
     }

@@ -23,8 +23,8 @@ FOUND = 3
 class OpenEnds:
     """Everything in some logs that began and has no end."""
 
-    def __init__(self, asked: AskedLogs) -> None:
-        self._asked = asked
+    def __init__(self, asked_logs: AskedLogs) -> None:
+        self._asked = asked_logs
         self._calls = self._sessions = self._torn = 0
 
     def rows(self) -> Iterator[AnswerRow]:
@@ -32,13 +32,13 @@ class OpenEnds:
         logs = self._asked.logs
         for path in logs.paths:
             in_use, is_torn = is_in_use(path), not is_whole(path)
-            for one in open_ends(path, logs.counted(logs.records_of(path, CALL_KINDS))):
-                if isinstance(one, OpenSession):
+            for open_end in open_ends(path, logs.counted(logs.records_of(path, CALL_KINDS))):
+                if isinstance(open_end, OpenSession):
                     self._sessions += 1
-                    yield self._session(one, in_use=in_use, is_torn=is_torn)
+                    yield self._session(open_end, in_use=in_use, is_torn=is_torn)
                 else:
                     self._calls += 1
-                    yield self._call(one, in_use=in_use)
+                    yield self._call(open_end, in_use=in_use)
             if is_torn:
                 self._torn += 1
                 yield _torn_line(path, in_use=in_use)
@@ -50,39 +50,39 @@ class OpenEnds:
         if not (calls or sessions or torn):
             return Total(counts=counts, lines=(_nothing_open(self._asked.logs.sessions),))
         lines = f", {counted(torn, 'torn line')}" if torn else ""
-        found = f"{counted(calls, 'call')} of unknown end, {counted(sessions, 'open session')}{lines}"
-        return Total(counts=counts, lines=(found,), code=FOUND)
+        summary = f"{counted(calls, 'call')} of unknown end, {counted(sessions, 'open session')}{lines}"
+        return Total(counts=counts, lines=(summary,), code=FOUND)
 
-    def _call(self, one: UnknownCall, *, in_use: bool) -> AnswerRow:
-        call = one.call
+    def _call(self, unknown: UnknownCall, *, in_use: bool) -> AnswerRow:
+        call = unknown.call
         allowed = f"yes by {who(call)}" if call.answered else "auto"
-        file_now = _file_now(one)
-        change = _could_write(one.could_write)
-        if one.path:
-            digests = f"{short_digest(one.before_sha256)} -> {short_digest(one.after_sha256)}"
-            change = f"to change {visible_line(one.path, 1_000)} {digests}: {_NOW[file_now]}"
+        file_now = _file_now(unknown)
+        change = _could_write(unknown.could_write)
+        if unknown.path:
+            digests = f"{short_digest(unknown.before_sha256)} -> {short_digest(unknown.after_sha256)}"
+            change = f"to change {visible_line(unknown.path, 1_000)} {digests}: {_NOW[file_now]}"
         running = "in use: it may simply be running" if in_use else "it may have run, wholly or in part"
         which = self._asked.moment(call.intent), name(call), *what(call)
         return AnswerRow(
             cells=(*which, f"{allowed}: {why(call)}", change, f"end unknown; {running}"),
-            objects=(one.fields(in_use=in_use, file_now=file_now),),
+            objects=(unknown.fields(in_use=in_use, file_now=file_now),),
             tone=Tone.WARNING if in_use else Tone.BAD,
         )
 
-    def _session(self, one: OpenSession, *, in_use: bool, is_torn: bool) -> AnswerRow:
-        session = visible_line(text(one.started, "session"), 40)
-        where = visible_line(text(one.started, "workspace") or "-", 300)
-        when, log = self._asked.moment(one.started), visible_line(one.log, 5_000)
-        parts = [f"session {session} in {where} never said that it ended"]
-        if one.not_begun:
-            parts.append(f"{counted(len(one.not_begun), 'call')} without an end and not begun")
+    def _session(self, open_session: OpenSession, *, in_use: bool, is_torn: bool) -> AnswerRow:
+        session = visible_line(text(open_session.started, "session"), 40)
+        workspace = visible_line(text(open_session.started, "workspace") or "-", 300)
+        when, log = self._asked.moment(open_session.started), visible_line(open_session.log, 5_000)
+        parts = [f"session {session} in {workspace} never said that it ended"]
+        if open_session.not_begun:
+            parts.append(f"{counted(len(open_session.not_begun), 'call')} without an end and not begun")
         if in_use:
             parts.append("its log is in use: it may simply be running")
         elif is_torn:
             parts.append("its log's last line is torn")
         return AnswerRow(
             cells=(when, session, "", log, "", "", "; ".join(parts)),
-            objects=(one.fields(in_use=in_use, torn=is_torn),),
+            objects=(open_session.fields(in_use=in_use, torn=is_torn),),
             lines=((visible_line(GAP.join((when, *parts, log)), 2_000), Tone.WARNING),),
         )
 
@@ -122,13 +122,13 @@ _NOW = {
 }
 
 
-def _file_now(one: UnknownCall) -> str:
+def _file_now(unknown: UnknownCall) -> str:
     """Return a key of _NOW: how the file that a call was to change compares with that now."""
-    if not one.path:
+    if not unknown.path:
         return ""
-    found = file_on_disk(one.path)
-    if found.problem or one.after_sha256 is None:
+    file_state = file_on_disk(unknown.path)
+    if file_state.problem or unknown.after_sha256 is None:
         return "not_looked_at"
-    if found.sha256 == one.after_sha256:
+    if file_state.sha256 == unknown.after_sha256:
         return "as_intended"
-    return "as_before" if found.sha256 == one.before_sha256 else "otherwise"
+    return "as_before" if file_state.sha256 == unknown.before_sha256 else "otherwise"

@@ -25,14 +25,14 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     pieces = report(
         chosen,
         chosen.findings,
-        gone=[known.file for known in chosen.gone],
+        missing_logs=[head.file for head in chosen.gone],
         title=arguments.title,
         only=chosen.session,
         full=arguments.full,
         grown=lambda: [path for path, size in sizes.items() if size_of(path) != size],
     )
-    with closing(_shown(pieces, Look() if arguments.output == STDOUT else look)) as shown:
-        write_view(shown, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
+    with closing(_shown(pieces, Look() if arguments.output == STDOUT else look)) as page:
+        write_view(page, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
     if arguments.output != STDOUT:
         complain(f"wrote {arguments.output}")
     return chosen.code

@@ -31,62 +31,62 @@ class RecordedPolicies:
         """Return the policy of a session, or the reason why it is unknown."""
         key = (log, session.name, str(session.started.get("policy_sha256")))  # which may change within a session
         if key not in self._known:
-            found = recorded_policy(session.started, self._state)
-            if isinstance(found, str):
-                self.notes.append(f"session {session.name}: {found}; {self._unknown}")
-            self._known[key] = found if isinstance(found, str) else found.guarding(os.path.realpath(log))
+            policy = recorded_policy(session.started, self._state)
+            if isinstance(policy, str):
+                self.notes.append(f"session {session.name}: {policy}; {self._unknown}")
+            self._known[key] = policy if isinstance(policy, str) else policy.guarding(os.path.realpath(log))
         return self._known[key]
 
 
 def seen_calls(chosen: ChosenLogs, replay: Replay) -> list[SeenCall]:
     """Return the calls that were not auto then, or are not now, with their answers and what they were granted."""
-    seen: list[SeenCall] = []
+    calls: list[SeenCall] = []
     for log in chosen.paths:
         places: dict[tuple[str, str], int] = {}
 
         def later(session: str, record: LogRecord, places: Mapping[tuple[str, str], int] = places) -> None:
             place = places.get((session, str(record.get("call"))))
             if place is not None:
-                seen[place] = _with(seen[place], record)
+                calls[place] = _with(calls[place], record)
 
-        for judged in replay.calls(log, chosen.session, later=later):
-            is_auto = judged.verdict is not None and judged.verdict.decision is Decision.AUTO
-            if not is_auto or text(judged.decision, "decision") != "auto":
-                places[judged.session, judged.call] = len(seen)
-                seen.append(_as_seen(judged))
-    return list(_each_once(seen))
+        for judged_call in replay.calls(log, chosen.session, later=later):
+            is_auto = judged_call.verdict is not None and judged_call.verdict.decision is Decision.AUTO
+            if not is_auto or text(judged_call.decision, "decision") != "auto":
+                places[judged_call.session, judged_call.call] = len(calls)
+                calls.append(_as_seen(judged_call))
+    return list(_each_once(calls))
 
 
-def _each_once(seen: Sequence[SeenCall]) -> Iterator[SeenCall]:
+def _each_once(calls: Sequence[SeenCall]) -> Iterator[SeenCall]:
     """Yield every call once, also where a log was given with a copy of it: but a refusal in any of them."""
-    known: set[tuple[str, str]] = set()
-    for one in seen:
-        if one.refused or (one.session, one.call) not in known:
-            known.add((one.session, one.call))
-            yield one
+    keys: set[tuple[str, str]] = set()
+    for call in calls:
+        if call.refused or (call.session, call.call) not in keys:
+            keys.add((call.session, call.call))
+            yield call
 
 
-def _as_seen(judged: JudgedAgain) -> SeenCall:
-    decision = judged.decision
+def _as_seen(judged_call: JudgedAgain) -> SeenCall:
+    decision = judged_call.decision
     return SeenCall(
-        log=judged.log,
-        session=judged.session,
-        call=judged.call,
+        log=judged_call.log,
+        session=judged_call.session,
+        call=judged_call.call,
         tool=text(decision, "tool"),
         summary=text(decision, "summary"),
         decided=text(decision, "decision"),
-        action=judged.action,
-        policy=judged.policy,
-        verdict=judged.verdict,
-        unseen=judged.unseen,
+        action=judged_call.action,
+        policy=judged_call.policy,
+        verdict=judged_call.verdict,
+        unseen=judged_call.unseen,
     )
 
 
-def _with(one: SeenCall, record: LogRecord) -> SeenCall:
+def _with(call: SeenCall, record: LogRecord) -> SeenCall:
     """Return the call with its answer, or with what it was granted when it ran."""
     if record["kind"] == "approval_answered":
-        return replace(one, answer=text(record, "answer"), by=text(record, "by"))
+        return replace(call, answer=text(record, "answer"), by=text(record, "by"))
     effects = record.get("effects")
     granted = effects.get("granted") if isinstance(effects, dict) else None
     places = tuple(place for place in granted if isinstance(place, str)) if isinstance(granted, list) else ()
-    return replace(one, granted=places, network=isinstance(effects, dict) and effects.get("network") is True)
+    return replace(call, granted=places, network=isinstance(effects, dict) and effects.get("network") is True)

@@ -54,15 +54,15 @@ def answer_query(paths: Sequence[str], session: str, query: str, console: Consol
         try:
             with duckdb.connect(":memory:", config=_settings(folder)) as connection:
                 unread = _make_view(connection, file)
-                names, found = _executed(connection, query)
-                batches = iter(lambda: found.fetchmany(BATCH), [])
+                names, result = _executed(connection, query)
+                batches = iter(lambda: result.fetchmany(BATCH), [])
                 if console is None:
                     _write_objects(names, batches)
                 else:
                     _write_table(names, batches, console)
         except duckdb.Error as error:
-            said = str(error).partition("Traceback")[0].replace(file, "the records")
-            raise UsageError(f"DuckDB: {visible_line(' '.join(said.split()), 1_000)}") from None
+            error_text = str(error).partition("Traceback")[0].replace(file, "the records")
+            raise UsageError(f"DuckDB: {visible_line(' '.join(error_text.split()), 1_000)}") from None
     return left_out + unread
 
 
@@ -76,11 +76,11 @@ def _copy_records(paths: Sequence[str], session: str, target: str) -> int:
         with open(target, "wb") as file:
             for path in paths:
                 log = json.dumps(os.fsencode(path).decode(errors="replace")).encode()
-                found = WholeRecords(path)
-                for line, record in found:
+                records = WholeRecords(path)
+                for line, record in records:
                     if not session or record["session"] == session:
                         file.write(b'{"log":%b,"json":%b}\n' % (log, line))
-                left_out += found.left_out
+                left_out += records.left_out
     except OSError as error:
         raise LogError(f"the records cannot be copied for DuckDB: {error.strerror}") from None
     return left_out
@@ -135,17 +135,17 @@ def _executed(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[s
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise UsageError("--sql takes one SELECT; the view is called records")
-    found = connection.execute(statements[0])
+    result = connection.execute(statements[0])
     names: list[str] = []
-    for name, *_ in found.description or ():
+    for name, *_ in result.description or ():
         same = (f"{name}_{number}" for number in count(2))
-        names.append(next(one for one in chain([name], same) if one not in names))
-    kinds = [str(column[1]) for column in found.description or ()]
+        names.append(next(candidate for candidate in chain([name], same) if candidate not in names))
+    kinds = [str(column[1]) for column in result.description or ()]
     if any("TIME ZONE" in kind for kind in kinds):
         columns = (f"#{n}::VARCHAR" if "TIME ZONE" in kind else f"#{n}" for n, kind in enumerate(kinds, start=1))
         inner = statements[0].query.rstrip().rstrip(";")
-        found = connection.execute(f"SELECT {', '.join(columns)} FROM ({inner}\n)")  # noqa: S608 - the person's own
-    return names, found
+        result = connection.execute(f"SELECT {', '.join(columns)} FROM ({inner}\n)")  # noqa: S608 - the person's own
+    return names, result
 
 
 def _write_objects(names: Sequence[str], batches: Iterator[list[tuple[object, ...]]]) -> None:
@@ -164,8 +164,8 @@ def _write_table(names: Sequence[str], batches: Iterator[list[tuple[object, ...]
             for name, right in zip(names, numeric, strict=True)
         )
         cells = (tuple(visible_line(_cell(value), MOST_CHARACTERS) for value in row) for row in rows)
-        shown = tuple(TableRow(cells=row) for row in cells)
-        console.table(Table(columns=tuple(columns), rows=shown, headed=headed or bool(console.width)))
+        table_rows = tuple(TableRow(cells=row) for row in cells)
+        console.table(Table(columns=tuple(columns), rows=table_rows, headed=headed or bool(console.width)))
         headed = False
 
 

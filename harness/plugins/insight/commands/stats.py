@@ -56,18 +56,18 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         if left_out:
             complain(f"LEFT OUT: {left_out} lines that are no records; see `harness audit verify`")
         return BROKEN if left_out else code
-    found = statistics_of(chosen.paths, chosen.session)
-    if found.totals["left_out"]:
+    statistics = statistics_of(chosen.paths, chosen.session)
+    if statistics.totals["left_out"]:
         code = BROKEN
-    rows = tuple(found.rows())
+    rows = tuple(statistics.rows())
     if arguments.json:
         sys.stdout.writelines(f"{json.dumps(row)}\n" for row in rows)
         return code
-    _tell(found, rows, console)
+    _tell(statistics, rows, console)
     return code
 
 
-def _tell(found: Statistics, rows: Sequence[Mapping[str, JsonValue]], console: Console) -> None:
+def _tell(statistics: Statistics, rows: Sequence[Mapping[str, JsonValue]], console: Console) -> None:
     """Write the tables, what their columns mean, and the totals."""
     rules = [row for row in rows if row["row"] == "rule"]
     names = _names([str(row["by"]) for row in rules])
@@ -83,7 +83,7 @@ def _tell(found: Statistics, rows: Sequence[Mapping[str, JsonValue]], console: C
             console.line("")
     for line in (*_NOTES, *_numbered(names), "") if rules else ("Nothing was decided.", ""):
         console.line(line, Tone.QUIET)
-    for line in _total_lines(found):
+    for line in _total_lines(statistics):
         console.line(line)
 
 
@@ -92,14 +92,14 @@ def _names(rules: Sequence[str]) -> dict[str, str]:
 
     The numbers are explained below the tables.
     """
-    shown: dict[str, str] = {}
+    display_names: dict[str, str] = {}
     count: Counter[str] = Counter(_cell(by) for by in rules)
     numbers: Counter[str] = Counter()
     for by in rules:
         name = _cell(by)
         numbers[name] += 1
-        shown[by] = f"[{numbers[name]}] {name}" if count[name] > 1 else name
-    return shown
+        display_names[by] = f"[{numbers[name]}] {name}" if count[name] > 1 else name
+    return display_names
 
 
 def _cell(by: str) -> str:
@@ -109,7 +109,11 @@ def _cell(by: str) -> str:
 
 def _numbered(names: Mapping[str, str]) -> list[str]:
     """Return the lines that say whose the numbers are."""
-    return [visible_line(f"{shown.partition(' ')[0]} {by}", 5_000) for by, shown in names.items() if shown != _cell(by)]
+    return [
+        visible_line(f"{display_name.partition(' ')[0]} {by}", 5_000)
+        for by, display_name in names.items()
+        if display_name != _cell(by)
+    ]
 
 
 def _rule_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:
@@ -137,14 +141,14 @@ def _tool_cells(row: Mapping[str, JsonValue]) -> list[str]:
     ]
 
 
-def _total_lines(found: Statistics) -> list[str]:
-    total = found.totals
-    begun = f"{total['sessions']} sessions, {total['prompts']} prompts, {total['turns']} turns"
+def _total_lines(statistics: Statistics) -> list[str]:
+    total = statistics.totals
+    summary = f"{total['sessions']} sessions, {total['prompts']} prompts, {total['turns']} turns"
     requests = f"{total['requests']} requests, {total['retries']} tried again, {total['errors']} errors"
     words = [
-        f"{total['logs']} logs, {total['records']} records, {begun}, {found.wall_seconds:.0f} seconds",
+        f"{total['logs']} logs, {total['records']} records, {summary}, {statistics.wall_seconds:.0f} seconds",
         f"{total['calls']} calls, {total['undecided']} of them never judged, {total['unknown']} unknown: they may have run",
-        f"{requests}, {total['input_tokens']} tokens in, {total['output_tokens']} out, {found.cost.words}",
+        f"{requests}, {total['input_tokens']} tokens in, {total['output_tokens']} out, {statistics.cost.words}",
         f"{total['masked']} secrets masked",
     ]
     if total["torn"] or total["left_out"]:

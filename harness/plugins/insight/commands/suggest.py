@@ -30,38 +30,38 @@ def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     policies = RecordedPolicies(State.of(environment), UNKNOWN_POLICY)
     chosen.verify_all()
     replay = Replay(policies.of, environment, whole_only=True, findings=chosen.findings)
-    seen = seen_calls(chosen, replay)
+    calls = seen_calls(chosen, replay)
     for note in (*replay.notes, *policies.notes, *(f"{log}: {CUT_OFF}" for log in replay.without_head)):
         complain(note)
-    found = suggestions(seen, arguments.least)
+    result = suggestions(calls, arguments.least)
     if arguments.json:
-        lines: Iterator[str] = map(json.dumps, _objects(found, replay))
+        lines: Iterator[str] = map(json.dumps, _objects(result, replay))
     else:
-        lines = itertools.chain(_lines(found, State.of(environment), arguments.least), _standing_lines(replay))
+        lines = itertools.chain(_lines(result, State.of(environment), arguments.least), _standing_lines(replay))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return BROKEN if replay.broken else chosen.code
 
 
-def _lines(found: Suggestions, state: State, least: int) -> Iterator[str]:
+def _lines(result: Suggestions, state: State, minimum: int) -> Iterator[str]:
     """Yield a piece of a policy: rules, and all else in comments."""
     yield (
-        f"# {len(found.proposals)} rules are suggested; together they would have spared {found.spared} of the "
-        f"{found.questions} questions that a person"
+        f"# {len(result.proposals)} rules are suggested; together they would have spared {result.spared} of the "
+        f"{result.questions} questions that a person"
     )
     yield "# said yes to in these logs. Nothing was changed by this command: read each rule before it allows anything."
-    for proposal in found.proposals:
+    for proposal in result.proposals:
         yield ""
         yield from _proposal_lines(proposal)
-    if found.dropped:
-        yield from ("", f"# Not suggested, though it was approved {least} times or more:")
-    for dropped in found.dropped:
+    if result.dropped:
+        yield from ("", f"# Not suggested, though it was approved {minimum} times or more:")
+    for dropped in result.dropped:
         calls = f" ({_named(dropped.calls)})" if dropped.calls else ""
         yield f"#   {visible_line(dropped.what, 120)}: {visible_line(dropped.why, 300)}{calls}"
-    if found.unjudged:
+    if result.unjudged:
         yield ""
-        yield f"# Not known is what they would do to {len(found.unjudged)} calls that the logs hold only in part, or masked:"
-        yield f"#   {_named(found.unjudged)}"
-    if found.proposals:
+        yield f"# Not known is what they would do to {len(result.unjudged)} calls that the logs hold only in part, or masked:"
+        yield f"#   {_named(result.unjudged)}"
+    if result.proposals:
         yield ""
         yield f"# To use them: append what you want to a policy of yours ({visible_line(state.user_policy, 500)}, which takes"
         yield "# the place of the shipped one: begin with a copy of that; or a file for --policy). A rule about files holds in"
@@ -79,9 +79,9 @@ def _proposal_lines(proposal: RuleProposal) -> Iterator[str]:
 
 
 def _named(calls: Sequence[SeenCall]) -> str:
-    shown = [visible_line(f"{one.session} #{one.call}", 60) for one in calls[:MOST_CALLS]]
+    names = [visible_line(f"{call.session} #{call.call}", 60) for call in calls[:MOST_CALLS]]
     more = f", and {len(calls) - MOST_CALLS} more" if len(calls) > MOST_CALLS else ""
-    return f"{', '.join(shown)}{more}"
+    return f"{', '.join(names)}{more}"
 
 
 def _standing_lines(replay: Replay) -> Iterator[str]:
@@ -94,28 +94,28 @@ def _standing_lines(replay: Replay) -> Iterator[str]:
         yield f"# {visible_line(log, 500)}: {CUT_OFF}"
 
 
-def _objects(found: Suggestions, replay: Replay) -> Iterator[dict[str, JsonValue]]:
-    for proposal in found.proposals:
-        spares: list[JsonValue] = [_call(one) for one in proposal.spares]
+def _objects(result: Suggestions, replay: Replay) -> Iterator[dict[str, JsonValue]]:
+    for proposal in result.proposals:
+        spares: list[JsonValue] = [_call(call) for call in proposal.spares]
         yield {"type": "proposal", "id": proposal.id, "toml": proposal.toml, "spares": spares, "lets_through": []}
-    for dropped in found.dropped:
+    for dropped in result.dropped:
         yield {"type": "dropped", **_dropped(dropped)}
     yield {
         "type": "summary",
-        "proposals": len(found.proposals),
-        "dropped": len(found.dropped),
-        "questions": found.questions,
-        "spared": found.spared,
-        "unjudged": [_call(one) for one in found.unjudged],
+        "proposals": len(result.proposals),
+        "dropped": len(result.dropped),
+        "questions": result.questions,
+        "spared": result.spared,
+        "unjudged": [_call(call) for call in result.unjudged],
         "broken": list(replay.broken),
         "without_head": list(replay.without_head),
     }
 
 
 def _dropped(dropped: DroppedCandidate) -> dict[str, JsonValue]:
-    return {"what": dropped.what, "why": dropped.why, "calls": [_call(one) for one in dropped.calls]}
+    return {"what": dropped.what, "why": dropped.why, "calls": [_call(call) for call in dropped.calls]}
 
 
-def _call(one: SeenCall) -> dict[str, JsonValue]:
-    number: JsonValue = int(one.call) if one.call.isdecimal() and len(one.call) < 20 else one.call
-    return {"log": one.log, "session": one.session, "call": number, "tool": one.tool, "summary": one.summary}
+def _call(call: SeenCall) -> dict[str, JsonValue]:
+    number: JsonValue = int(call.call) if call.call.isdecimal() and len(call.call) < 20 else call.call
+    return {"log": call.log, "session": call.session, "call": number, "tool": call.tool, "summary": call.summary}

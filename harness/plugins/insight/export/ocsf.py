@@ -84,12 +84,12 @@ def event(call: LoggedCall, export: Export) -> Event:
     arguments = _arguments(call)
     tool = tool_kind(call.tool)
     if tool.does is Does.RUNS:
-        kind, activity, name, about = _PROCESS, 1, "Launch", _process(call, fields, arguments, export)
+        kind, activity, name, attributes = _PROCESS, 1, "Launch", _process(call, fields, arguments, export)
     elif tool.is_of_files:
-        name, about = _file(call, fields, arguments, export)
+        name, attributes = _file(call, fields, arguments, export)
         kind, activity = _FILE, _FILE_ACTIVITIES[name]
     else:
-        kind, activity, name, about = _API, 99, plain(call.tool) or "unknown", _api(call, fields)
+        kind, activity, name, attributes = _API, 99, plain(call.tool) or "unknown", _api(call, fields)
     return {
         "class_uid": kind.uid,
         "class_name": kind.name,
@@ -104,21 +104,21 @@ def event(call: LoggedCall, export: Export) -> Event:
         "metadata": _metadata(call, fields),
         "actor": _actor(fields, export, call),
         "device": {**_host(fields), "type_id": 0, "type": "Unknown"},
-        **about,
+        **attributes,
         "unmapped": {key: value for key, value in fields.items() if key not in _MAPPED and value is not None},
     }
 
 
 def _times(call: LoggedCall, fields: Mapping[str, Cell], export: Export) -> Event:
-    begun = nanoseconds(fields["time"])
-    if begun is None:
+    start = nanoseconds(fields["time"])
+    if start is None:
         export.note("time cannot be read")
-        begun = nanoseconds(call.started.get("time")) or 0
-    told: Event = {"time": begun // 1_000_000, "timezone_offset": 0, "start_time": begun // 1_000_000}
-    ended = nanoseconds(fields["ended"])
-    if ended is not None:
-        told["end_time"] = ended // 1_000_000
-    return told if fields["duration_ms"] is None else told | {"duration": fields["duration_ms"]}
+        start = nanoseconds(call.started.get("time")) or 0
+    times: Event = {"time": start // 1_000_000, "timezone_offset": 0, "start_time": start // 1_000_000}
+    end = nanoseconds(fields["ended"])
+    if end is not None:
+        times["end_time"] = end // 1_000_000
+    return times if fields["duration_ms"] is None else times | {"duration": fields["duration_ms"]}
 
 
 def _decided(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
@@ -133,7 +133,7 @@ def _decided(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
         disposition = _UNAUTHORIZED
     elif not call.outcome and not call.intent:
         action, disposition, status = _UNKNOWN, _UNKNOWN, _UNKNOWN
-    told: Event = {
+    event: Event = {
         "message": fields["summary"] or f"a call of {plain(call.tool) or 'an unknown tool'}",
         "severity_id": severity[0],
         "severity": severity[1],
@@ -147,28 +147,28 @@ def _decided(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
         "is_alert": standing in (CallStanding.BLOCKED, CallStanding.UNKNOWN, CallStanding.UNACCOUNTED),
     }
     if fields["reason"]:
-        told["status_detail"] = fields["reason"]
+        event["status_detail"] = fields["reason"]
     policy = _policy(fields)
     if policy:
-        told["policy"] = policy
+        event["policy"] = policy
     if fields["rule"]:
-        told["firewall_rule"] = {
+        event["firewall_rule"] = {
             "uid": fields["rule"],
             "name": fields["rule"],
             "type": "policy rule",
             "desc": plain(rule_of(call)),
         }
     if fields["asked"]:
-        told["authorizations"] = [_authorization(fields, policy)]
-    return told
+        event["authorizations"] = [_authorization(fields, policy)]
+    return event
 
 
 def _policy(fields: Mapping[str, Cell]) -> Event:
-    told: Event = {"name": fields["policy"], "uid": fields["policy_sha256"], "desc": fields["decided_by"]}
+    policy: Event = {"name": fields["policy"], "uid": fields["policy_sha256"], "desc": fields["decided_by"]}
     if fields["policy_sha256"]:
-        told["version"] = f"sha256:{str(fields['policy_sha256'])[:12]}"
-    found: Event = {name: value for name, value in told.items() if value}
-    return found if "name" in found or "uid" in found else {}
+        policy["version"] = f"sha256:{str(fields['policy_sha256'])[:12]}"
+    filled: Event = {name: value for name, value in policy.items() if value}
+    return filled if "name" in filled or "uid" in filled else {}
 
 
 _ANSWERS = {"yes": "allowed", "no": "denied", "stop": "denied", "halt": "denied", "nobody": "denied", "edit": "denied"}
@@ -181,7 +181,7 @@ def _authorization(fields: Mapping[str, Cell], policy: Event) -> Event:
 
 
 def _metadata(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
-    told: Event = {
+    metadata: Event = {
         "version": SCHEMA_VERSION,
         "product": {
             "name": "harness",
@@ -198,12 +198,12 @@ def _metadata(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
     }
     sequence, logged = whole(call.proposed.get("seq")), nanoseconds(fields["ended"] or fields["time"])
     if sequence is not None:
-        told["sequence"] = sequence
+        metadata["sequence"] = sequence
     if logged is not None:
-        told["logged_time"] = logged // 1_000_000
+        metadata["logged_time"] = logged // 1_000_000
     if fields["time"]:
-        told["original_time"] = fields["time"]
-    return told
+        metadata["original_time"] = fields["time"]
+    return metadata
 
 
 def _actor(fields: Mapping[str, Cell], export: Export, call: LoggedCall) -> Event:
@@ -232,9 +232,9 @@ def _process(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event | No
     folder = export.text(call.intent, "cwd")
     if folder:
         process["working_directory"] = folder
-    begun = nanoseconds(call.intent.get("time"))
-    if begun is not None:
-        process["created_time"] = begun // 1_000_000
+    start = nanoseconds(call.intent.get("time"))
+    if start is not None:
+        process["created_time"] = start // 1_000_000
     return (
         {"process": process} if fields["exit_code"] is None else {"process": process, "exit_code": fields["exit_code"]}
     )
@@ -252,19 +252,19 @@ def _file(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event | None,
     before = fields["before_sha256"] or change.get("before_sha256")
     changes = bool(fields["after_sha256"] or change.get("after_sha256"))
     activity = "Read" if tool.does is Does.READS else "Create" if tool.creates and changes and not before else "Update"
-    about: Event = {"file": _file_object(path, before)}
+    attributes: Event = {"file": _file_object(path, before)}
     if fields["after_sha256"]:
-        about["file_result"] = _file_object(path, fields["after_sha256"])
-    return activity, about
+        attributes["file_result"] = _file_object(path, fields["after_sha256"])
+    return activity, attributes
 
 
 def _file_object(path: str, sha256: JsonValue) -> Event:
     path = plain(path)
-    found: Event = {"name": posixpath.basename(path) or path, "path": path, "type_id": 1, "type": "Regular File"}
+    file: Event = {"name": posixpath.basename(path) or path, "path": path, "type_id": 1, "type": "Regular File"}
     if not isinstance(sha256, str) or not sha256:
-        return found
+        return file
     hashes: list[JsonValue] = [{"algorithm_id": _SHA_256, "algorithm": "SHA-256", "value": plain(sha256)}]
-    return found | {"hashes": hashes}
+    return file | {"hashes": hashes}
 
 
 def _api(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
@@ -277,7 +277,7 @@ def _api(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
 def _arguments(call: LoggedCall) -> Event | None:
     """Return the arguments, or `None` unless they are an object: a call may have been refused for just that."""
     try:
-        found = json.loads(text(call.proposed, "arguments"))
+        arguments = json.loads(text(call.proposed, "arguments"))
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return arguments if isinstance(arguments, dict) else None

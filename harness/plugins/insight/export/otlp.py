@@ -76,23 +76,37 @@ class _Batches:
     def take(self, log: str, record: LogRecord, export: Export) -> Iterator[str]:
         """Take a record that is not about a call; yield the requests that are full."""
         kind, session = str(record["kind"]), str(record["session"])
-        found = self._open.setdefault((log, session), _Open(record))
-        found.last = record
+        open_session = self._open.setdefault((log, session), _Open(record))
+        open_session.last = record
         if kind == "model_request":
-            if found.request:
-                yield from self.add(log, session, found.started, chat_span(found.started, found.request, {}, export))
-            found.request = record
-        elif kind == "model_response" or (kind == "error" and "retry_seconds" not in record and found.request):
-            yield from self.add(log, session, found.started, chat_span(found.started, found.request, record, export))
-            found.request = {}
+            if open_session.request:
+                yield from self.add(
+                    log,
+                    session,
+                    open_session.started,
+                    chat_span(open_session.started, open_session.request, {}, export),
+                )
+            open_session.request = record
+        elif kind == "model_response" or (kind == "error" and "retry_seconds" not in record and open_session.request):
+            yield from self.add(
+                log,
+                session,
+                open_session.started,
+                chat_span(open_session.started, open_session.request, record, export),
+            )
+            open_session.request = {}
         elif kind == "session_ended":
             yield from self._close(log, session, export)
 
     def _close(self, log: str, session: str, export: Export) -> Iterator[str]:
-        found = self._open.pop((log, session))
-        if found.request:
-            yield from self.add(log, session, found.started, chat_span(found.started, found.request, {}, export))
-        yield from self.add(log, session, found.started, root_span(found.started, found.last, export))
+        open_session = self._open.pop((log, session))
+        if open_session.request:
+            yield from self.add(
+                log, session, open_session.started, chat_span(open_session.started, open_session.request, {}, export)
+            )
+        yield from self.add(
+            log, session, open_session.started, root_span(open_session.started, open_session.last, export)
+        )
 
     def end(self, export: Export) -> Iterator[str]:
         """Yield the spans of sessions without a recorded end."""
@@ -299,6 +313,6 @@ def _root_id(session: str) -> str:
     return _id(f"root:{session}", 8)
 
 
-def _id(what: str, size: int) -> str:
+def _id(source: str, size: int) -> str:
     """Return an id of `size` bytes in hexadecimal, the same whenever the log is exported."""
-    return hashlib.sha256(what.encode("utf-8", "backslashreplace")).hexdigest()[: size * 2]
+    return hashlib.sha256(source.encode("utf-8", "backslashreplace")).hexdigest()[: size * 2]

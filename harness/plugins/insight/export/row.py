@@ -36,8 +36,8 @@ class Export:
 
     def note(self, trouble: str) -> None:
         """Count a value that could not be exported as intended."""
-        known = trouble in self.troubles or len(self.troubles) < MOST_TROUBLES
-        self.troubles[trouble if known else OTHER_TROUBLE] += 1
+        is_countable = trouble in self.troubles or len(self.troubles) < MOST_TROUBLES
+        self.troubles[trouble if is_countable else OTHER_TROUBLE] += 1
 
     def text(self, record: LogRecord, name: str) -> str | None:
         """Return a text of a record, None where it is missing or null; of another type, its JSON."""
@@ -49,17 +49,17 @@ class Export:
 
     def whole(self, record: LogRecord, name: str) -> int | None:
         """Return a whole number of a record, None where it is missing, null, or no such thing."""
-        found = whole(record.get(name))
-        if found is None and record.get(name) is not None:
+        number = whole(record.get(name))
+        if number is None and record.get(name) is not None:
             self.note(f"{name} is no whole number")
-        return found
+        return number
 
     def number(self, record: LogRecord, name: str) -> float | None:
         """Return a number of a record, None where it is missing, null, or no such thing."""
-        found = finite(record.get(name))
-        if found is None and record.get(name) is not None:
+        number = finite(record.get(name))
+        if number is None and record.get(name) is not None:
             self.note(f"{name} is no number")
-        return found
+        return number
 
     def flag(self, record: LogRecord, name: str) -> bool | None:
         """Return true or false of a record, None where it is missing, null, or no such thing."""
@@ -93,7 +93,7 @@ class Export:
 def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
     """Return one call as flat fields: every one always there, None where the log does not say."""
     started, proposed, decision = call.started, call.proposed, call.decision
-    answered, intent, outcome = call.answered, call.intent, call.outcome
+    answer, intent, outcome = call.answered, call.intent, call.outcome
     if not proposed:
         export.note("a call without its proposal")
     effects = export.part(intent or decision, "effects")
@@ -118,13 +118,13 @@ def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
         "layer": export.text(decision, "layer"),
         "policy": export.text(started, "policy"),
         "policy_sha256": export.text(decision, "policy_sha256") or export.text(started, "policy_sha256"),
-        "asked": bool(call.asked or answered),
-        "answer": export.text(answered, "answer"),
-        "answered_by": export.text(answered, "by"),
-        "answer_words": export.text(answered, "words"),
-        "waited_seconds": export.number(answered, "seconds"),
+        "asked": bool(call.asked or answer),
+        "answer": export.text(answer, "answer"),
+        "answered_by": export.text(answer, "by"),
+        "answer_words": export.text(answer, "words"),
+        "waited_seconds": export.number(answer, "seconds"),
         "edited_from": export.whole(proposed, "edited_from"),
-        "edited_to": export.whole(answered, "edited_to"),
+        "edited_to": export.whole(answer, "edited_to"),
         "fate": call.fate.value,
         "status": export.text(outcome, "status"),
         "duration_ms": export.whole(outcome, "duration_ms"),

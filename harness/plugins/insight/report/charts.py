@@ -65,8 +65,12 @@ class Chart(Record):
 
 def bar(counts: Mapping[CallStanding, int], largest: int) -> Bar:
     """Return a bar with a part for each standing that occurs, in proportion to `largest`."""
-    words = ", ".join(f"{number(counts[one])} {STANDING_NAMES[one]}" for one in CallStanding if counts[one])
-    parts = [BarPart(one.value, _percent(counts[one], largest)) for one in CallStanding if counts[one]]
+    words = ", ".join(
+        f"{number(counts[standing])} {STANDING_NAMES[standing]}" for standing in CallStanding if counts[standing]
+    )
+    parts = [
+        BarPart(standing.value, _percent(counts[standing], largest)) for standing in CallStanding if counts[standing]
+    ]
     return Bar(words=words, parts=parts)
 
 
@@ -77,7 +81,9 @@ def _percent(count: int, largest: int) -> int:
 
 def charts(figures: Figures) -> Iterator[tuple[str, Chart]]:
     """Yield every chart with its heading."""
-    sessions = {f"{one.place}: {one.name}": one.standings for one in figures.sessions.values() if one.calls}
+    sessions = {
+        f"{session.place}: {session.name}": session.standings for session in figures.sessions.values() if session.calls
+    }
     yield "Calls by session", _standings("calls by session", "session", sessions, CHARTED_SESSIONS, by_size=False)
     yield "Decisions by tool", _standings("calls by tool", "tool", figures.by_tool, CHARTED_NAMES)
     yield "How long answers took", _waits(figures)
@@ -85,29 +91,29 @@ def charts(figures: Figures) -> Iterator[tuple[str, Chart]]:
 
 
 def _standings(
-    caption: str, head: str, counters: Mapping[str, Counter[CallStanding]], most: int, *, by_size: bool = True
+    caption: str, head: str, counters: Mapping[str, Counter[CallStanding]], max_rows: int, *, by_size: bool = True
 ) -> Chart:
     """Return a chart with a row for each name; by size, the longest bar is first."""
     ordered = [*counters.items()]
     if by_size:
         ordered.sort(key=lambda item: (-sum(item[1].values()), item[0]))
-    kept, rest = ordered[:most], ordered[most:]
-    largest = max((sum(counts.values()) for _, counts in kept), default=0)
-    columns = [one for one in CallStanding if any(counts[one] for _, counts in kept)]
-    others = sum(sum(counts.values()) for _, counts in rest)
+    drawn, rest = ordered[:max_rows], ordered[max_rows:]
+    largest = max((sum(counts.values()) for _, counts in drawn), default=0)
+    columns = [standing for standing in CallStanding if any(counts[standing] for _, counts in drawn)]
+    other_calls = sum(sum(counts.values()) for _, counts in rest)
     return Chart(
         caption=caption,
         head=head,
-        columns=[SHORT_NAMES[one] for one in columns],
+        columns=[SHORT_NAMES[standing] for standing in columns],
         rows=[
             BarRow(
                 name=line(name, 200) or "(without a name)",
                 bar=bar(counts, largest),
-                counts=[number(counts[one]) for one in columns],
+                counts=[number(counts[standing]) for standing in columns],
             )
-            for name, counts in kept
+            for name, counts in drawn
         ],
-        left_out=f"{number(len(rest))} more with {number(others)} calls in all are not drawn." if rest else "",
+        left_out=f"{number(len(rest))} more with {number(other_calls)} calls in all are not drawn." if rest else "",
     )
 
 

@@ -143,7 +143,7 @@ class Figures:
     @property
     def seconds(self) -> float:
         """Total duration of all sessions."""
-        return sum(one.seconds for one in self.sessions.values())
+        return sum(session.seconds for session in self.sessions.values())
 
     def take_call(self, call: LoggedCall) -> None:
         """Count a call."""
@@ -212,9 +212,9 @@ class Figures:
         self.reads_unknown += not reach.reads_known
         for path in reach.reads:
             is_told = path in self.read or len(self.read) < MOST_PATHS
-            told = self.read.setdefault(path if is_told else OTHERS, ReadPath(reach))
-            told.calls += 1
-            told.is_outside = told.is_outside or (outside is not None and path in outside.reads)
+            read_path = self.read.setdefault(path if is_told else OTHERS, ReadPath(reach))
+            read_path.calls += 1
+            read_path.is_outside = read_path.is_outside or (outside is not None and path in outside.reads)
 
     def _take_question(self, call: LoggedCall) -> None:
         if not call.answered:

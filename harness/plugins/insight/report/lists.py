@@ -119,11 +119,11 @@ def _reason(call: LoggedCall, _show: ReportDetail) -> Cell:
 
 
 def _answer(question: LoggedQuestion, _show: ReportDetail) -> Cell:
-    answered = question.call.answered
-    answer = PageSpan(line(answered.get("answer"), 20) or "no answer in the log", "word")
-    if "edited_to" not in answered:
+    answer_record = question.call.answered
+    answer = PageSpan(line(answer_record.get("answer"), 20) or "no answer in the log", "word")
+    if "edited_to" not in answer_record:
         return cell(answer)
-    return cell(answer, BREAK, f"became call {line(answered['edited_to'], 20)}")
+    return cell(answer, BREAK, f"became call {line(answer_record['edited_to'], 20)}")
 
 
 def _waited(question: LoggedQuestion, _show: ReportDetail) -> Cell:
@@ -153,7 +153,9 @@ class _Shown(Record):
 
 def _connections(logs: AuditedLogs, _: Figures) -> Iterator[_Connection]:
     for call in logs.calls():
-        yield from (_Connection(call=call, told=one) for one in objects_in(call.outcome.get("connections")))
+        yield from (
+            _Connection(call=call, told=connection) for connection in objects_in(call.outcome.get("connections"))
+        )
 
 
 def _pictures(logs: AuditedLogs, figures: Figures) -> Iterator[_Shown]:
@@ -161,11 +163,11 @@ def _pictures(logs: AuditedLogs, figures: Figures) -> Iterator[_Shown]:
     for log, record in logs.records(("user_message",)):
         session = figures.sessions.get((log, str(record["session"])))
         by = f"session {session.place if session else '?'}, prompt"
-        yield from (_Shown(told=one, time=record["time"], by=by) for one in objects_in(record.get("pictures")))
+        yield from (_Shown(told=picture, time=record["time"], by=by) for picture in objects_in(record.get("pictures")))
     for call in logs.calls():
         session = figures.sessions.get((call.log, call.session))
         by = f"session {session.place if session else '?'}, call {line(call.number, 20)}"
-        yield from (_Shown(told=one, time=call.time, by=by) for one in objects_in(call.outcome.get("pictures")))
+        yield from (_Shown(told=picture, time=call.time, by=by) for picture in objects_in(call.outcome.get("pictures")))
 
 
 def _host(row: _Connection, _show: ReportDetail) -> Cell:
@@ -183,9 +185,9 @@ def _bytes(row: _Connection, _show: ReportDetail) -> Cell:
 
 
 def _size(row: _Shown, _show: ReportDetail) -> Cell:
-    told = row.told
-    pixels = f"{line(told.get('width'), 20)} x {line(told.get('height'), 20)} pixels"
-    return cell(f"{line(told.get('media_type'), 60)}, {pixels}, {line(told.get('size'), 20)} bytes")
+    picture = row.told
+    pixels = f"{line(picture.get('width'), 20)} x {line(picture.get('height'), 20)} pixels"
+    return cell(f"{line(picture.get('media_type'), 60)}, {pixels}, {line(picture.get('size'), 20)} bytes")
 
 
 _THE_CALL = (("time (UTC)", _time), ("call", _call), ("tool", _tool), ("what", _what))

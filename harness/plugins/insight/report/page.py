@@ -54,7 +54,7 @@ def report(
     logs: AuditedLogs,
     findings: Sequence[Findings],
     *,
-    gone: Sequence[str] = (),
+    missing_logs: Sequence[str] = (),
     title: str = "",
     only: str = "",
     full: bool = False,
@@ -63,15 +63,15 @@ def report(
 ) -> Iterator[str]:
     """Return the page about `logs`, verified with `findings`, in pieces; memory does not grow with the logs.
 
-    `gone` is as in `looked_at`. `title` is hostile like everything else; empty for the usual one. `only` is the
+    `missing_logs` is as in `looked_at`. `title` is hostile like everything else; empty for the usual one. `only` is the
     single session to report, which the page mentions. The time line shows `most_calls` calls; with `full` nothing is
     cut. `grown` returns the logs that were written to in the meantime, at the end.
 
     Raises LogError if a log cannot be read.
     """
     figures = figures_of(logs)
-    most = None if full else most_calls
-    is_whole = most is None or figures.calls <= most
+    max_calls = None if full else most_calls
+    is_whole = max_calls is None or figures.calls <= max_calls
     show = ReportDetail(figures, characters=None if full else CHARACTERS, is_whole=is_whole)
     standings = figures.standings
     return (
@@ -84,11 +84,11 @@ def report(
             logs=counted(len(findings), "action log"),
             sessions=counted(len(figures.sessions), "session"),
             calls=counted(figures.calls, "call"),
-            records=counted(sum(one.found.records for one in findings), "verified record"),
+            records=counted(sum(item.found.records for item in findings), "verified record"),
             last_time=line(figures.last_time, 40) or "no known time",
             only=line(only, 60),
             contents=_CONTENTS,
-            alarms=[*_about_logs(findings, gone), *_about_calls(figures)],
+            alarms=[*_about_logs(findings, missing_logs), *_about_calls(figures)],
             unseen=counted(unseen, "log") if (unseen := _without_head(findings)) else "",
             talks=talks(figures),
             unknown=standings[CallStanding.UNKNOWN],
@@ -102,14 +102,14 @@ def report(
             restored=figures.kinds["restored"],
             commands=figures.commands,
             read=len(figures.read),
-            looked_at=looked_at(findings, _unread(findings), gone),
-            legend=[(one.value, STANDING_NAMES[one]) for one in CallStanding],
+            looked_at=looked_at(findings, _unread(findings), missing_logs),
+            legend=[(item.value, STANDING_NAMES[item]) for item in CallStanding],
             charts=charts(figures),
             policies=policies(logs, show),
-            timeline=timeline(logs.records(), show, None if is_whole else most),
+            timeline=timeline(logs.records(), show, None if is_whole else max_calls),
             grown=grown,
             version=line(__version__, 40),
-            tables={slot: one.table(logs, show) for slot, one in LISTS.items()},
+            tables={slot: item.table(logs, show) for slot, item in LISTS.items()},
         )
     )
 
@@ -124,7 +124,7 @@ def _about_calls(figures: Figures) -> Iterator[Sequence[PageSpan]]:
     questions = sum(count for (answer, _), count in figures.answers.items() if answer != "yes")
     quick = f"by a person came in under a second: hardly read; {number(figures.questions.quick_yes)} of them yes"
     bursts = f"by a person came in bursts, {BURST} or more within {duration(BURST_SECONDS)}: hardly read one by one"
-    unended = sum(1 for one in figures.sessions.values() if not one.stop)
+    unended = sum(1 for session in figures.sessions.values() if not session.stop)
     for count, sign, noun, words, anchor in (
         (stands[CallStanding.UNACCOUNTED], "??", "call", "ran, and nothing in the log allows it", "timeline"),
         (stands[CallStanding.UNKNOWN], "?", "call", "begun, end not known: may have run", "unknown"),
@@ -151,23 +151,23 @@ def _see(anchor: str) -> PageSpan:
     return PageSpan(dict(_CONTENTS)[anchor], link=anchor)
 
 
-def _about_logs(logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[Sequence[PageSpan]]:
+def _about_logs(logs: Sequence[Findings], missing_logs: Sequence[str]) -> Iterator[Sequence[PageSpan]]:
     """Yield the unreliable logs."""
     broken = sum(1 for log in logs if log.soundness is Soundness.BROKEN)
     added = sum(log.added for log in logs if log.soundness is not Soundness.BROKEN)
     if broken:
         of_all = f" {broken} of {counted(len(logs), 'log')} did not verify. Do not rely on what follows."
         yield PageSpan("BROKEN:", "strong"), PageSpan(of_all)
-    if gone:
+    if missing_logs:
         yield (
             PageSpan("GONE:", "strong"),
-            PageSpan(f" {counted(len(gone), 'log')} that had been noted: what they told is missing here."),
+            PageSpan(f" {counted(len(missing_logs), 'log')} that had been noted: what they told is missing here."),
         )
     if added:
-        behind = " behind the end of a log that was closed: anyone may have written them. See "
+        behind_text = " behind the end of a log that was closed: anyone may have written them. See "
         yield (
             PageSpan(f"ADDED: {counted(added, 'record')}", "strong"),
-            PageSpan(behind),
+            PageSpan(behind_text),
             _see("looked-at"),
             PageSpan("."),
         )
@@ -184,16 +184,16 @@ class Talk(Record):
 
 def talks(figures: Figures) -> Iterator[Talk]:
     """Yield the talks of a few sessions; of more, their table has them."""
-    for one in figures.sessions.values() if len(figures.sessions) <= MOST_TALKS else ():
-        more = f" (the first of {counted(one.prompts, 'prompt')})" if one.prompts > 1 else ""
-        prompt, answer = block(one.prompt, MAX_TALK), block(one.answer, MAX_TALK)
-        yield Talk(place=one.place, more=more, prompt=prompt, answer=answer)
+    for session in figures.sessions.values() if len(figures.sessions) <= MOST_TALKS else ():
+        more = f" (the first of {counted(session.prompts, 'prompt')})" if session.prompts > 1 else ""
+        prompt, answer = block(session.prompt, MAX_TALK), block(session.answer, MAX_TALK)
+        yield Talk(place=session.place, more=more, prompt=prompt, answer=answer)
 
 
 def session_table(figures: Figures, *, is_linked: bool) -> PageTable:
     """Return the table of sessions."""
     # A helper stands below whoever asked it: its session begins while theirs goes on.
-    rows = (_session_row(one, is_linked=is_linked) for one in figures.sessions.values())
+    rows = (_session_row(session, is_linked=is_linked) for session in figures.sessions.values())
     return PageTable(caption="every session, in the order of the logs", heads=_SESSION_HEADS, rows=rows)
 
 
@@ -203,28 +203,30 @@ _SESSION_HEADS = (
 )  # fmt: skip
 
 
-def _session_row(one: SessionFigures, *, is_linked: bool) -> Sequence[Cell]:
-    name: list[PageSpan | str] = [f"{one.place}: "]
+def _session_row(session: SessionFigures, *, is_linked: bool) -> Sequence[Cell]:
+    name: list[PageSpan | str] = [f"{session.place}: "]
     tokens: list[PageSpan | str] = []
-    if one.helper_of:
-        name += [f"\u21b3 helper {number(one.helper)} of ", code(one.helper_of, 40), BREAK]
-        tokens = [BREAK, f"{number(one.input_tokens)} tokens in, {number(one.output_tokens)} out"]
-    if task := task_of(one.log):
+    if session.helper_of:
+        name += [f"\u21b3 helper {number(session.helper)} of ", code(session.helper_of, 40), BREAK]
+        tokens = [BREAK, f"{number(session.input_tokens)} tokens in, {number(session.output_tokens)} out"]
+    if task := task_of(session.log):
         name += [PageSpan(line(task, 64), "word"), " "]
-    name.append(PageSpan(line(one.name, 40), "code", f"s{one.place}" if is_linked else ""))
-    about = one.about
-    stop = line(one.stop, 60) or PageSpan("! never said", "mark")
-    policy = f"{line(about['policy'], 100)} "
+    name.append(PageSpan(line(session.name, 40), "code", f"s{session.place}" if is_linked else ""))
+    started = session.about
+    stop = line(session.stop, 60) or PageSpan("! never said", "mark")
+    policy = f"{line(started['policy'], 100)} "
     return (
         cell(*name, kind="t", is_head=True),
-        cell(moment(one.began.get("time")), BREAK, duration(one.seconds), kind="t"),
-        cell(stop, BREAK, _cost(one.cost), *tokens),
-        cell(number(one.calls), kind="n"),
-        cell(number(one.refused), kind="n"),
-        cell(line(one.prompt, 160), BREAK, PageSpan(line(one.answer, 160), "quiet"), kind="why"),
-        cell(f"{line(about['mode'], 40)} {line(about['workspace'], 200)}", BREAK, line(one.who, 200), kind="why"),
-        cell(line(about["model"], 100), BREAK, line(about["harness"], 40)),
-        cell(policy, digest(one.policy_sha256[:16]), BREAK, line(one.confinement, 200), kind="why"),
+        cell(moment(session.began.get("time")), BREAK, duration(session.seconds), kind="t"),
+        cell(stop, BREAK, _cost(session.cost), *tokens),
+        cell(number(session.calls), kind="n"),
+        cell(number(session.refused), kind="n"),
+        cell(line(session.prompt, 160), BREAK, PageSpan(line(session.answer, 160), "quiet"), kind="why"),
+        cell(
+            f"{line(started['mode'], 40)} {line(started['workspace'], 200)}", BREAK, line(session.who, 200), kind="why"
+        ),
+        cell(line(started["model"], 100), BREAK, line(started["harness"], 40)),
+        cell(policy, digest(session.policy_sha256[:16]), BREAK, line(session.confinement, 200), kind="why"),
     )
 
 
@@ -311,14 +313,16 @@ class PolicyFileInReport(Record):
 
 def policies(logs: AuditedLogs, show: ReportDetail) -> Iterator[PolicyInReport]:
     """Yield every policy that was in force, with its files and their texts, each once. Raises LogError."""
-    seen: set[str] = set()
+    digests: set[str] = set()
     texts: set[str] = set()
     for _, record in logs.records(("session_started", "policy_changed")):
-        if "policy_sha256" not in record or str(record["policy_sha256"]) in seen:
+        if "policy_sha256" not in record or str(record["policy_sha256"]) in digests:
             continue
-        seen.add(str(record["policy_sha256"]))
+        digests.add(str(record["policy_sha256"]))
         used = sum(
-            1 for one in show.figures.sessions.values() if one.policy_sha256 == str(record["policy_sha256"])[:300]
+            1
+            for session in show.figures.sessions.values()
+            if session.policy_sha256 == str(record["policy_sha256"])[:300]
         )
         files = record.get("policy_files")
         yield PolicyInReport(
@@ -330,25 +334,25 @@ def policies(logs: AuditedLogs, show: ReportDetail) -> Iterator[PolicyInReport]:
 
 
 def _policy_file(file: JsonValue, texts: set[str], show: ReportDetail) -> PolicyFileInReport:
-    told: LogRecord = file if isinstance(file, dict) else {"path": file}
-    about = [
-        PageSpan(f"{line(told.get('layer'), 60)}: "),
-        code(told.get("path"), 1000),
+    fields: LogRecord = file if isinstance(file, dict) else {"path": file}
+    spans = [
+        PageSpan(f"{line(fields.get('layer'), 60)}: "),
+        code(fields.get("path"), 1000),
         PageSpan(" "),
-        digest(told.get("sha256")),
+        digest(fields.get("sha256")),
     ]
-    if told.get("trusted") is not True:
-        about += [PageSpan(" "), PageSpan("! not trusted: its auto rules did not count", "mark")]
-    text, sha256 = told.get("text"), str(told.get("sha256"))
+    if fields.get("trusted") is not True:
+        spans += [PageSpan(" "), PageSpan("! not trusted: its auto rules did not count", "mark")]
+    text, sha256 = fields.get("text"), str(fields.get("sha256"))
     if not isinstance(text, str):
-        return PolicyFileInReport(about=about, note="The log does not hold its text.")
+        return PolicyFileInReport(about=spans, note="The log does not hold its text.")
     if sha256 in texts:
-        return PolicyFileInReport(about=about, note="Its text stands above.", look="quiet")
+        return PolicyFileInReport(about=spans, note="Its text stands above.", look="quiet")
     texts.add(sha256)
     has_digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == sha256
     wrong = "the text does NOT have this digest (secrets in it may be masked)"
     note = "the text has this digest" if has_digest else wrong
-    return PolicyFileInReport(about=about, note=note, text=block(text, show.characters))
+    return PolicyFileInReport(about=spans, note=note, text=block(text, show.characters))
 
 
 _CLASSES = {Soundness.WHOLE: "whole", Soundness.NO_HEAD: "note"}
@@ -387,12 +391,12 @@ class LookedAt(Record):
     """Proofs of the logs in the table, each text once."""
 
 
-def looked_at(logs: Sequence[Findings], unread: Mapping[str, int], gone: Sequence[str]) -> LookedAt:
+def looked_at(logs: Sequence[Findings], unread: Mapping[str, int], missing_logs: Sequence[str]) -> LookedAt:
     """Return the part of the page about the logs themselves.
 
     `unread` has, by path, the first invalid line of a log: it and the rest are on no page.
     """
-    missing = [line(path, 2000) for path in gone]
+    missing = [line(path, 2000) for path in missing_logs]
     if len(logs) <= MOST_BOXES:
         return LookedAt(gone=missing, boxes=[_log_box(log, unread.get(log.path)) for log in logs])
     proofs: dict[tuple[str, str], int] = {}
@@ -423,11 +427,11 @@ _LEFT_OUT = "Line {} is no record: from there on this log is LEFT OUT of this pa
 def _log_row(log: Findings, unread: int | None) -> Sequence[Cell]:
     is_good = log.soundness in _CLASSES and not log.added
     name = line(_VERDICTS.get(log.soundness, log.soundness.name))
-    found = [line(one, 2000) for one in log.lines]
+    lines = [line(entry, 2000) for entry in log.lines]
     if unread is not None:
-        found.append(_LEFT_OUT.format(unread))
+        lines.append(_LEFT_OUT.format(unread))
     task = (PageSpan(line(words, 64), "word"), PageSpan(" ")) if (words := task_of(log.path)) else ()
-    broken = [part for one in found for part in (BREAK, PageSpan(one))][1:]
+    broken = [part for entry in lines for part in (BREAK, PageSpan(entry))][1:]
     return (
         cell(*task, code(log.path, 2000), kind="what"),
         cell(PageSpan(name, "word") if is_good else PageSpan(f"! {name}", "mark")),
@@ -439,12 +443,12 @@ def _log_row(log: Findings, unread: int | None) -> Sequence[Cell]:
 
 def _log_box(log: Findings, unread: int | None) -> LogBox:
     verdict = PageSpan(_VERDICTS.get(log.soundness, log.soundness.name), "strong")
-    told: list[Sequence[PageSpan]] = [(verdict, PageSpan(" "), code(log.path, 2000))]
-    told += [(PageSpan(line(one, 2000)),) for one in log.lines]
+    paragraphs: list[Sequence[PageSpan]] = [(verdict, PageSpan(" "), code(log.path, 2000))]
+    paragraphs += [(PageSpan(line(entry, 2000)),) for entry in log.lines]
     if log.found.broken_line is not None:
-        told.append((PageSpan("What this page tells of that line and all after it proves nothing."),))
+        paragraphs.append((PageSpan("What this page tells of that line and all after it proves nothing."),))
     if unread is not None:
-        told.append((PageSpan(_LEFT_OUT.format(unread)),))
-    told.append((PageSpan(f"{number(log.found.records)} verified records, head "), digest(log.found.head)))
-    told += _proved(log.proved, log.not_proved)
-    return LogBox(kind="alarm" if log.added else _CLASSES.get(log.soundness, "alarm"), lines=told)
+        paragraphs.append((PageSpan(_LEFT_OUT.format(unread)),))
+    paragraphs.append((PageSpan(f"{number(log.found.records)} verified records, head "), digest(log.found.head)))
+    paragraphs += _proved(log.proved, log.not_proved)
+    return LogBox(kind="alarm" if log.added else _CLASSES.get(log.soundness, "alarm"), lines=paragraphs)

@@ -53,7 +53,7 @@ class Block(NamedTuple):
 
 def cell(*spans: PageSpan | str, kind: str = "", is_head: bool = False) -> Cell:
     """Return a cell; what is a text is a plain span."""
-    return Cell(tuple(PageSpan(one) if isinstance(one, str) else one for one in spans), kind, is_head)
+    return Cell(tuple(PageSpan(span) if isinstance(span, str) else span for span in spans), kind, is_head)
 
 
 def code(value: object, width: int) -> PageSpan:
@@ -78,5 +78,5 @@ def waited(call: LoggedCall) -> tuple[PageSpan, ...]:
     seconds = call.waited
     if seconds is None:
         return (PageSpan("not told", "quiet"),)
-    told = PageSpan(f"{seconds:.2f} s" if seconds < 10 else duration(seconds))
-    return (told, PageSpan(" "), PageSpan("! under 1 s", "mark")) if call.is_quick else (told,)
+    time_span = PageSpan(f"{seconds:.2f} s" if seconds < 10 else duration(seconds))
+    return (time_span, PageSpan(" "), PageSpan("! under 1 s", "mark")) if call.is_quick else (time_span,)

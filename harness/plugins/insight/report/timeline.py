@@ -58,8 +58,8 @@ class _Timeline:
             self._log, self._joiner = log, Joiner(log)
         kind, session = str(record["kind"]), str(record["session"])
         yield from self._enter(session, record)
-        if ended := self._joiner.take(record):
-            yield from self._call(ended)
+        if ended_call := self._joiner.take(record):
+            yield from self._call(ended_call)
         if kind in ABOUT_CALLS:
             return
         if kind == "session_ended":
@@ -100,7 +100,7 @@ class _Timeline:
             if figures and figures.helper_of
             else ""
         )
-        about = (
+        description = (
             helper + f"{line(figures.about['mode'], 40)} in {line(figures.about['workspace'], 200)}, "
             if figures
             else ""
@@ -110,7 +110,7 @@ class _Timeline:
             "anchor": f"s{figures.place}" if figures and not again else "",
             "place": str(figures.place if figures else "?"),
             "name": f"{line(session, 60)}{' (goes on)' if again else ''}",
-            "about": about + (f"{number(figures.calls)} calls" if figures else ""),
+            "about": description + (f"{number(figures.calls)} calls" if figures else ""),
             "began": moment(first.get("time")),
         }
         self._seen.add(key)
@@ -137,10 +137,10 @@ class _Timeline:
                 }
             case "user_message":
                 self._open.append(_Level.PROMPT)
-                said = shown(record.get("text"))
-                is_long = len(said) > 160 or "\n" in said
-                text = block(said, characters) if is_long else None
-                yield {"kind": "prompt", "beginning": line(said, 160), "text": text}
+                prompt = shown(record.get("text"))
+                is_long = len(prompt) > 160 or "\n" in prompt
+                text = block(prompt, characters) if is_long else None
+                yield {"kind": "prompt", "beginning": line(prompt, 160), "text": text}
             case "model_response":
                 text = block(record["text"], characters) if record.get("text") else None
                 yield {"kind": "reply", "text": text, "words": _reply_words(record)}
@@ -178,15 +178,15 @@ _COMMON = frozenset(("v", "seq", "time", "mono_ns", "session", "kind", "prev"))
 
 def _value(value: object, characters: int | None) -> tuple[Block, bool]:
     """Return a value, and whether it is too long for one line."""
-    told = shown(value)
-    is_long = len(told) > 120 or "\n" in told
-    return block(told, characters) if is_long else Block(line(told, 120), 0), is_long
+    text = shown(value)
+    is_long = len(text) > 120 or "\n" in text
+    return block(text, characters) if is_long else Block(line(text, 120), 0), is_long
 
 
 def _reply_words(record: LogRecord) -> str:
-    told = f"{line(record.get('calls'), 20)} calls, {line(record.get('finish_reason'), 40)}, "
-    told += f"{line(record.get('input_tokens'), 20)} tokens in, {line(record.get('output_tokens'), 20)} out"
-    return told + (f", {line(record['ms'], 20)} ms" if "ms" in record else "")
+    words = f"{line(record.get('calls'), 20)} calls, {line(record.get('finish_reason'), 40)}, "
+    words += f"{line(record.get('input_tokens'), 20)} tokens in, {line(record.get('output_tokens'), 20)} out"
+    return words + (f", {line(record['ms'], 20)} ms" if "ms" in record else "")
 
 
 def whole_call(call: LoggedCall, show: ReportDetail) -> Event:
@@ -231,18 +231,18 @@ def _result(call: LoggedCall, show: ReportDetail) -> Block | str:
 
 def raw_if_odd(record: LogRecord, characters: int | None) -> Iterator[Event]:
     """Yield the whole record if it is not as its kind should be: what it holds may not have been shown above."""
-    why = problem(record) if record else ""
-    if why:
-        yield {"kind": "odd", "why": line(why, 300), "text": block(dict(record), characters)}
+    reason = problem(record) if record else ""
+    if reason:
+        yield {"kind": "odd", "why": line(reason, 300), "text": block(dict(record), characters)}
 
 
 def _ending(standing: CallStanding, call: LoggedCall) -> str:
-    told = [STANDING_NAMES[standing]]
+    parts = [STANDING_NAMES[standing]]
     if call.outcome and (standing in (CallStanding.UNASKED, CallStanding.APPROVED) or did_fail(call)):
-        told.append(line(call.outcome.get("status"), 30))
+        parts.append(line(call.outcome.get("status"), 30))
         milliseconds = whole(call.outcome.get("duration_ms"))
-        told += [duration(milliseconds / 1000)] if milliseconds is not None else []
-    return ", ".join(told)
+        parts += [duration(milliseconds / 1000)] if milliseconds is not None else []
+    return ", ".join(parts)
 
 
 def _edited_from(call: LoggedCall) -> str:
@@ -269,14 +269,14 @@ def _about_decision(call: LoggedCall) -> list[Fact]:
     decision = call.decision
     if not decision:
         return [("decision", [PageSpan("none in the log", "mark")])]
-    told = [
+    rows = [
         ("decision", PageSpan(line(decision.get("decision"), 20), "word")),
         ("by", PageSpan(line(rule_of(call), 400))),
         ("layer", PageSpan(line(decision.get("layer"), 60))),
         ("reason", PageSpan(line(decision.get("reason"), 1000))),
         ("policy", digest(decision.get("policy_sha256")) if "policy_sha256" in decision else PageSpan("")),
     ]
-    return _told(told)
+    return _told(rows)
 
 
 def _told(facts: Sequence[tuple[str, PageSpan]]) -> list[Fact]:
@@ -290,22 +290,22 @@ def _facets(facets: JsonValue) -> list[tuple[str, str, str, str]]:
         return []
     rows = []
     for facet in facets if isinstance(facets, list) else [facets]:
-        told: LogRecord = facet if isinstance(facet, dict) else {"facet": facet}
-        part, kind = line(told.get("facet"), 400), line(told.get("kind"), 40)
-        rows.append((part, kind, line(told.get("decision"), 20), line(told.get("by"), 300)))
+        fields: LogRecord = facet if isinstance(facet, dict) else {"facet": facet}
+        part, kind = line(fields.get("facet"), 400), line(fields.get("kind"), 40)
+        rows.append((part, kind, line(fields.get("decision"), 20), line(fields.get("by"), 300)))
     return rows
 
 
 def _about_run(call: LoggedCall) -> list[Fact]:
     intent, outcome = call.intent, call.outcome
     milliseconds = finite(outcome.get("duration_ms"))
-    judged, effects = call.decision.get("effects"), intent.get("effects")
+    judged_effects, effects = call.decision.get("effects"), intent.get("effects")
     changed = "changed_path" in outcome
     took = duration(milliseconds / 1000) if milliseconds is not None else line(outcome.get("duration_ms"))
-    told = [
+    rows = [
         ("held by", PageSpan(line(intent.get("confinement"), 200))),
-        ("permitted effects", code(judged or "", 1500)),
-        ("of the intent, other ones", code(effects if effects and effects != judged else "", 1500)),
+        ("permitted effects", code(judged_effects or "", 1500)),
+        ("of the intent, other ones", code(effects if effects and effects != judged_effects else "", 1500)),
         ("was to change", code("" if outcome else intent.get("change"), 1500)),
         ("folder", PageSpan(line(intent.get("cwd"), 500))),
         ("wanted by another agent", code(call.proposed.get("agent") or "", 1500)),
@@ -323,4 +323,4 @@ def _about_run(call: LoggedCall) -> list[Fact]:
         ("before", digest(outcome.get("before_sha256")) if changed else PageSpan("")),
         ("after", digest(outcome.get("after_sha256")) if changed else PageSpan("")),
     ]
-    return _told(told)
+    return _told(rows)

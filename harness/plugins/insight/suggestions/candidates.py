@@ -60,31 +60,31 @@ class SeenCall(Record):
         return self.answer in REFUSALS
 
 
-def is_evidence(one: SeenCall) -> bool:
+def is_evidence(call: SeenCall) -> bool:
     """Say whether a person's yes to this call is one that a rule could have spared: only defaults asked, now as then."""
-    return one.approved and not why_no_evidence(one)
+    return call.approved and not why_no_evidence(call)
 
 
-def why_no_evidence(one: SeenCall) -> str:
+def why_no_evidence(call: SeenCall) -> str:
     """Return the reason why a person's yes to this call supports no rule; empty if it does, and for other calls."""
-    if not one.approved:
+    if not call.approved:
         return ""
-    if one.action is None:
+    if call.action is None:
         return "the logs hold it only in part, or masked"
-    if one.verdict is None:
+    if call.verdict is None:
         return "the policy that asked is not known"
-    if one.verdict.decision is not Decision.CONFIRM:
-        return f"the policy that asked then says {one.verdict.decision.word} on the disk as it is now"
-    if one.unseen:
+    if call.verdict.decision is not Decision.CONFIRM:
+        return f"the policy that asked then says {call.verdict.decision.word} on the disk as it is now"
+    if call.unseen:
         return "what builds and tests run had been changed, and nobody had seen it"
-    if not one.verdict.from_default:
-        return f"it is asked about by {one.verdict.deciding.by}, which no further rule lifts"
+    if not call.verdict.from_default:
+        return f"it is asked about by {call.verdict.deciding.by}, which no further rule lifts"
     return ""
 
 
-def touched_files(one: SeenCall) -> Iterator[PathAccess]:
+def touched_files(call: SeenCall) -> Iterator[PathAccess]:
     """Yield the files that a call would read or write, or may."""
-    for facet in () if one.action is None else one.action.all_facets():
+    for facet in () if call.action is None else call.action.all_facets():
         if isinstance(facet, PathAccess):
             yield facet
 
@@ -118,26 +118,26 @@ class RuleCandidate(Record):
     """The kinds of access to a file."""
 
 
-def candidates_of(evidence: Sequence[SeenCall], least: int) -> Iterator[RuleCandidate]:
-    """Yield the subjects with at least `least` approvals in different calls; those of several commands come first."""
+def candidates_of(evidence: Sequence[SeenCall], minimum: int) -> Iterator[RuleCandidate]:
+    """Yield the subjects with at least `minimum` approvals in different calls; those of several commands come first."""
     commands = _asked_commands(evidence)
     yield from _choices(commands)
-    for argv, found in commands.items():
-        if len(found) >= least:
-            seen = [command for command, _ in found]
+    for argv, uses in commands.items():
+        if len(uses) >= minimum:
+            commands_seen = [command for command, _ in uses]
             yield RuleCandidate(
-                what=shown(seen[0]),
-                evidence=tuple(one for _, one in found),
-                problem=command_problem(seen),
-                commands=(seen[0],),
+                what=shown(commands_seen[0]),
+                evidence=tuple(call for _, call in uses),
+                problem=command_problem(commands_seen),
+                commands=(commands_seen[0],),
                 tokens=tuple((word,) for word in argv),
-                files=_named(seen),
+                files=_named(commands_seen),
             )
     for name, places in _asked_files(evidence).items():
-        if len(places) >= least:
+        if len(places) >= minimum:
             yield RuleCandidate(
                 what=name,
-                evidence=tuple(one for _, one, _ in places),
+                evidence=tuple(call for _, call, _ in places),
                 problem=next((problem for path, _, _ in places if (problem := file_problem(path))), ""),
                 files=(name,),
                 access=tuple(dict.fromkeys(access for _, _, accesses in places for access in accesses)),
@@ -152,22 +152,22 @@ def folders_of(evidence: Sequence[SeenCall]) -> Iterator[tuple[str, int, tuple[S
             folders.setdefault(dirname(name), {})[name] = places
     for folder, files in folders.items():
         if len(files) >= LEAST_DIFFERENT:
-            yield f"{folder}/", len(files), tuple(one for places in files.values() for _, one, _ in places)
+            yield f"{folder}/", len(files), tuple(call for places in files.values() for _, call, _ in places)
 
 
-def refusal_like(candidate: RuleCandidate, one: SeenCall) -> bool:
+def refusal_like(candidate: RuleCandidate, call: SeenCall) -> bool:
     """Return whether a call was refused that resembles the candidate: the same program, or one of its files.
 
     A word that is the program's name counts as the program anywhere: `sudo frob`, `python3 -m frob`.
     """
-    if not one.refused:
+    if not call.refused:
         return False
     program = basename(candidate.tokens[0][0]) if candidate.tokens else ""
-    if one.action is None:
-        return (bool(program) and program in one.summary) or any(may_mention(one.summary, n) for n in candidate.files)
-    if program and any(program in _words(facet) for facet in one.action.facets):
+    if call.action is None:
+        return (bool(program) and program in call.summary) or any(may_mention(call.summary, n) for n in candidate.files)
+    if program and any(program in _words(facet) for facet in call.action.facets):
         return True
-    return any(is_about(path, name) for path in touched_files(one) for name in candidate.files)
+    return any(is_about(path, name) for path in touched_files(call) for name in candidate.files)
 
 
 def _words(facet: Facet) -> set[str]:
@@ -189,32 +189,34 @@ def _named(commands: Iterable[Command]) -> tuple[str, ...]:
 
 def _asked_commands(evidence: Iterable[SeenCall]) -> _Commands:
     """Return the commands that were asked about, by their words; each call counts once for each."""
-    found: _Commands = {}
-    for one in evidence:
-        asked = [] if one.verdict is None else [f.facet for f in one.verdict.facets if f.decision is Decision.CONFIRM]
-        if all(isinstance(facet, Command) for facet in asked):  # else a rule for commands would spare nothing
-            for argv, command in {f.argv: f for f in asked if isinstance(f, Command)}.items():
-                found.setdefault(argv, []).append((command, one))
-    return found
+    commands: _Commands = {}
+    for call in evidence:
+        asked_facets = (
+            [] if call.verdict is None else [f.facet for f in call.verdict.facets if f.decision is Decision.CONFIRM]
+        )
+        if all(isinstance(facet, Command) for facet in asked_facets):  # else a rule for commands would spare nothing
+            for argv, command in {f.argv: f for f in asked_facets if isinstance(f, Command)}.items():
+                commands.setdefault(argv, []).append((command, call))
+    return commands
 
 
 def _choices(commands: _Commands) -> Iterator[RuleCandidate]:
     """Yield commands that only look, and are the same but for one file, where enough different ones were approved."""
     alike: dict[tuple[_Words, _Words], dict[str, list[tuple[Command, SeenCall]]]] = {}
-    for argv, found in commands.items():
-        if not command_problem([command for command, _ in found]):
-            for place in _file_places(found[0][0]):
-                alike.setdefault((argv[:place], argv[place + 1 :]), {})[argv[place]] = found
-    for (before, behind), files in alike.items():
+    for argv, uses in commands.items():
+        if not command_problem([command for command, _ in uses]):
+            for place in _file_places(uses[0][0]):
+                alike.setdefault((argv[:place], argv[place + 1 :]), {})[argv[place]] = uses
+    for (before, after), files in alike.items():
         if len(files) >= LEAST_DIFFERENT:
-            seen = [both for found in files.values() for both in found]
+            all_uses = [both for uses in files.values() for both in uses]
             yield RuleCandidate(
-                what=" ".join((*before, "FILE", *behind)),
-                evidence=tuple({id(one): one for _, one in seen}.values()),
+                what=" ".join((*before, "FILE", *after)),
+                evidence=tuple({id(call): call for _, call in all_uses}.values()),
                 is_choice=True,
-                commands=tuple({command.argv: command for command, _ in seen}.values()),
-                tokens=(*((word,) for word in before), tuple(files), *((word,) for word in behind)),
-                files=_named(command for command, _ in seen),
+                commands=tuple({command.argv: command for command, _ in all_uses}.values()),
+                tokens=(*((word,) for word in before), tuple(files), *((word,) for word in after)),
+                files=_named(command for command, _ in all_uses),
             )
 
 
@@ -231,14 +233,15 @@ def _file_places(command: Command) -> Iterator[int]:
 
 def _asked_files(evidence: Iterable[SeenCall]) -> _Files:
     """Return the files that were asked about, by name; of calls of the file tools, which have one file each."""
-    found: _Files = {}
-    for one in evidence:
-        if tool_kind(one.tool).does is not Does.WRITES or one.verdict is None:
+    files: _Files = {}
+    for call in evidence:
+        if tool_kind(call.tool).does is not Does.WRITES or call.verdict is None:
             continue
-        asked = [f for f in one.verdict.facets if f.decision is Decision.CONFIRM and f.source is Source.DEFAULT]
-        paths = [verdict.facet for verdict in asked if isinstance(verdict.facet, PathAccess)]
+        asked_facets = [f for f in call.verdict.facets if f.decision is Decision.CONFIRM and f.source is Source.DEFAULT]
+        paths = [verdict.facet for verdict in asked_facets if isinstance(verdict.facet, PathAccess)]
         names = {name for path in paths for name in path.names}
-        if len(names) == 1 and len(paths) == len(asked):  # a link has two names, and a rule would have to say both
+        # A link has two names, and a rule would have to say both.
+        if len(names) == 1 and len(paths) == len(asked_facets):
             accesses = tuple(dict.fromkeys(path.access for path in paths))
-            found.setdefault(names.pop(), []).append((paths[0], one, accesses))
-    return found
+            files.setdefault(names.pop(), []).append((paths[0], call, accesses))
+    return files

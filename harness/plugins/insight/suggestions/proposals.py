@@ -44,11 +44,11 @@ class WrittenRule(Record):
     rule: Rule
 
 
-def written_rule(candidate: RuleCandidate, seen: Iterable[SeenCall], taken: Iterable[str]) -> WrittenRule | str:
-    """Return the rule, loaded and its examples run; or why there can be none. `taken` are the ids of other rules."""
-    keys = _about_commands(candidate, seen) if candidate.commands else _about_file(candidate, seen)
-    words = "-".join(word for word, *others in candidate.tokens if not others)
-    name = rule_id(words or candidate.what, taken)
+def written_rule(candidate: RuleCandidate, calls: Iterable[SeenCall], used_ids: Iterable[str]) -> WrittenRule | str:
+    """Return the rule, loaded and its examples run; or why there can be none. `used_ids` are the ids of other rules."""
+    keys = _about_commands(candidate, calls) if candidate.commands else _about_file(candidate, calls)
+    words = "-".join(word for word, *alternatives in candidate.tokens if not alternatives)
+    name = rule_id(words or candidate.what, used_ids)
     reason = f"Approved {len(candidate.evidence)} times, and never refused."
     match, not_match = keys.pop("match"), keys.pop("not_match")
     toml = rule_text({"id": name, "decision": "auto", **keys, "reason": reason, "match": match, "not_match": not_match})
@@ -56,11 +56,11 @@ def written_rule(candidate: RuleCandidate, seen: Iterable[SeenCall], taken: Iter
         policy = parse_policy(b"version = 1\n" + toml.encode("ascii"), "suggestion")
     except PolicyError as error:
         return f"the loader refuses such a rule: {error}"
-    problems = [found.problem for found in warnings(policy) if not found.problem.endswith(_MAY_FAIL)]
+    problems = [warning.problem for warning in warnings(policy) if not warning.problem.endswith(_MAY_FAIL)]
     return problems[0] if problems else WrittenRule(id=name, toml=toml, rule=policy.rules[0])
 
 
-def _about_commands(candidate: RuleCandidate, seen: Iterable[SeenCall]) -> dict[str, Value]:
+def _about_commands(candidate: RuleCandidate, calls: Iterable[SeenCall]) -> dict[str, Value]:
     runs = any(command.act is Act.RUNS for command in candidate.commands)
     lines = [shown(command) for command in candidate.commands]
     first = lines[0]
@@ -72,35 +72,35 @@ def _about_commands(candidate: RuleCandidate, seen: Iterable[SeenCall]) -> dict[
         f"PATH=/tmp {first}",
     ]
     return {
-        "argv": [word if not others else (word, *others) for word, *others in candidate.tokens],
+        "argv": [word if not alternatives else (word, *alternatives) for word, *alternatives in candidate.tokens],
         # What it was granted every time when it ran; what only looks, or writes what it names, is granted nothing.
-        "write": (".",) if runs and all("." in one.granted for one in candidate.evidence) else (),
+        "write": (".",) if runs and all("." in call.granted for call in candidate.evidence) else (),
         "match": lines[:MOST_EXAMPLES],
-        "not_match": (*tried, *_others(candidate, seen)),
+        "not_match": (*tried, *_others(candidate, calls)),
     }
 
 
-def _others(candidate: RuleCandidate, seen: Iterable[SeenCall]) -> list[str]:
+def _others(candidate: RuleCandidate, calls: Iterable[SeenCall]) -> list[str]:
     """Return other commands of the same program in the logs, which the rule must not be about."""
     pattern = ArgvPattern(tokens=candidate.tokens, rest=False)
-    facets = (facet for one in seen if one.action is not None for facet in one.action.facets)
+    facets = (facet for call in calls if call.action is not None for facet in call.action.facets)
     commands = (f for f in facets if isinstance(f, Command) and f.argv[:1] == candidate.tokens[0])
     lines = (shown(command) for command in commands if not pattern.covers(command.argv))
     return list(dict.fromkeys(line for line in lines if is_text(line)))[:MOST_EXAMPLES]
 
 
-def _about_file(candidate: RuleCandidate, seen: Iterable[SeenCall]) -> dict[str, Value]:
+def _about_file(candidate: RuleCandidate, seen_calls: Iterable[SeenCall]) -> dict[str, Value]:
     (name,) = candidate.files
-    calls = (one for one in seen if tool_kind(one.tool).does is Does.WRITES)
-    names = (other for one in calls for path in touched_files(one) for other in path.names)
-    others = (other for other in names if is_plain(other) and other[:1] != "/" and other != name)
+    calls = (call for call in seen_calls if tool_kind(call.tool).does is Does.WRITES)
+    names = (other for call in calls for path in touched_files(call) for other in path.names)
+    other_names = (other for other in names if is_plain(other) and other[:1] != "/" and other != name)
     return {
-        "tool": sorted({one.tool for one in candidate.evidence}),
+        "tool": sorted({call.tool for call in candidate.evidence}),
         "access": [access.value for access in candidate.access],
         "path": (f"/{name}",),
         "except": (f"/{name}/*",),  # should a folder of that name take its place
         "match": (name,),
-        "not_match": [f"another/{name}", f"{name}/another", *list(dict.fromkeys(others))[:MOST_EXAMPLES]],
+        "not_match": [f"another/{name}", f"{name}/another", *list(dict.fromkeys(other_names))[:MOST_EXAMPLES]],
     }
 
 
@@ -138,107 +138,107 @@ class Suggestions(Record):
     """Calls of which it is not known what the proposals would do to them."""
 
 
-def suggestions(seen: Sequence[SeenCall], least: int) -> Suggestions:
-    """Return the rules that would have spared at least `least` questions each.
+def suggestions(seen_calls: Sequence[SeenCall], minimum: int) -> Suggestions:
+    """Return the rules that would have spared at least `minimum` questions each.
 
-    `seen` are all calls of the logs that are not auto anyway, judged again by the policy that held then.
+    `seen_calls` are all calls of the logs that are not auto anyway, judged again by the policy that held then.
     """
     dropped: list[DroppedCandidate] = []
     proposals: list[RuleProposal] = []
-    taken = {rule.id for one in seen if one.policy is not None for rule in one.policy.rules}
-    evidence = [one for one in seen if is_evidence(one)]
-    for candidate in candidates_of(evidence, least):
+    used_ids = {rule.id for call in seen_calls if call.policy is not None for rule in call.policy.rules}
+    evidence = [call for call in seen_calls if is_evidence(call)]
+    for candidate in candidates_of(evidence, minimum):
         if any(set(map(id, candidate.evidence)) <= set(map(id, proposal.spares)) for proposal in proposals):
             continue  # one about several commands spares all of it
-        found = _tried(candidate, seen, least, taken)
-        if isinstance(found, RuleProposal):
-            proposals.append(found)
-            taken.add(found.id)
+        outcome = _tried(candidate, seen_calls, minimum, used_ids)
+        if isinstance(outcome, RuleProposal):
+            proposals.append(outcome)
+            used_ids.add(outcome.id)
         elif not candidate.is_choice:  # what a choice is made of is tried by itself
-            dropped.append(found)
-    dropped += _not_lifted(seen, least)
+            dropped.append(outcome)
+    dropped += _not_lifted(seen_calls, minimum)
     dropped += [
         DroppedCandidate(
             what=folder, why=f"{count} files in it were approved; a rule for the folder is yours to write", calls=calls
         )
         for folder, count, calls in folders_of(evidence)
     ]
-    proposals, fallen = _together(proposals, seen)
+    proposals, fallen = _together(proposals, seen_calls)
     rules = [proposal.rule for proposal in proposals]
-    approved = [one for one in seen if one.approved]
+    approved = [call for call in seen_calls if call.approved]
     return Suggestions(
         proposals=tuple(proposals),
         dropped=(*dropped, *fallen),
         questions=len(approved),
-        spared=sum(_becomes_auto(one, rules) for one in approved),
-        unjudged=tuple(one for one in seen if one.action is None),
+        spared=sum(_becomes_auto(call, rules) for call in approved),
+        unjudged=tuple(call for call in seen_calls if call.action is None),
     )
 
 
 def _tried(
-    candidate: RuleCandidate, seen: Sequence[SeenCall], least: int, taken: set[str]
+    candidate: RuleCandidate, calls: Sequence[SeenCall], minimum: int, used_ids: set[str]
 ) -> RuleProposal | DroppedCandidate:
     """Return the proposal that a candidate makes, or why it makes none."""
-    like = tuple(one for one in seen if refusal_like(candidate, one))
+    like = tuple(call for call in calls if refusal_like(candidate, call))
     if like:
         return DroppedCandidate(what=candidate.what, why="something like it was refused", calls=like)
     if candidate.problem:
         return DroppedCandidate(what=candidate.what, why=candidate.problem)
-    made = written_rule(candidate, seen, taken)
-    if isinstance(made, str):
-        return DroppedCandidate(what=candidate.what, why=made)
-    changed = [one for one in seen if _becomes_auto(one, [made.rule])]
-    against = tuple(one for one in changed if not one.approved)
+    written = written_rule(candidate, calls, used_ids)
+    if isinstance(written, str):
+        return DroppedCandidate(what=candidate.what, why=written)
+    changed = [call for call in calls if _becomes_auto(call, [written.rule])]
+    against = tuple(call for call in changed if not call.approved)
     if against:
         return DroppedCandidate(
             what=candidate.what, why="it would have let through what no person said yes to", calls=against
         )
-    if len(changed) < least:
+    if len(changed) < minimum:
         return DroppedCandidate(what=candidate.what, why=f"by itself it would have spared {len(changed)} questions")
-    return RuleProposal(id=made.id, toml=made.toml, rule=made.rule, spares=tuple(changed))
+    return RuleProposal(id=written.id, toml=written.toml, rule=written.rule, spares=tuple(changed))
 
 
-def _not_lifted(seen: Sequence[SeenCall], least: int) -> Iterator[DroppedCandidate]:
+def _not_lifted(seen_calls: Sequence[SeenCall], minimum: int) -> Iterator[DroppedCandidate]:
     """Yield the repeated approvals whose question no rule lifts."""
-    found: dict[tuple[str, str], list[SeenCall]] = {}
-    for one in seen:
-        why = why_no_evidence(one)
-        if why:
-            found.setdefault((one.summary, why), []).append(one)
-    for (what, why), calls in found.items():
-        if len(calls) >= least:
-            yield DroppedCandidate(what=what, why=why, calls=tuple(calls))
+    by_reason: dict[tuple[str, str], list[SeenCall]] = {}
+    for call in seen_calls:
+        reason = why_no_evidence(call)
+        if reason:
+            by_reason.setdefault((call.summary, reason), []).append(call)
+    for (summary, reason), calls in by_reason.items():
+        if len(calls) >= minimum:
+            yield DroppedCandidate(what=summary, why=reason, calls=tuple(calls))
 
 
 def _together(
-    proposals: list[RuleProposal], seen: Sequence[SeenCall]
+    proposals: list[RuleProposal], calls: Sequence[SeenCall]
 ) -> tuple[list[RuleProposal], list[DroppedCandidate]]:
     """Return the proposals that let nothing else through together either, and those that had to go for that."""
     fallen: list[DroppedCandidate] = []
     while True:
         rules = [proposal.rule for proposal in proposals]
-        against = next((one for one in seen if not one.approved and _becomes_auto(one, rules)), None)
+        against = next((call for call in calls if not call.approved and _becomes_auto(call, rules)), None)
         if against is None:
             return proposals, fallen
         guilty = [proposal for proposal in proposals if _covers(proposal.rule, against)]
-        why = "together with other proposals it would have let through what no person said yes to"
-        fallen += [DroppedCandidate(what=proposal.id, why=why, calls=(against,)) for proposal in guilty]
+        reason = "together with other proposals it would have let through what no person said yes to"
+        fallen += [DroppedCandidate(what=proposal.id, why=reason, calls=(against,)) for proposal in guilty]
         proposals = [proposal for proposal in proposals if proposal not in guilty]
 
 
-def _covers(rule: Rule, one: SeenCall) -> bool:
-    action = one.action
+def _covers(rule: Rule, call: SeenCall) -> bool:
+    action = call.action
     return action is not None and any(rule.covers(action, facet) for facet in action.all_facets())
 
 
-def _becomes_auto(one: SeenCall, rules: Sequence[Rule]) -> bool:
+def _becomes_auto(call: SeenCall, rules: Sequence[Rule]) -> bool:
     """Return whether a call would run unasked with these additional rules; if its policy is unknown, whether it
     could.
     """
-    covering = tuple(rule for rule in rules if _covers(rule, one))
-    if not covering or one.action is None:
+    covering = tuple(rule for rule in rules if _covers(rule, call))
+    if not covering or call.action is None:
         return False
-    if one.policy is None:
+    if call.policy is None:
         return True
-    policy = replace(one.policy, rules=(*one.policy.rules, *covering))
-    return evaluate(policy, one.action, one.unseen).decision is Decision.AUTO
+    policy = replace(call.policy, rules=(*call.policy.rules, *covering))
+    return evaluate(policy, call.action, call.unseen).decision is Decision.AUTO

@@ -161,7 +161,7 @@ def test_what_cannot_be_reached_is_told_once_and_tried_until_nobody_waits(tmp_pa
     path, told = tmp_path / "gone" / "queue.db", list[str]()
     engine = engine_of(f"sqlite:///{path}")
     waits = iter((False, False, True))
-    ledger = FleetLedger(engine, gone=lambda: next(waits), away=told.append)
+    ledger = FleetLedger(engine, is_gone=lambda: next(waits), away=told.append)
     with pytest.raises(QueueAwayError, match="unable to open database file"):
         ledger.batches()
     assert told == ["unable to open database file"]
