@@ -165,8 +165,10 @@ def hook_parts(
     def policy_at(workspace: Workspace, sha256: str) -> Policy:
         from harness.session.policies import assemble
 
-        policy = assemble(state, workspace.root, names=named, fallback="default", examples=False)
-        return policy if policy.sha256 == known else assemble(state, workspace.root, names=named, fallback="default")
+        policy = assemble(state, workspace.root, names=policies, fallback="default", examples=False)
+        return (
+            policy if policy.sha256 == sha256 else assemble(state, workspace.root, names=policies, fallback="default")
+        )
 
     def about() -> Mapping[str, JsonValue]:
         from harness.session.session_log import who_and_where

@@ -134,7 +134,7 @@ def _wanted(
     ask = TerminalApprover(screen, Interrupt(), lambda *_: "", environment=environment, dead_seconds=seconds)
     summary = f"write {visible_line(change.path, 1_000)}" if change.after is not None else f"remove {change.path}"
     by = f"harness hook {arguments.action} {arguments.agent}"
-    return is_wanted(ask, tool=_TOOL, summary=summary, preview="the change that is shown above", reason=why, by=by)
+    return is_wanted(ask, tool=_TOOL, summary=summary, preview="the change that is shown above", reason=reason, by=by)
 
 
 def _trust(agent: GuardedAgent, path: str, environment: Mapping[str, str], console: Console) -> bool:

@@ -233,9 +233,9 @@ class QueuedBatch:
         problem = ""
         try:
             if is_url(self._batch.out):
-                self._results.fetch(told.task, folder.path)
-            if (found := head_of(path)) is not None:
-                note |= {"session": found.session, "size": found.size}
+                self._results.fetch(result.task, folder.path)
+            if (log_head := head_of(path)) is not None:
+                note |= {"session": log_head.session, "size": log_head.size}
             findings = judge_log(path, self._known, given_head=head)
             if findings.unfit or findings.found.head != head:
                 problem = f"{path}: {findings.unfit or findings.why}"

@@ -63,7 +63,7 @@ def _pinned(pins: PinFile, tool: str, pin: ToolPin, ask: Approver) -> bool:
         ask,
         tool=ASKS,
         summary=f"pin {tool} of the server {pins.server}",
-        preview=news_of(one, now),
+        preview=news_of(pin, now),
         reason="what a server says of its tools is read by the model as if it were yours",
         by="once for exactly this; a change takes the tool away until you have seen it",
     )
