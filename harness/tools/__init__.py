@@ -128,12 +128,14 @@ def optional_tools(
 def named_in(policy: Policy) -> tuple[str, ...]:
     """Return the optional tools that a policy names with other than a refusal: under [tools], or in a rule by its `tool`, or
     else by its `host`, which speaks of the tools that go to hosts."""
-    said = {name: [one.decision.word for one in policy.defaults if one.tool == name] for name in OPTIONAL_NAMES}
+    decisions = {
+        name: [default.decision.word for default in policy.defaults if default.tool == name] for name in OPTIONAL_NAMES
+    }
     for rule in policy.rules:
         for name in rule.tools or (_of_hosts() if rule.goes_to else ()):
-            if name in said and rule.decision.word in ("auto", "confirm"):
-                said[name].append(rule.decision.word)
-    return tuple(name for name, words in said.items() if {"auto", "confirm"}.intersection(words))
+            if name in decisions and rule.decision.word in ("auto", "confirm"):
+                decisions[name].append(rule.decision.word)
+    return tuple(name for name, words in decisions.items() if {"auto", "confirm"}.intersection(words))
 
 
 def _of_hosts() -> Sequence[str]:

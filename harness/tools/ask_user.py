@@ -89,17 +89,21 @@ class AskUserTool:
         question = UserQuestion(question=text(arguments, "question"), choices=_choices(arguments))
         if not question.question.strip() or not all(map(str.strip, question.choices)):
             raise ToolError("The question or a choice holds nothing but blanks.")
-        shown = [visible_line(choice, MOST_CHOICE_CHARACTERS).strip().casefold() for choice in question.choices]
-        if len(set(shown)) < len(shown):
+        visible_choices = [
+            visible_line(choice, MOST_CHOICE_CHARACTERS).strip().casefold() for choice in question.choices
+        ]
+        if len(set(visible_choices)) < len(visible_choices):
             raise ToolError("Two choices look the same.")
-        listed = (f"{number}. {visible_line(choice, 1_000)}" for number, choice in enumerate(question.choices, 1))
+        numbered_choices = (
+            f"{number}. {visible_line(choice, 1_000)}" for number, choice in enumerate(question.choices, 1)
+        )
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
             facets=(ToolUse(tool=self.spec.name, stays_here=True),),
             summary=visible_line(question.question, SUMMARY_CHARACTERS),
-            preview="\n".join((visible(question.question), *listed)),
+            preview="\n".join((visible(question.question), *numbered_choices)),
             request=question,
             described=self.kind,
         )
@@ -108,8 +112,8 @@ class AskUserTool:
         """Ask, and return the answer. Raises KeyboardInterrupt where the person stops the turn at the question."""
         if not isinstance(action.request, UserQuestion):
             raise TypeError(f"the action was not prepared by {self.spec.name}")
-        asked = None if self._ask is None else self._ask(action.request)
-        answer = asked or UserAnswer(replied=Replied.NOBODY)
+        reply = None if self._ask is None else self._ask(action.request)
+        answer = reply or UserAnswer(replied=Replied.NOBODY)
         match answer.replied:
             case Replied.ANSWERED:
                 return ToolOutput(content=f"The person answered: {answer.text}")
@@ -124,5 +128,5 @@ class AskUserTool:
 
 
 def _choices(arguments: Arguments) -> tuple[str, ...]:
-    listed = arguments.get("choices")
-    return tuple(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else ()
+    values = arguments.get("choices")
+    return tuple(choice for choice in values if isinstance(choice, str)) if isinstance(values, list) else ()

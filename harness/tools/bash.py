@@ -194,13 +194,15 @@ class BashTool:
 
     def _folder(self, cwd: str) -> PathAccess:
         path = self._workspace.resolve(cwd, Access.READ)
-        shown = one_line(cwd)  # bounded by Workspace.resolve, and uncut: half a secret would not be masked
+        display_path = one_line(cwd)  # bounded by Workspace.resolve, and uncut: half a secret would not be masked
         if path.place not in (Place.INSIDE, Place.ROOT):
-            raise ToolError(f"cwd is outside the workspace: {shown}. Leave it out to start in the workspace folder.")
+            raise ToolError(
+                f"cwd is outside the workspace: {display_path}. Leave it out to start in the workspace folder."
+            )
         if path.closed:
-            raise ToolError(f"Permission denied on the way to cwd: {shown}.", code=ErrorCode.ACCESS)
+            raise ToolError(f"Permission denied on the way to cwd: {display_path}.", code=ErrorCode.ACCESS)
         if not os.path.isdir(path.real):
-            raise ToolError(f"cwd is not an existing folder: {shown}. It is taken from the workspace folder.")
+            raise ToolError(f"cwd is not an existing folder: {display_path}. It is taken from the workspace folder.")
         return path
 
 

@@ -35,8 +35,8 @@ class CommandNetwork:
         """Variables that name the proxy; programs bypass it only for addresses in their own network."""
         ours = any(is_listed([pattern], host, pattern.port or 80) for pattern in self._patterns for host in LOOPBACK)
         around = "" if ours else ",".join(("localhost", *LOOPBACK))
-        told = dict.fromkeys(_VARIABLES, PROXY)
-        return {**told, "no_proxy": around, "NO_PROXY": around, "NODE_USE_ENV_PROXY": "1"}
+        proxies = dict.fromkeys(_VARIABLES, PROXY)
+        return {**proxies, "no_proxy": around, "NO_PROXY": around, "NODE_USE_ENV_PROXY": "1"}
 
     def make(self) -> None:
         """Make the network, in the child. Raises OSError."""
@@ -72,24 +72,24 @@ class CommandNetwork:
     def notes(self, *, failed: bool) -> list[str]:
         """Return notes about a finished command: refused connections, and an unused way to the network."""
         refused = [each for each in self.connections if each.why_not]
-        told = [f"[network: refused: {visible_line(each.why_not, 200)}]" for each in refused[:MAX_TOLD]]
+        notes = [f"[network: refused: {visible_line(each.why_not, 200)}]" for each in refused[:MAX_TOLD]]
         if failed and not any(not each.why_not for each in self.connections):
             tried = (
                 ""
                 if self.total
                 else "; nothing was asked of it: a program that does not know http_proxy has no network"
             )
-            told.append(f"[network only through the proxy to: {in_words(self.hosts)}{tried}]")
-        return told
+            notes.append(f"[network only through the proxy to: {in_words(self.hosts)}{tried}]")
+        return notes
 
 
 def reach_words(hosts: Sequence[str]) -> str:
     """Return the network of a command that may reach some hosts only, as far as this machine can enforce it."""
-    why = why_none()
-    return f"reach nothing: it would reach hosts by name, and {why}" if why else f"reach only {in_words(hosts)}"
+    reason = why_none()
+    return f"reach nothing: it would reach hosts by name, and {reason}" if reason else f"reach only {in_words(hosts)}"
 
 
 def in_words(hosts: Sequence[str]) -> str:
     """Return hosts in one line, the first of them by name."""
-    shown = ", ".join(visible_line(host, 100) for host in hosts[:MAX_TOLD])
-    return shown if len(hosts) <= MAX_TOLD else f"{shown} and {len(hosts) - MAX_TOLD} more"
+    names = ", ".join(visible_line(host, 100) for host in hosts[:MAX_TOLD])
+    return names if len(hosts) <= MAX_TOLD else f"{names} and {len(hosts) - MAX_TOLD} more"

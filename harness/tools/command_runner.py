@@ -150,8 +150,8 @@ class CommandRunner:
         capture = Capture(result_characters(self.limits), spill)
         try:
             with lending or nullcontext() as lent:
-                ended, walls, network = self._run(start, effects, capture, lent, neighbour)
-            output = _output(start, capture, ended, walls, effects, lent=lent is not None)
+                result, walls, network = self._run(start, effects, capture, lent, neighbour)
+            output = _output(start, capture, result, walls, effects, lent=lent is not None)
             return _with_network(output, effects, network)
         except NotConfinedError as error:
             raise ToolError(f"Cannot confine {start.noun}: {error.strerror}; nothing was run.") from None
@@ -203,7 +203,7 @@ class CommandRunner:
                 descriptors=(*start.descriptors, *(() if confinement is None else confinement.descriptors)),
                 terminal=lent,
             )
-            ended = run_group(
+            result = run_group(
                 launch,
                 seconds=start.seconds if lent is None else math.inf,
                 output=capture,
@@ -214,8 +214,8 @@ class CommandRunner:
             if network is not None:
                 network.close()
             if confinement is None:
-                return ended, None, network
-            return ended, HeldTo(walls=confinement.walls, gaps=confinement.gaps), network
+                return result, None, network
+            return result, HeldTo(walls=confinement.walls, gaps=confinement.gaps), network
         finally:
             if network is not None:
                 network.close()
@@ -274,22 +274,22 @@ def _with_network(output: ToolOutput, effects: Effects, network: CommandNetwork 
 
 
 def _output(
-    start: CommandStart, capture: Capture, ended: Ended, held: HeldTo | None, effects: Effects, *, lent: bool
+    start: CommandStart, capture: Capture, result: Ended, held_to: HeldTo | None, effects: Effects, *, lent: bool
 ) -> ToolOutput:
-    """Return the result; `held` is what the kernel held the command to; `lent`: it had the person's terminal, and what it
+    """Return the result; `held_to` is what the kernel held the command to; `lent`: it had the person's terminal, and what it
     showed there is for them alone."""
     from harness.process.capture import ReadableOutput
 
     printed = ReadableOutput(text=NOT_KEPT, truncated=True) if lent else capture.readable()
     body = printed.text or "(no output)"
-    status, exit_code, last_line = _end_of(start, ended)
-    notes = _notes(ended)
+    status, exit_code, last_line = _end_of(start, result)
+    notes = _notes(result)
     if effects.left_out:
         notes.append(
             f"[{left_out_in_words(effects)}; a program that cannot open them may end with an error, and `&&` behind it stops]"
         )
-    elif held is not None:
-        notes += wall_notes(printed.text, held, failed=status is not ResultStatus.OK)
+    elif held_to is not None:
+        notes += wall_notes(printed.text, held_to, failed=status is not ResultStatus.OK)
     return ToolOutput(
         content="\n".join((body.removesuffix("\n"), *notes, last_line)),
         status=status,
@@ -301,56 +301,56 @@ def _output(
     )
 
 
-def _notes(ended: Ended) -> list[str]:
+def _notes(result: Ended) -> list[str]:
     """Return notes about the remaining processes of the command."""
     from harness.process.command import CommandEnding
 
     notes = []
-    if ended.terminated and ended.ending in (CommandEnding.EXITED, CommandEnding.SIGNALLED, CommandEnding.UNKNOWN):
-        one = len(ended.terminated) == 1
-        what = "1 background process was" if one else f"{len(ended.terminated)} background processes were"
-        have = "has" if one else "have"
-        notes.append(f"[{what} still running and {have} been terminated: {_names(ended.terminated)}]")
-    if ended.surviving:
-        one = len(ended.surviving) == 1
-        what = "1 process" if one else f"{len(ended.surviving)} processes"
-        notes.append(f"[{what} could not be killed, and may still be running: {_names(ended.surviving)}]")
+    if result.terminated and result.ending in (CommandEnding.EXITED, CommandEnding.SIGNALLED, CommandEnding.UNKNOWN):
+        is_single = len(result.terminated) == 1
+        subject = "1 background process was" if is_single else f"{len(result.terminated)} background processes were"
+        have = "has" if is_single else "have"
+        notes.append(f"[{subject} still running and {have} been terminated: {_names(result.terminated)}]")
+    if result.surviving:
+        is_single = len(result.surviving) == 1
+        subject = "1 process" if is_single else f"{len(result.surviving)} processes"
+        notes.append(f"[{subject} could not be killed, and may still be running: {_names(result.surviving)}]")
     return notes
 
 
 def _names(names: tuple[str, ...]) -> str:
-    shown = ", ".join(visible_line(name) for name in names[:MAX_NAMES])
-    return shown if len(names) <= MAX_NAMES else f"{shown} and {len(names) - MAX_NAMES} more"
+    listing = ", ".join(visible_line(name) for name in names[:MAX_NAMES])
+    return listing if len(names) <= MAX_NAMES else f"{listing} and {len(names) - MAX_NAMES} more"
 
 
-def _end_of(start: CommandStart, ended: Ended) -> tuple[ResultStatus, int | None, str]:
+def _end_of(start: CommandStart, result: Ended) -> tuple[ResultStatus, int | None, str]:
     """Return a command's end: as a status, as an exit code, and as the last line of its result.
 
     The exit code of a killed shell is 128 and the signal's number, as a shell would report it of its own child.
     """
     from harness.process.command import CommandEnding
 
-    seconds = f"{ended.seconds:.1f} s"
-    match ended.ending:
+    seconds = f"{result.seconds:.1f} s"
+    match result.ending:
         case CommandEnding.EXITED:
-            status = ResultStatus.OK if ended.status == 0 else ResultStatus.FAILED
-            return status, ended.status, f"[exit code {ended.status}, {seconds}]"
+            status = ResultStatus.OK if result.status == 0 else ResultStatus.FAILED
+            return status, result.status, f"[exit code {result.status}, {seconds}]"
         case CommandEnding.SIGNALLED:
-            code = None if ended.status is None else 128 + ended.status
+            code = None if result.status is None else 128 + result.status
             return (
                 ResultStatus.FAILED,
                 code,
-                f"[killed by signal {ended.status}{_signal_name(ended.status)}, {seconds}]",
+                f"[killed by signal {result.status}{_signal_name(result.status)}, {seconds}]",
             )
         case CommandEnding.TIMED_OUT:
-            why = f"[timed out after {start.seconds:g} s{start.cut_by}; process tree killed]"
-            return ResultStatus.TIMEOUT, None, why
+            note = f"[timed out after {start.seconds:g} s{start.cut_by}; process tree killed]"
+            return ResultStatus.TIMEOUT, None, note
         case CommandEnding.INTERRUPTED:
-            return ResultStatus.INTERRUPTED, None, f"[interrupted by user after {ended.seconds:.0f} s]"
+            return ResultStatus.INTERRUPTED, None, f"[interrupted by user after {result.seconds:.0f} s]"
         case CommandEnding.UNKNOWN:
             return ResultStatus.FAILED, None, f"[ended with an unknown status, {seconds}]"
         case _:
-            assert_never(ended.ending)
+            assert_never(result.ending)
 
 
 def _signal_name(number: int | None) -> str:

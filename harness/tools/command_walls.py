@@ -113,22 +113,22 @@ class CommandWalls:
         walls = walls_for(effects, self._workspace, hide=self._hide)
         if walls.reader and not effects.named:  # granted, and yet not writable: it is not there, or a link leads to it
             return self.level
-        named = set(effects.named)
+        named_paths = set(effects.named)
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
         notes = (
             ("hidden if bubblewrap works", [p for p in walls.hide if _is_in_any(p, walls.write) or _is_socket(p)]),
-            (OPENED, [path for path in walls.write if path not in named and path not in trees]),
+            (OPENED, [path for path in walls.write if path not in named_paths and path not in trees]),
             (CLOSED, [path for path in effects.named if not _is_in_any(path, walls.write)]),
             ("cannot be moved or removed", [path for path in effects.entries if _is_held(path, walls.write)]),
             ("not protected", [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)]),
         )
         root = self._workspace.root
-        told = (
+        parts = (
             f"{words}: {', '.join(WORKSPACE if path == root else path for path in paths[:MAX_TOLD])}"
             for words, paths in notes
             if paths
         )
-        return "; ".join((self.level, *told))
+        return "; ".join((self.level, *parts))
 
     def here(self, policy: Policy, tool: str) -> WallsHere:
         """Return the possible walls of a granted program, in the present workspace."""
@@ -142,17 +142,17 @@ class CommandWalls:
         rules = rules_about_files(policy, tool)
         tree = self._listing.look(excepted_folders(rules), MOST_LOOKED_AT) if rules else NOTHING_LISTED
         if not tree.is_whole:
-            why = f"more than {MOST_LOOKED_AT:,} files, or a folder that cannot be listed"
-            missing = f"what a rule forbids cannot be looked for: there are {why}"
+            reason = f"more than {MOST_LOOKED_AT:,} files, or a folder that cannot be listed"
+            missing = f"what a rule forbids cannot be looked for: there are {reason}"
             return WallsHere(root=root, confines=False, hides=hides, missing=missing, forbidden=None)
         unread, unwritten = self._forbidden(rules, tree)
         if not hides or not hides_where_it_may_write(self._machine):
             exposed = tuple(sorted({*unread.files, *unwritten.files}))
             missing = self._not_hidden()
             if len(exposed) > MOST_EXPOSED:
-                more = max(unread, unwritten, key=lambda found: len(found.files))
-                what = f"without bubblewrap it could read or change more than {MOST_EXPOSED} files"
-                missing = _against(more.rule, what)
+                more = max(unread, unwritten, key=lambda files: len(files.files))
+                text = f"without bubblewrap it could read or change more than {MOST_EXPOSED} files"
+                missing = _against(more.rule, text)
             return WallsHere(
                 root=root,
                 confines=not missing,
@@ -162,7 +162,7 @@ class CommandWalls:
                 forbidden=unwritten.files,
             )
         if len({*unread.places, *unwritten.places}) > MOST_WALLED:
-            more = max(unread, unwritten, key=lambda found: len(found.places))
+            more = max(unread, unwritten, key=lambda files: len(files.places))
             missing = _against(more.rule, f"walls are put around {MOST_WALLED} places at most, and it could reach more")
             return WallsHere(root=root, confines=False, hides=hides, missing=missing, forbidden=unwritten.files)
         return WallsHere(
@@ -180,8 +180,8 @@ class CommandWalls:
         """
         if self._found is None or self._found[0] != (rules, tree):
             names = with_any_name(tree.files, tree.folders)
-            found = forbidden_files(rules, Access.READ, names), forbidden_files(rules, Access.WRITE, names)
-            self._found = ((rules, tree), found)
+            forbidden = forbidden_files(rules, Access.READ, names), forbidden_files(rules, Access.WRITE, names)
+            self._found = ((rules, tree), forbidden)
         return self._found[1]
 
     def _not_hidden(self) -> str:
@@ -253,26 +253,26 @@ class CommandWalls:
 
         code = own_code()
         environment = code.environment_within(walls.write)
-        kept = environment if environment and hides_where_it_may_write(self._machine) else ""
+        kept_path = environment if environment and hides_where_it_may_write(self._machine) else ""
         outside = any(not is_within(path, self._workspace.root) for path in walls.write)
-        _note_code(None if outside and code.has_other_names() else walls.write, kept)
-        return replace(walls, keep=(*walls.keep, kept)) if kept else walls
+        _note_code(None if outside and code.has_other_names() else walls.write, kept_path)
+        return replace(walls, keep=(*walls.keep, kept_path)) if kept_path else walls
 
 
-def _note_code(write: Sequence[str] | None, kept: str = "") -> None:
+def _note_code(write: Sequence[str] | None, kept_path: str = "") -> None:
     """Note the program's own code before a command that may write these places (see `OwnCode.note_before`), and let the guard
     load its own."""
     from harness.process.own_code import own_code
 
-    own_code().note_before(write, kept)
+    own_code().note_before(write, kept_path)
     if own_code().is_noted:
         from harness.process.guard import guard
 
         guard().wait_until_loaded()
 
 
-def _against(rule: Rule | None, what: str) -> str:
-    return visible_line(f"{what}, against rule {rule.label if rule else ''}", 400)
+def _against(rule: Rule | None, text: str) -> str:
+    return visible_line(f"{text}, against rule {rule.label if rule else ''}", 400)
 
 
 def left_out_in_words(effects: Effects) -> str:
@@ -306,13 +306,13 @@ def walls_for(
         if (path := _granted(entry, workspace)) and os.path.lexists(path) and not _is_in_any(path, hold)
     ]
     entries = frozenset(effects.entries)
-    named = [
+    named_paths = [
         path
         for name in effects.named
         for path in _named(name, workspace, entry=name in entries)
         if not _is_in_any(path, trees)  # bubblewrap would mount it apart, and it could not be moved
     ]
-    write = [path for path in (*trees, *named) if not _holds_any(path, effects.keep, workspace)]
+    write = [path for path in (*trees, *named_paths) if not _holds_any(path, effects.keep, workspace)]
     # What is not there is not asked about: following some thirty names costs more than the walls.
     placed = (_placed(entry, workspace.root, workspace.home) for entry in effects.hide)
     by_policy = [os.path.realpath(path) for path in placed if os.path.lexists(path)]
@@ -368,11 +368,11 @@ def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:
                 yield path
 
 
-def _holds_any(tree: str, kept: Sequence[str], workspace: Workspace) -> bool:
+def _holds_any(tree: str, kept_paths: Sequence[str], workspace: Workspace) -> bool:
     """Return whether a place outside the workspace holds a path that no call may write, or is inside one."""
     if is_within(tree, workspace.root):
         return False
-    return any(is_within(path, tree) or is_within(tree, path) for path in kept)
+    return any(is_within(path, tree) or is_within(tree, path) for path in kept_paths)
 
 
 @lru_cache(maxsize=256)
@@ -478,19 +478,19 @@ class HeldTo(Record):
     """Parts that were requested and are not enforced, a sentence each."""
 
 
-def wall_notes(output: str, held: HeldTo, *, failed: bool) -> list[str]:
+def wall_notes(output: str, held_to: HeldTo, *, failed: bool) -> list[str]:
     """Return notes on the walls around a command: their gaps, and what its output shows of them; mostly none.
 
     That of a command which did not fail as a whole may be any text (`grep -r`): there only a program's own complaint counts.
     """
-    notes = [f"[not enforced: {visible_line(gap, 300)}]" for gap in held.gaps[:MAX_PLACES]]
+    notes = [f"[not enforced: {visible_line(gap, 300)}]" for gap in held_to.gaps[:MAX_PLACES]]
     if not failed and not _COMPLAINT.search(output):
         return notes
     if _REFUSED.search(output):
         notes.append(
-            f"[confined: it may write {_places(held.walls)}; a refused write or a hidden file may come from that]"
+            f"[confined: it may write {_places(held_to.walls)}; a refused write or a hidden file may come from that]"
         )
-    if not held.walls.internet and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
+    if not held_to.walls.internet and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
         notes.append("[confined: it has no network; that it could not connect may come from that]")
     if failed and _TERMINAL.search(output):
         notes.append(
@@ -503,9 +503,9 @@ def wall_notes(output: str, held: HeldTo, *, failed: bool) -> list[str]:
 
 def _places(walls: Walls) -> str:
     places = [*walls.write, *([] if walls.temporary is None else [walls.temporary])]
-    shown = ", ".join(visible_line(place, 100) for place in places[:MAX_PLACES])
+    names = ", ".join(visible_line(place, 100) for place in places[:MAX_PLACES])
     more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
-    return f"{shown}{more}" if shown else "nothing"
+    return f"{names}{more}" if names else "nothing"
 
 
 def is_unbound(level: str) -> bool:

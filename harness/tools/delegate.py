@@ -70,7 +70,7 @@ class DelegateTool:
                         "items": {"type": "string", "minLength": 1, "maxLength": 200},
                         "description": "Names of the tools that it may use, of those that you have; all by default.",
                     },
-                    "policy": {"type": "string", "enum": [one.value for one in HelperPolicy]},
+                    "policy": {"type": "string", "enum": [policy.value for policy in HelperPolicy]},
                 },
                 "required": ["task"],
             },
@@ -78,27 +78,31 @@ class DelegateTool:
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the task, the tools and what decides. Raises ToolError for a task of blanks."""
-        listed = arguments.get("tools")
+        tool_names = arguments.get("tools")
         task = DelegatedTask(
             task=text(arguments, "task"),
-            tools=tuple(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else (),
+            tools=tuple(tool_name for tool_name in tool_names if isinstance(tool_name, str))
+            if isinstance(tool_names, list)
+            else (),
             policy=HelperPolicy(arguments.get("policy", HelperPolicy.READ_ONLY.value)),
         )
         if not task.task.strip():
             raise ToolError("The task holds nothing but blanks.")
         reads = task.policy is HelperPolicy.READ_ONLY
-        said = (("policy", task.policy.value), *(("tools", name) for name in task.tools))
-        judged = tuple(ToolArgument(name=name, text=value) for name, value in said)
+        pairs = (("policy", task.policy.value), *(("tools", name) for name in task.tools))
+        tool_arguments = tuple(ToolArgument(name=name, text=value) for name, value in pairs)
         tools = ", ".join(visible_line(name, 200) for name in task.tools) or "all that helpers can have"
         bounds = ToolBounds() if reads else None
-        how = "only reads" if reads else "works in a copy of its own, by the policy that holds here; nothing is applied"
+        mode = (
+            "only reads" if reads else "works in a copy of its own, by the policy that holds here; nothing is applied"
+        )
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=(ToolUse(tool=self.spec.name, arguments=judged, stays_here=reads, bounds=bounds),),
+            facets=(ToolUse(tool=self.spec.name, arguments=tool_arguments, stays_here=reads, bounds=bounds),),
             summary=visible_line(task.task, SUMMARY_CHARACTERS),
-            preview=f"{visible(task.task)}\nhelper: {how}\ntools: {tools}",
+            preview=f"{visible(task.task)}\nhelper: {mode}\ntools: {tools}",
             request=task,
             described=self.kind,
         )
@@ -137,17 +141,17 @@ class DelegateTool:
 
 def _told(result: DelegatedResult) -> tuple[str, bool]:
     """Return the model's text about a helper, and whether a part of it was cut."""
-    ended, changes = result.ended, result.changes
-    tokens = ended.usage.input_tokens + ended.usage.output_tokens
-    cost = "" if ended.cost is None else f", {ended.cost:.4f} dollars"
-    lines = [f"[helper {result.helper}: {ended.stop.value}; turns: {ended.turns}, tokens: {tokens}{cost}]"]
-    if ended.stop is not StopReason.COMPLETED and ended.detail:
-        lines.append(f"It did not finish: {ended.detail}")
-    lines.append(without_middle(ended.text, MOST_RESULT_CHARACTERS) or "It said nothing.")
+    end, changes = result.ended, result.changes
+    tokens = end.usage.input_tokens + end.usage.output_tokens
+    cost = "" if end.cost is None else f", {end.cost:.4f} dollars"
+    lines = [f"[helper {result.helper}: {end.stop.value}; turns: {end.turns}, tokens: {tokens}{cost}]"]
+    if end.stop is not StopReason.COMPLETED and end.detail:
+        lines.append(f"It did not finish: {end.detail}")
+    lines.append(without_middle(end.text, MOST_RESULT_CHARACTERS) or "It said nothing.")
     is_patch_cut = len(changes.patch) > MOST_PATCH_CHARACTERS
     if changes.patch_file:
-        whole = "; what follows is cut in the middle" if is_patch_cut else ""
-        lines += [f"[its changes, not applied; the patch is kept in {changes.patch_file}{whole}]"]
+        cut_note = "; what follows is cut in the middle" if is_patch_cut else ""
+        lines += [f"[its changes, not applied; the patch is kept in {changes.patch_file}{cut_note}]"]
         lines += [without_middle(changes.patch, MOST_PATCH_CHARACTERS)]
     lines += [f"[{note}]" for note in changes.notes]
-    return "\n".join(lines), is_patch_cut or len(ended.text) > MOST_RESULT_CHARACTERS
+    return "\n".join(lines), is_patch_cut or len(end.text) > MOST_RESULT_CHARACTERS

@@ -119,8 +119,8 @@ class EditFileTool:
         # known, it must be the one that is known.
         baseline = self._baselines.get(path.real)
         if baseline is None and any(edit.occurrences is Occurrences.ALL for edit in edits):
-            told = f"Read the file before you set replace_all: {shown(path)}. Nothing was written."
-            return EditFileRequest(path=path, change=Unable(reason=told, code=ErrorCode.NOT_READ))
+            message = f"Read the file before you set replace_all: {shown(path)}. Nothing was written."
+            return EditFileRequest(path=path, change=Unable(reason=message, code=ErrorCode.NOT_READ))
         if baseline is not None and (changed := stale(path, baseline, old.data)) is not None:
             return EditFileRequest(path=path, change=changed)
         spliced = splice_all(text.body, edits, most_bytes=MAX_FILE_BYTES)
@@ -141,8 +141,8 @@ def _edits(arguments: Arguments) -> list[Edit]:
     if "edits" in arguments:
         if singly:
             raise _invalid(f"give either edits or {', '.join(sorted(singly))}, not both.")
-        listed = objects(arguments, "edits")
-        return [_edit(each, f"edit {number} of {len(listed)}: ") for number, each in enumerate(listed, 1)]
+        items = objects(arguments, "edits")
+        return [_edit(each, f"edit {number} of {len(items)}: ") for number, each in enumerate(items, 1)]
     for name in ("old_string", "new_string"):
         if name not in arguments:
             raise _invalid(f"{name} is missing.")
@@ -154,8 +154,8 @@ def _edit(arguments: Arguments, which: str) -> Edit:
     if not old:
         raise _invalid(f"{which}old_string is empty; use write_file to create or replace a file.")
     if old == new:
-        told = f"{which}old_string and new_string are identical: there is nothing to change."
-        raise ToolError(told, code=ErrorCode.NO_CHANGE)
+        message = f"{which}old_string and new_string are identical: there is nothing to change."
+        raise ToolError(message, code=ErrorCode.NO_CHANGE)
     return Edit(old=old, new=new, occurrences=Occurrences.ALL if flag(arguments, "replace_all") else Occurrences.ONE)
 
 
@@ -167,8 +167,8 @@ def _preview(request: EditFileRequest) -> str:
     name, change = where(request.path), request.change
     match change:
         case Unable():
-            told = "This edit does not apply: a yes changes nothing, it only tells the model why."
-            return f"edit {name}\n{told}\n{visible(change.reason)}"
+            notice = "This edit does not apply: a yes changes nothing, it only tells the model why."
+            return f"edit {name}\n{notice}\n{visible(change.reason)}"
         case Replacement():
             return f"edit {name} (+{change.diff.added} -{change.diff.removed} lines)\n{change.diff.text()}"
 

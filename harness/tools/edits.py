@@ -104,8 +104,8 @@ def splice_all(data: bytes, edits: Sequence[Edit], *, most_bytes: int) -> Splice
 def _in_list(unmatched: Unmatched, number: int, count: int) -> Unmatched:
     reason, end = unmatched.reason, "; nothing was applied."
     several = "\n" in reason
-    told = f"{reason}\n(Nothing was applied.)" if several else f"{reason.rstrip('.')}{end}"
-    return replace(unmatched, reason=f"edit {number} of {count}: {told}")
+    text = f"{reason}\n(Nothing was applied.)" if several else f"{reason.rstrip('.')}{end}"
+    return replace(unmatched, reason=f"edit {number} of {count}: {text}")
 
 
 def splice(data: bytes, edit: Edit, *, most_bytes: int, work: _Work | None = None) -> Spliced | Unmatched:
@@ -127,8 +127,8 @@ def splice(data: bytes, edit: Edit, *, most_bytes: int, work: _Work | None = Non
         return _too_much()
     first = search.text.find(search.needle)
     if first < 0:
-        told = explain_miss(data, edit.old, edit.new)
-        return Unmatched(reason=f"old_string not found in {{path}}. {told}", code=ErrorCode.NO_MATCH)
+        explanation = explain_miss(data, edit.old, edit.new)
+        return Unmatched(reason=f"old_string not found in {{path}}. {explanation}", code=ErrorCode.NO_MATCH)
     if edit.occurrences is Occurrences.ONE and search.text.find(search.needle, first + 1) >= 0:
         return Unmatched(reason=_several(search), code=ErrorCode.NOT_UNIQUE)
     if search.with_crlf is None:
@@ -263,13 +263,13 @@ def _several(search: _Search) -> str:
     """Return the number of occurrences and their lines; a text without CR has the same lines."""
     text, needle = search.text, search.needle
     lines: list[str] = []
-    count, line, counted = 0, 1, 0
+    count, line, position = 0, 1, 0
     start = text.find(needle)
     while start >= 0:
         count += 1
         if len(lines) < MAX_NAMED_LINES:
-            line += text.count(b"\n", counted, start)
-            counted = start
+            line += text.count(b"\n", position, start)
+            position = start
             lines.append(str(line))
         if count >= MAX_COUNTED or count * len(needle) > MAX_COMPARED_BYTES:
             break

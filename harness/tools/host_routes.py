@@ -28,8 +28,8 @@ Looks = Callable[[str, int], Iterable[str]]
 
 def look_up(name: str, port: int) -> Iterable[str]:
     """Return the addresses that the system finds for a name. Raises OSError."""
-    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    return dict.fromkeys(str(address[0]) for *_, address in found)
+    addresses = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return dict.fromkeys(str(address[0]) for *_, address in addresses)
 
 
 def route_to(target: str, patterns: Sequence[HostPattern], look: Looks = look_up) -> Route:
@@ -49,8 +49,8 @@ def route_to(target: str, patterns: Sequence[HostPattern], look: Looks = look_up
     try:
         addresses = [host] if is_address(host) else LOOPBACK if host == LOCALHOST else list(look(host, port))
     except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else None
-        return Route(host=host, port=port, problem=f"{host} was not found: {why or error}")
+        reason = error.strerror if isinstance(error, OSError) else None
+        return Route(host=host, port=port, problem=f"{host} was not found: {reason or error}")
     problems = {address: address_problem(patterns, address, port) for address in addresses[:MOST_ADDRESSES]}
     good = tuple(address for address, problem in problems.items() if not problem)
     if good:

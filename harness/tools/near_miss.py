@@ -75,21 +75,21 @@ def explain_miss(data: bytes, old: str, new: str) -> str:
     if len(old) > MAX_SEARCHED_CHARACTERS:
         return "It is longer than what is searched for something like it; read the file again."
     start = data[: 4 * MAX_SEARCHED_CHARACTERS + 4]  # a character has at most four bytes
-    whole = start.decode("utf-8", "replace").replace("\r\n", "\n")
-    text = whole[:MAX_SEARCHED_CHARACTERS]
+    decoded = start.decode("utf-8", "replace").replace("\r\n", "\n")
+    text = decoded[:MAX_SEARCHED_CHARACTERS]
     bare = _PREFIX.sub("", old)
     if bare != old and bare in text:
         return "old_string carries line-number prefixes from read_file; leave them out."
-    meant = _ESCAPE.sub(_unescape, old)
-    if meant != old and meant in text:
+    unescaped = _ESCAPE.sub(_unescape, old)
+    if unescaped != old and unescaped in text:
         return "old_string has an escape (\\xNN, \\uNNNN) that read_file shows for a character; write the character itself."
     if old in text:
         return "old_string has U+FFFD where the file has bytes that are no UTF-8: they cannot be named in an edit."
-    if told := _whitespace(text, old) or _otherwise_written(text, old) or _unicode(text, old):
-        return told
-    if told := " ".join(filter(None, (applied, _nearest(text, old)))):
-        return told
-    searched = f"the first {len(text):,} characters of the file" if len(text) < len(whole) else "the file"
+    if explanation := _whitespace(text, old) or _otherwise_written(text, old) or _unicode(text, old):
+        return explanation
+    if explanation := " ".join(filter(None, (applied, _nearest(text, old)))):
+        return explanation
+    searched = f"the first {len(text):,} characters of the file" if len(text) < len(decoded) else "the file"
     if text.count("\n") >= MAX_LINES_COMPARED:
         searched = f"the first {MAX_LINES_COMPARED:,} lines of the file"
     return f"Nothing in {searched} is much like it; read the file again."
@@ -119,33 +119,33 @@ def _unescape(match: re.Match[str]) -> str:
 
 def _whitespace(text: str, old: str) -> str:
     """Return the difference if the texts differ in blanks only, else an empty string."""
-    wanted = old.strip("\n")
-    squeezed = wanted.encode().translate(None, _BLANKS)
+    target = old.strip("\n")
+    squeezed = target.encode().translate(None, _BLANKS)
     present = text.encode().translate(None, _BLANKS)
     position = present.find(squeezed) if squeezed.strip(b"\n") else -1
     if position < 0:
         return ""
     first = present.count(b"\n", 0, position)
-    ours = wanted.split("\n")
+    ours = target.split("\n")
     theirs = text.split("\n", first + len(ours))[first : first + len(ours)]
-    for number, (found, line) in enumerate(zip(theirs, ours, strict=True), first + 1):
-        difference = _blank_difference(found, line)
+    for number, (file_line, line) in enumerate(zip(theirs, ours, strict=True), first + 1):
+        difference = _blank_difference(file_line, line)
         if difference:
             return f"It differs only in whitespace at line {number}: {difference}."
     return f"It differs only in whitespace, from line {first + 1} on."
 
 
-def _blank_difference(found: str, wanted: str) -> str:
+def _blank_difference(file_line: str, old_line: str) -> str:
     """Return the difference between two lines with the same words, or an empty string."""
-    if found == wanted:
+    if file_line == old_line:
         return ""
-    theirs, ours = _indent(found), _indent(wanted)
-    if theirs != ours and found.strip() == wanted.strip():
+    theirs, ours = _indent(file_line), _indent(old_line)
+    if theirs != ours and file_line.strip() == old_line.strip():
         return f"the file has {_blanks(theirs)} where old_string has {_blanks(ours)}"
-    if found.rstrip() == wanted.rstrip():
-        whose = "the file has" if len(found) > len(wanted) else "old_string has"
+    if file_line.rstrip() == old_line.rstrip():
+        whose = "the file has" if len(file_line) > len(old_line) else "old_string has"
         return f"{whose} trailing blanks"
-    return "" if wanted in found else "there are other blanks inside the line"
+    return "" if old_line in file_line else "there are other blanks inside the line"
 
 
 def _indent(line: str) -> str:
@@ -167,8 +167,8 @@ def _otherwise_written(text: str, old: str) -> str:
     for units, meaning in ((_UNSEEN, _seen), (_UNIT, _meaning)):
         if text.isascii() and old.isascii() and not units.search(text) and not units.search(old):
             continue
-        meant = meaning(old)
-        position = meaning(text).find(meant) if meant.strip() else -1
+        old_meaning = meaning(old)
+        position = meaning(text).find(old_meaning) if old_meaning.strip() else -1
         if position >= 0:
             return _difference(text, _place(text, position, units, meaning), old, units, meaning)
     return ""
@@ -245,11 +245,11 @@ def _unicode(text: str, old: str) -> str:
         return ""
     from unicodedata import normalize
 
-    plain, wanted = _seen(text[:MAX_NORMALIZED_CHARACTERS]), _seen(old)
-    if len(wanted) > MAX_NORMALIZED_CHARACTERS or not (_is_stream_safe(plain) and _is_stream_safe(wanted)):
+    plain, target = _seen(text[:MAX_NORMALIZED_CHARACTERS]), _seen(old)
+    if len(target) > MAX_NORMALIZED_CHARACTERS or not (_is_stream_safe(plain) and _is_stream_safe(target)):
         return ""
-    plain, wanted = normalize("NFC", plain), normalize("NFC", wanted)
-    position = plain.find(wanted)
+    plain, target = normalize("NFC", plain), normalize("NFC", target)
+    position = plain.find(target)
     if position < 0:
         return ""
     return f"It differs in Unicode form (NFC/NFD) at line {_line_at(plain, position)}."
@@ -271,7 +271,7 @@ def _plain_characters() -> dict[int, str]:
     """Return the plain character for each that looks like it, by code point."""
     from harness.text.look_alikes import drawn_letters
 
-    signs = {ord(other): plain for plain, others in _LIKE.items() for other in others}
+    signs = {ord(other): plain for plain, variants in _LIKE.items() for other in variants}
     return {ord(other): plain for other, plain in drawn_letters().items()} | signs
 
 
@@ -288,40 +288,40 @@ def _nearest(text: str, old: str) -> str:
     """Return the lines that are most like the old text; empty if none is much like it."""
     from difflib import SequenceMatcher
 
-    lines, wanted = text.split("\n"), old.strip("\n").split("\n")
-    matcher = SequenceMatcher(None, b=_words(wanted), autojunk=False)
+    lines, old_lines = text.split("\n"), old.strip("\n").split("\n")
+    matcher = SequenceMatcher(None, b=_words(old_lines), autojunk=False)
     likeness, place = 0.0, 0
-    starts = Counter(_starts(lines, wanted)) or _alike(lines, wanted)
+    starts = Counter(_starts(lines, old_lines)) or _alike(lines, old_lines)
     for start, _ in starts.most_common(CANDIDATES):
-        matcher.set_seq1(_words(lines[start : start + len(wanted)]))
+        matcher.set_seq1(_words(lines[start : start + len(old_lines)]))
         if matcher.ratio() > likeness:
             likeness, place = matcher.ratio(), start
     if likeness < LEAST_LIKENESS:
         return ""
-    shown = lines[place : place + min(len(wanted), MAX_SHOWN_LINES)]
-    nearest = "\n".join(visible(line[:MAX_SHOWN_CHARACTERS])[:MAX_SHOWN_CHARACTERS] for line in shown)
-    return f"Nearest text (lines {place + 1}-{place + len(shown)}):\n{nearest}"
+    visible_lines = lines[place : place + min(len(old_lines), MAX_SHOWN_LINES)]
+    nearest = "\n".join(visible(line[:MAX_SHOWN_CHARACTERS])[:MAX_SHOWN_CHARACTERS] for line in visible_lines)
+    return f"Nearest text (lines {place + 1}-{place + len(visible_lines)}):\n{nearest}"
 
 
-def _starts(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
+def _starts(lines: Sequence[str], old_lines: Sequence[str]) -> Iterator[int]:
     """Yield possible starts of the old text, one for each line that equals one of its lines except for outer blanks."""
     places: dict[str, list[int]] = {}
-    for index, line in enumerate(wanted[:MAX_LINES_LOOKED_FOR]):
+    for index, line in enumerate(old_lines[:MAX_LINES_LOOKED_FOR]):
         if stripped := line.strip():
             places.setdefault(stripped, []).append(index)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for index, line in enumerate(lines):
         stripped = line.strip()
         offsets = places.get(stripped)
-        if offsets is not None and seen[stripped] < MAX_LINES_LOOKED_FOR:
-            seen[stripped] += 1
+        if offsets is not None and counts[stripped] < MAX_LINES_LOOKED_FOR:
+            counts[stripped] += 1
             yield from (max(index - offset, 0) for offset in offsets)
 
 
-def _alike(lines: Sequence[str], wanted: Sequence[str]) -> Counter[int]:
+def _alike(lines: Sequence[str], old_lines: Sequence[str]) -> Counter[int]:
     """Count the words that each line shares with the longest wanted one, by where the text would start."""
-    longest = max(range(len(wanted)), key=lambda index: len(wanted[index]))
-    words = frozenset(_words(wanted[longest : longest + 1]))
+    longest = max(range(len(old_lines)), key=lambda index: len(old_lines[index]))
+    words = frozenset(_words(old_lines[longest : longest + 1]))
     shared: Counter[int] = Counter()
     for index, line in enumerate(lines[:MAX_LINES_COMPARED]):
         if number := len(words.intersection(_words((line,)))):
@@ -330,9 +330,9 @@ def _alike(lines: Sequence[str], wanted: Sequence[str]) -> Counter[int]:
 
 
 def _words(lines: Sequence[str]) -> list[str]:
-    found: list[str] = []
+    words: list[str] = []
     for line in lines:
-        found += _WORD.findall(line[:MAX_COMPARED_CHARACTERS])
-        if len(found) >= MAX_COMPARED_WORDS:
+        words += _WORD.findall(line[:MAX_COMPARED_CHARACTERS])
+        if len(words) >= MAX_COMPARED_WORDS:
             break
-    return found[:MAX_COMPARED_WORDS]
+    return words[:MAX_COMPARED_WORDS]

@@ -116,14 +116,14 @@ class _Rows:
 
     def add(self, number: int, start: bytes) -> bool:
         """Add the line that starts with `start`; return False if it does not fit."""
-        ended = start.endswith(b"\n")
-        line = start[: -2 if start.endswith(b"\r\n") else -1] if ended else start
+        has_newline = start.endswith(b"\n")
+        line = start[: -2 if start.endswith(b"\r\n") else -1] if has_newline else start
         decoded = line.decode("utf-8", "surrogateescape")
-        taken = decoded[: self.widest]
-        raw = taken.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        head = decoded[: self.widest]
+        raw = head.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         safe = visible(raw)
         row = f"{number:6d}\t{safe[: self.widest]}"
-        cut = len(decoded) > len(taken) or len(safe) > self.widest
+        cut = len(decoded) > len(head) or len(safe) > self.widest
         size = len(row.encode()) + 1
         if self.rows and size > self._room:
             return False
@@ -131,14 +131,14 @@ class _Rows:
         self.rows.append(row)
         self.cut |= cut
         self.escaped |= safe != raw
-        if safe != taken and _LIKE_AN_ESCAPE.search(taken):
+        if safe != head and _LIKE_AN_ESCAPE.search(head):
             self.ambiguous.append(number)
-        self.invalid += 0 if taken.isascii() else sum("\udc80" <= char <= "\udcff" for char in taken)
+        self.invalid += 0 if head.isascii() else sum("\udc80" <= char <= "\udcff" for char in head)
         return True
 
-    def mark_cut(self, size: int, *, ended: bool) -> None:
+    def mark_cut(self, size: int, *, is_size_known: bool) -> None:
         """Say that the last line is longer than shown: `size` bytes, or more if it was not read to its end."""
-        self.rows[-1] += f"... [line cut: it has {'' if ended else 'more than '}{size:,} bytes]"
+        self.rows[-1] += f"... [line cut: it has {'' if is_size_known else 'more than '}{size:,} bytes]"
 
 
 def take_page(file: BinaryIO, *, offset: int, limit: int, room: int) -> Page:
@@ -154,12 +154,12 @@ def take_page(file: BinaryIO, *, offset: int, limit: int, room: int) -> Page:
             if not _take_line(file, number, tally, rows):
                 break
     given_up = not tally.left
-    counted = not given_up and _count_rest(file, tally)
+    is_counted = not given_up and _count_rest(file, tally)
     return Page(
         rows=tuple(rows.rows),
         lines=tally.lines,
-        counted=counted,
-        size=tally.size if counted else os.fstat(file.fileno()).st_size,
+        counted=is_counted,
+        size=tally.size if is_counted else os.fstat(file.fileno()).st_size,
         crlf=tally.crlf,
         newlines=tally.newlines,
         invalid=rows.invalid,
@@ -205,18 +205,18 @@ def _take_line(file: BinaryIO, number: int, tally: _Tally, rows: _Rows) -> bool:
         tally.add(piece)
         size += len(piece)
     if rows.cut or not tally.left:
-        rows.mark_cut(size, ended=tally.left > 0)
+        rows.mark_cut(size, is_size_known=tally.left > 0)
     rows.cut |= cut_before
     return True
 
 
 def _count_rest(file: BinaryIO, tally: _Tally) -> bool:
     """Count what follows; return whether the end was reached."""
-    left = MAX_COUNTED_BYTES
+    remaining = MAX_COUNTED_BYTES
     while block := file.read(_BLOCK_BYTES):
         tally.add(block)
-        left -= len(block)
-        if left <= 0:
+        remaining -= len(block)
+        if remaining <= 0:
             return not file.read(1)
     return True
 
@@ -353,10 +353,10 @@ class ReadFileTool:
         encoding = encoding_of(start)
         if size > MAX_FILE_BYTES:
             if encoding is not Encoding.UTF_8:
-                told = (
+                message = (
                     f"File too large: {shown(path)} has {size:,} bytes; of {encoding.label} at most {MAX_FILE_BYTES:,}"
                 )
-                raise ToolError(f"{told} are read.", code=ErrorCode.TOO_LARGE)
+                raise ToolError(f"{message} are read.", code=ErrorCode.TOO_LARGE)
             if is_binary(start):
                 raise binary(path, start, size)
             file.seek(0)
@@ -380,9 +380,9 @@ class ReadFileTool:
 def _is_folder(path: PathAccess) -> ToolError:
     names = names_in(path.real, MAX_LISTED_NAMES + 1) or []
     more = ", ..." if len(names) > MAX_LISTED_NAMES else ""
-    held = visible_line(", ".join(names[:MAX_LISTED_NAMES]), 2000)
+    contents = visible_line(", ".join(names[:MAX_LISTED_NAMES]), 2000)
     return ToolError(
-        f"Path is a directory: {shown(path)}; it holds: {held or 'nothing'}{more}", code=ErrorCode.IS_FOLDER
+        f"Path is a directory: {shown(path)}; it holds: {contents or 'nothing'}{more}", code=ErrorCode.IS_FOLDER
     )
 
 
@@ -391,13 +391,13 @@ def _output(request: ReadFileRequest, page: Page, encoding: Encoding, *, marked:
     if not page.rows and page.size == 0:
         return ToolOutput(content="[empty file]")
     if not page.rows and page.given_up:
-        most = f"{MAX_READ_BYTES:,}"
-        told = f"offset {request.offset} lies more than {most} bytes behind the start of {shown(request.path)}"
-        raise ToolError(f"{told}; take the part that is wanted with a command.", code=ErrorCode.RANGE)
+        max_bytes = f"{MAX_READ_BYTES:,}"
+        message = f"offset {request.offset} lies more than {max_bytes} bytes behind the start of {shown(request.path)}"
+        raise ToolError(f"{message}; take the part that is wanted with a command.", code=ErrorCode.RANGE)
     if not page.rows:
         lines = "1 line" if page.lines == 1 else f"{page.lines} lines"
-        told = f"offset {request.offset} is past the end ({lines}): {shown(request.path)}."
-        raise ToolError(told, code=ErrorCode.RANGE)
+        message = f"offset {request.offset} is past the end ({lines}): {shown(request.path)}."
+        raise ToolError(message, code=ErrorCode.RANGE)
     last = request.offset + len(page.rows) - 1
     more = last < page.lines or not page.counted
     total = f"{page.lines}" if page.counted else f"more than {page.lines}"
@@ -432,8 +432,8 @@ def _encoding(page: Page, encoding: Encoding, *, marked: bool) -> str:
 
 
 def _spec(readers: Sequence[FileReader]) -> ToolSpec:
-    about = "; ".join(reader.about for reader in readers)
-    formats = f"{about[0].upper()}{about[1:]}. " if about else ""
+    summary = "; ".join(reader.about for reader in readers)
+    formats = f"{summary[0].upper()}{summary[1:]}. " if summary else ""
     return ToolSpec(
         name=READ_FILE.name,
         description=f"{_DESCRIPTION}{formats}{_JUDGED}",

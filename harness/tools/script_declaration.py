@@ -94,17 +94,17 @@ def declared(table: Mapping[str, object]) -> ScriptDeclaration:
     """Parse a table `[[tool]]`. Raises ValueError with the problem, the key first."""
     if problem := _FIELDS.problem(dict(table)):
         raise ValueError(problem)
-    said: Mapping[str, Any] = table
-    arguments: Mapping[str, Mapping[str, Any]] = said.get("arguments", {})
+    fields: Mapping[str, Any] = table
+    arguments: Mapping[str, Mapping[str, Any]] = fields.get("arguments", {})
     declaration = ScriptDeclaration(
-        name=said["name"],
-        description=said["description"].strip(),
-        argv=tuple(said["argv"]),
-        reads=tuple(said.get("reads", ())),
-        writes=tuple(said.get("writes", ())),
-        network=said.get("network", False),
-        seconds=said.get("seconds"),
-        env=tuple(said.get("env", ())),
+        name=fields["name"],
+        description=fields["description"].strip(),
+        argv=tuple(fields["argv"]),
+        reads=tuple(fields.get("reads", ())),
+        writes=tuple(fields.get("writes", ())),
+        network=fields.get("network", False),
+        seconds=fields.get("seconds"),
+        env=tuple(fields.get("env", ())),
         schema=_schema(arguments),
     )
     if problem := next(_problems(declaration, arguments), ""):
@@ -123,23 +123,23 @@ def _schema(arguments: Mapping[str, Mapping[str, Any]]) -> dict[str, JsonValue]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _problems(said: ScriptDeclaration, arguments: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _problems(declaration: ScriptDeclaration, arguments: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield the problems of the fields taken together, the key first."""
-    if not re.fullmatch(SCRIPT_NAME, said.name):
+    if not re.fullmatch(SCRIPT_NAME, declaration.name):
         yield "name: must begin with a letter and hold letters, digits and _, 52 at most"
-    if not said.argv or not said.argv[0]:
+    if not declaration.argv or not declaration.argv[0]:
         yield "argv: must name a program"
-    elif "{" in said.argv[0]:
+    elif "{" in declaration.argv[0]:
         yield "argv: the program must be named, and stand for no argument"
-    if len(said.argv) > MAX_WORDS:
+    if len(declaration.argv) > MAX_WORDS:
         yield f"argv: has more than {MAX_WORDS} words"
-    for name in said.env:
+    for name in declaration.env:
         if not _VARIABLE.fullmatch(name) or name.startswith(_STEERS_THE_START):
             yield f"env: {name[:50]!r} is no name of a variable that can be passed on"
-    yield from _argument_problems(said, arguments)
+    yield from _argument_problems(declaration, arguments)
 
 
-def _argument_problems(said: ScriptDeclaration, arguments: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _argument_problems(declaration: ScriptDeclaration, arguments: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     types = {name: argument["type"] for name, argument in arguments.items()}
     for name, argument in arguments.items():
         if not _VARIABLE.fullmatch(name):
@@ -147,12 +147,14 @@ def _argument_problems(said: ScriptDeclaration, arguments: Mapping[str, Mapping[
         for key in argument:
             if key not in ("type", "description", "required", *_FITS[types[name]]):
                 yield f"arguments: {name}: {key} says nothing of a value of type {types[name]}"
-    for key, words in (("argv", said.argv), ("reads", said.reads), ("writes", said.writes)):
+    for key, words in (("argv", declaration.argv), ("reads", declaration.reads), ("writes", declaration.writes)):
         yield from (f"{key}: {problem}" for word in words for problem in _word_problems(word, types))
-    for word in said.writes:
+    for word in declaration.writes:
         if (problem := place_problem(word.removeprefix("./"))) and not placeholders(word):
             yield f"writes: {word} {problem}"
-    used = {name for word in (*said.argv, *said.reads, *said.writes) for name in placeholders(word)}
+    used = {
+        name for word in (*declaration.argv, *declaration.reads, *declaration.writes) for name in placeholders(word)
+    }
     for name in types:
         if name not in used:
             yield f"arguments: no word of argv holds {{{name}}}"
@@ -161,17 +163,17 @@ def _argument_problems(said: ScriptDeclaration, arguments: Mapping[str, Mapping[
 def _word_problems(word: str, types: Mapping[str, str]) -> Iterator[str]:
     if "\0" in word:
         yield "a word cannot hold NUL"
-    for found in PLACEHOLDER.finditer(word):
-        name, spreads = found[1], bool(found[2])
+    for match in PLACEHOLDER.finditer(word):
+        name, spreads = match[1], bool(match[2])
         if name not in types:
-            yield f"{found[0]} names no argument{nearest(name, types)}"
+            yield f"{match[0]} names no argument{nearest(name, types)}"
         elif spreads != (types[name] == "array"):
             right = f"{{{name}...}}" if types[name] == "array" else f"{{{name}}}"
             yield f"a value of type {types[name]} is written {right}"
-        elif spreads and found[0] != word:
-            yield f"{found[0]} must be a word by itself"
+        elif spreads and match[0] != word:
+            yield f"{match[0]} must be a word by itself"
 
 
 def placeholders(word: str) -> Sequence[str]:
     """Return the names of the arguments that a word holds."""
-    return [found[1] for found in PLACEHOLDER.finditer(word)]
+    return [match[1] for match in PLACEHOLDER.finditer(word)]

@@ -52,12 +52,14 @@ class ScriptRequest(Record):
 class ScriptTool:
     """Runs one script."""
 
-    def __init__(self, declared: ScriptDeclaration, commands: CommandRunner, seen: SeenFiles | None = None) -> None:
-        """Note the script's files in the workspace: a later change leads to a question. `seen` has done that already."""
+    def __init__(
+        self, declared: ScriptDeclaration, commands: CommandRunner, seen_files: SeenFiles | None = None
+    ) -> None:
+        """Note the script's files in the workspace, unless `seen_files` did: a later change leads to a question."""
         self._declared = declared
         self._commands = commands
         self._workspace = commands.workspace
-        self._seen = seen or SeenFiles(list(_files(declared.argv)), self._workspace)
+        self._seen = seen_files or SeenFiles(list(_files(declared.argv)), self._workspace)
         self.root = self._workspace.root
         self.check_place = self._workspace.check
         self.walls = commands.walls

@@ -23,7 +23,7 @@ def command_words(argv: Sequence[str], arguments: Arguments) -> tuple[str, ...]:
     Raises ToolError if a value would be read as an option: a filled word begins with `-` but was not written so, and
     does not follow `--` with only values in between; if a word holds NUL; and if the line is too long.
     """
-    found: list[str] = []
+    words: list[str] = []
     only_operands = False
     for word in argv:
         values = list(filled(word, arguments))
@@ -37,13 +37,13 @@ def command_words(argv: Sequence[str], arguments: Arguments) -> tuple[str, ...]:
                         f"{visible_line(value, 100)} begins with `-`, and would be read as an option, which no argument of "
                         "this tool may be. Write a file as ./-name."
                     )
-        found += values
-    sizes = [len(word.encode("utf-8", "surrogatepass")) for word in found]
+        words += values
+    sizes = [len(word.encode("utf-8", "surrogatepass")) for word in words]
     if max(sizes) > MAX_WORD_BYTES or sum(sizes) > MAX_BYTES:
         raise ToolError(f"The arguments are too long: a word may have {MAX_WORD_BYTES:,} bytes, and all {MAX_BYTES:,}.")
-    if any("\0" in word for word in found):
+    if any("\0" in word for word in words):
         raise ToolError("An argument contains a NUL character.")
-    return tuple(found)
+    return tuple(words)
 
 
 def filled(word: str, arguments: Arguments) -> Iterator[str]:
@@ -51,11 +51,11 @@ def filled(word: str, arguments: Arguments) -> Iterator[str]:
     names = placeholders(word)
     if any(name not in arguments for name in names):
         return
-    whole = PLACEHOLDER.fullmatch(word)
-    if whole is not None and isinstance(values := arguments[whole[1]], list):
+    whole_match = PLACEHOLDER.fullmatch(word)
+    if whole_match is not None and isinstance(values := arguments[whole_match[1]], list):
         yield from map(_text, values)
     else:
-        yield PLACEHOLDER.sub(lambda found: _text(arguments[found[1]]), word)
+        yield PLACEHOLDER.sub(lambda match: _text(arguments[match[1]]), word)
 
 
 def _text(value: JsonValue) -> str:

@@ -89,13 +89,13 @@ class TodoTool:
 
 def items_of(arguments: Mapping[str, JsonValue]) -> tuple[TodoItem, ...]:
     """Return the items of a call's arguments; what is none is left out, so that old logs can be read by it."""
-    listed = arguments.get("items")
-    found = []
-    for one in listed[:MOST_ITEMS] if isinstance(listed, list) else ():
-        text, status = (one.get("text"), one.get("status")) if isinstance(one, dict) else (None, None)
+    values = arguments.get("items")
+    items = []
+    for value in values[:MOST_ITEMS] if isinstance(values, list) else ():
+        text, status = (value.get("text"), value.get("status")) if isinstance(value, dict) else (None, None)
         if isinstance(text, str) and isinstance(status, str) and status in STATES:
-            found.append(TodoItem(text=text, status=status))
-    return tuple(found)
+            items.append(TodoItem(text=text, status=status))
+    return tuple(items)
 
 
 def items_in(text: str) -> tuple[TodoItem, ...] | None:

@@ -74,8 +74,8 @@ class WriteFileTool:
         path = self._workspace.resolve(self._workspace.file_name(text(arguments, "path")), Access.WRITE)
         content = text(arguments, "content").encode()
         if len(content) > MAX_FILE_BYTES:
-            told = f"The content is {len(content):,} bytes long; at most {MAX_FILE_BYTES:,} are taken."
-            raise ToolError(told, code=ErrorCode.TOO_LARGE)
+            message = f"The content is {len(content):,} bytes long; at most {MAX_FILE_BYTES:,} are taken."
+            raise ToolError(message, code=ErrorCode.TOO_LARGE)
         try:
             old = read_whole(path)
             request = self._request(path, old, content)
@@ -101,14 +101,14 @@ class WriteFileTool:
 
     def _request(self, path: PathAccess, old: Present | None, content: bytes) -> WriteFileRequest:
         if old is None and names_folder(path):
-            told = f"Path is that of a directory: {shown(path)}; nothing was written."
-            return WriteFileRequest(path=path, change=Unable(reason=told, code=ErrorCode.IS_FOLDER))
+            reason = f"Path is that of a directory: {shown(path)}; nothing was written."
+            return WriteFileRequest(path=path, change=Unable(reason=reason, code=ErrorCode.IS_FOLDER))
         if old is None:
             return WriteFileRequest(path=path, change=change_to(path, None, content, before=b"", after=content))
         form = adapted(content, old.data)
         if len(form.data) > MAX_FILE_BYTES:
-            told = f"{shown(path)} would have {len(form.data):,} bytes in its encoding; at most {MAX_FILE_BYTES:,} are taken."
-            return WriteFileRequest(path=path, change=Unable(reason=told, code=ErrorCode.TOO_LARGE))
+            reason = f"{shown(path)} would have {len(form.data):,} bytes in its encoding; at most {MAX_FILE_BYTES:,} are taken."
+            return WriteFileRequest(path=path, change=Unable(reason=reason, code=ErrorCode.TOO_LARGE))
         if form.data != old.data:
             baseline = self._baselines.get(path.real)
             if baseline is None:
@@ -135,7 +135,7 @@ class WriteFileTool:
             case Replacement() as change:
                 return self._write(change, request.kept)
 
-    def _write(self, change: Replacement, kept: tuple[str, ...]) -> ToolOutput:
+    def _write(self, change: Replacement, kept_names: tuple[str, ...]) -> ToolOutput:
         name = shown(change.path)
         if not change.changes:
             check_unmoved(self._workspace, change.path)
@@ -144,13 +144,13 @@ class WriteFileTool:
         note = apply(change, self._workspace, self._images)
         self._baselines.saw(change.path.real, change.content, change.after_sha256)
         if change.before_sha256 is None:
-            said = f"Created {name} ({_lines(count_lines(change.content))}, {len(change.content):,} bytes)"
+            message = f"Created {name} ({_lines(count_lines(change.content))}, {len(change.content):,} bytes)"
         else:
-            said = f"Overwrote {name} (+{change.diff.added} -{change.diff.removed} lines)"
-        if kept:
-            said += f"; kept: {', '.join(kept)}"
+            message = f"Overwrote {name} (+{change.diff.added} -{change.diff.removed} lines)"
+        if kept_names:
+            message += f"; kept: {', '.join(kept_names)}"
         return ToolOutput(
-            content=f"{said}\n{note}" if note else said,
+            content=f"{message}\n{note}" if note else message,
             changed_path=change.path.real,
             before_sha256=change.before_sha256,
             after_sha256=change.after_sha256,
@@ -159,10 +159,10 @@ class WriteFileTool:
 
 def _unread(path: PathAccess, old: Present) -> Unable:
     """Return the reason not to overwrite a file that the model has not read."""
-    told = f"Read the file before overwriting it: {shown(path)}. It exists; nothing was written."
+    reason = f"Read the file before overwriting it: {shown(path)}. It exists; nothing was written."
     if read_text(old.data) is None:
-        told = f"{shown(path)} exists and is a binary file, which cannot be read; nothing was written. Write to another path."
-    return Unable(reason=told, code=ErrorCode.NOT_READ)
+        reason = f"{shown(path)} exists and is a binary file, which cannot be read; nothing was written. Write to another path."
+    return Unable(reason=reason, code=ErrorCode.NOT_READ)
 
 
 def _preview(request: WriteFileRequest, old: Present | None) -> str:
