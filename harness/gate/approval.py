@@ -41,9 +41,9 @@ class Approval(Record):
         """Whether the fields are what they should be: no type checker sees every approver."""
         answer: object = self.answer
         scope: object = self.scope
-        known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
-        known = known and (self.days is None or self.days > 0)
-        return known and all(isinstance(text, str) for text in (self.by, self.who, self.words, self.arguments))
+        is_known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
+        is_known = is_known and (self.days is None or self.days > 0)
+        return is_known and all(isinstance(text, str) for text in (self.by, self.who, self.words, self.arguments))
 
     @property
     def whose(self) -> str:
@@ -64,9 +64,9 @@ def check_approval(approval: object) -> None:
         raise GateError(f"the approver returned no valid Approval: {approval!r}")
 
 
-def nobody(why: str = "") -> Approval:
+def nobody(reason: str = "") -> Approval:
     """Return the approval for an absent person."""
-    return Approval(answer=Answer.NOBODY, by="nobody", words=why)
+    return Approval(answer=Answer.NOBODY, by="nobody", words=reason)
 
 
 class Approver(Protocol):

@@ -176,11 +176,11 @@ def _value_problem(value: JsonValue, schema: JsonValue) -> str:
 
 
 def _list_problem(value: Sequence[JsonValue], schema: Mapping[str, JsonValue]) -> str:
-    least, most = schema.get("minItems", 0), schema.get("maxItems")
-    if isinstance(least, int) and len(value) < least:
-        return f"must hold at least {least}."
-    if isinstance(most, int) and len(value) > most:
-        return f"holds {len(value)}; at most {most} are taken."
+    minimum, maximum = schema.get("minItems", 0), schema.get("maxItems")
+    if isinstance(minimum, int) and len(value) < minimum:
+        return f"must hold at least {minimum}."
+    if isinstance(maximum, int) and len(value) > maximum:
+        return f"holds {len(value)}; at most {maximum} are taken."
     for number, item in enumerate(value, 1):
         problem = _value_problem(item, schema.get("items"))
         if problem:
@@ -198,11 +198,11 @@ def _text_problem(value: str, schema: Mapping[str, JsonValue]) -> str:
     words = schema.get("enum")
     if isinstance(words, list) and value not in words:
         return f"must be one of {', '.join(map(str, words))}."
-    least, most = schema.get("minLength", 0), schema.get("maxLength")
-    if isinstance(least, int) and len(value) < least:
+    minimum, maximum = schema.get("minLength", 0), schema.get("maxLength")
+    if isinstance(minimum, int) and len(value) < minimum:
         return "must not be empty."
-    if isinstance(most, int) and len(value) > most:
-        return f"is {len(value)} characters long; at most {most} are taken."
+    if isinstance(maximum, int) and len(value) > maximum:
+        return f"is {len(value)} characters long; at most {maximum} are taken."
     return ""
 
 
@@ -230,11 +230,11 @@ def texts_in(value: JsonValue) -> Iterator[str]:
 def _number_problem(value: float, schema: Mapping[str, JsonValue]) -> str:
     if value in (float("inf"), float("-inf")):
         return "is too large a number."  # as JSON 1e999 may stand for it
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if isinstance(least, int | float) and value < least:
-        return f"must be at least {least}."
-    if isinstance(most, int | float) and value > most:
-        return f"must be at most {most}."
+    minimum, maximum = schema.get("minimum"), schema.get("maximum")
+    if isinstance(minimum, int | float) and value < minimum:
+        return f"must be at least {minimum}."
+    if isinstance(maximum, int | float) and value > maximum:
+        return f"must be at most {maximum}."
     return ""
 
 
@@ -278,7 +278,7 @@ def objects(arguments: Arguments, name: str) -> list[Arguments]:
     value = arguments.get(name)
     if not isinstance(value, list):
         raise TypeError(f"{name} must be a list")
-    found: list[Arguments] = [item for item in value if isinstance(item, dict)]
-    if len(found) != len(value):
+    items: list[Arguments] = [item for item in value if isinstance(item, dict)]
+    if len(items) != len(value):
         raise TypeError(f"{name} must be a list of objects")
-    return found
+    return items

@@ -67,8 +67,8 @@ def runs_beside(action: Action, verdict: Verdict, tools: ToolRegistry, checks: C
         return False
     tool = tools[action.tool]
     # A command is what its text says only as far as the kernel holds it to that.
-    held = not isinstance(tool, ConfinedTool) or tools.bounds_by_kernel(action.tool)
-    return isinstance(tool, BesideTool) and tool.runs_beside and held and not checks.asks_about(action)
+    is_confined = not isinstance(tool, ConfinedTool) or tools.bounds_by_kernel(action.tool)
+    return isinstance(tool, BesideTool) and tool.runs_beside and is_confined and not checks.asks_about(action)
 
 
 class _Body:
@@ -100,9 +100,9 @@ class _Body:
     def show(self) -> None:
         """Show the kept output."""
         with self._lock:
-            shown = tuple(self._shown)
+            pieces = tuple(self._shown)
             self._shown.clear()
-        for show, text in shown:
+        for show, text in pieces:
             show(text)
 
 
@@ -315,17 +315,17 @@ class CallsBeside(Beside):
 
     def _body(self, place: int, neighbour: Neighbour) -> Attempt:
         """Run one body; on any thread."""
-        call, left = self._calls[place], self._seconds_left()
+        call, seconds = self._calls[place], self._seconds_left()
         name = call.action.tool
-        tool, alike = self._tools[name], tuple(one.number for one in self._calls if one.action.tool == name)
+        tool, alike = self._tools[name], tuple(other.number for other in self._calls if other.action.tool == name)
         with Attempt(call.action.call, self._monotonic) as attempt:
             if neighbour.stops() or self._interrupt.requested:
                 attempt.not_begun("the person interrupted" if self._interrupt.requested else "the run was stopped")
-            elif left is not None and left <= 0:
+            elif seconds is not None and seconds <= 0:
                 attempt.not_begun(TIME_OVER)
             elif isinstance(tool, BesideTool):
                 self._tools.check_place()
                 attempt.begun = True
-                known = replace(neighbour, call=call.number, alike=alike)
-                attempt.take(tool.run_beside(call.action, call.effects, left or None, known))
+                surroundings = replace(neighbour, call=call.number, alike=alike)
+                attempt.take(tool.run_beside(call.action, call.effects, seconds or None, surroundings))
         return attempt

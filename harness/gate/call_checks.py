@@ -87,7 +87,7 @@ class SessionChecks(Protocol):
         """Those that check calls."""
         ...
 
-    def session_starts(self, session: str, about: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:
+    def session_starts(self, session: str, fields: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:
         """Return the answers about a session that begins."""
         ...
 
@@ -116,7 +116,7 @@ class _NoCallChecks:
 class _NoSessionChecks:
     calls: CallChecks = _NoCallChecks()
 
-    def session_starts(self, session: str, about: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:  # noqa: ARG002
+    def session_starts(self, session: str, fields: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:  # noqa: ARG002
         return ()
 
     def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:  # noqa: ARG002
@@ -134,8 +134,8 @@ NO_SESSION_CHECKS: SessionChecks = _NoSessionChecks()
 
 def strictest_answer(answers: Sequence[CheckAnswer]) -> CheckAnswer | None:
     """Return the first of the strictest answers that say anything against it; None where none does."""
-    against = [one for one in answers if one.decision is not Decision.AUTO]
-    return max(against, key=lambda one: one.decision, default=None)
+    against = [answer for answer in answers if answer.decision is not Decision.AUTO]
+    return max(against, key=lambda answer: answer.decision, default=None)
 
 
 def with_notes(content: str, answers: Sequence[CheckAnswer]) -> str:
@@ -143,12 +143,12 @@ def with_notes(content: str, answers: Sequence[CheckAnswer]) -> str:
 
     A call that ran cannot be taken back: the hooks' objections are shown to the model.
     """
-    said = []
-    for one in answers:
-        late = one.event is CheckEvent.AFTER_CALL and one.decision is not Decision.AUTO
-        if words := "\n".join(filter(None, (one.reason if late else "", one.note))):
-            said.append(f"[The hook {one.hook} says of this call: {words}]")
-    return "\n\n".join((content, *said))
+    notes = []
+    for answer in answers:
+        late = answer.event is CheckEvent.AFTER_CALL and answer.decision is not Decision.AUTO
+        if words := "\n".join(filter(None, (answer.reason if late else "", answer.note))):
+            notes.append(f"[The hook {answer.hook} says of this call: {words}]")
+    return "\n\n".join((content, *notes))
 
 
 def tightened(verdict: Verdict, tool: str, answers: Sequence[CheckAnswer]) -> Verdict:
@@ -156,20 +156,20 @@ def tightened(verdict: Verdict, tool: str, answers: Sequence[CheckAnswer]) -> Ve
 
     INVARIANT: the decision is the strictest of all, so that none of them loosens anything.
     """
-    said = tuple(
+    hook_verdicts = tuple(
         FacetVerdict(
             facet=ToolUse(tool=tool),
-            decision=one.decision,
+            decision=answer.decision,
             source=Source.HOOK,
-            reason=one.reason,
-            by=one.by,
-            layer=one.layer,
-            origin=one.origin,
+            reason=answer.reason,
+            by=answer.by,
+            layer=answer.layer,
+            origin=answer.origin,
         )
-        for one in answers
-        if one.decision is not Decision.AUTO
+        for answer in answers
+        if answer.decision is not Decision.AUTO
     )
-    if not said:
+    if not hook_verdicts:
         return verdict
-    decision = max(verdict.decision, *(one.decision for one in said))
-    return replace(verdict, decision=decision, facets=(*verdict.facets, *said))
+    decision = max(verdict.decision, *(answer.decision for answer in hook_verdicts))
+    return replace(verdict, decision=decision, facets=(*verdict.facets, *hook_verdicts))

@@ -77,7 +77,7 @@ class Gate:
         self._records = CallRecords(log)
         self.checks = CheckedCalls(checks, log, self._records)
         """Hooks, asked about calls."""
-        begun, records = options.begun, self._records
+        state, records = options.begun, self._records
 
         def tools_now() -> ToolRegistry:
             return self.tools
@@ -86,8 +86,8 @@ class Gate:
         """Grants of persons, on top of the policy."""
         self.places = PlaceWatch(self.grants, records, tools_now, options.ask_places, monotonic)
         """Protected places, compared around calls of granted programs."""
-        self._judge = Judge(tools_now, self.grants, log, records, self._interrupt, begun.unseen)
-        self._calls = ProposedCalls(log, records, begun.proposed)
+        self._judge = Judge(tools_now, self.grants, log, records, self._interrupt, state.unseen)
+        self._calls = ProposedCalls(log, records, state.proposed)
         self._policy_sha256 = policy.sha256
 
     @property
@@ -171,10 +171,10 @@ class Gate:
         approval, effects, tool = ruling.approval, ruling.verdict.effects, self.tools[ruling.action.tool]
         noted = self._intend(pending, ruling)
 
-        left = seconds_left()
+        seconds = seconds_left()
         permitted = ruling.redeem()
         with Attempt(permitted.call, self._monotonic) as attempt, self._interrupt:
-            if left is not None and left <= 0 and approval is None:
+            if seconds is not None and seconds <= 0 and approval is None:
                 attempt.not_begun(TIME_OVER)
             else:
                 self.tools.check_place()  # a question may have stood for long
@@ -182,7 +182,7 @@ class Gate:
                 if approval is not None and approval.by == "person" and isinstance(tool, SeenTool):
                     tool.keep_seen(permitted)  # of any other yes nobody knows whether a person looked
                 if isinstance(tool, TimedTool):
-                    attempt.take(tool.run_for(permitted, effects, left or None))
+                    attempt.take(tool.run_for(permitted, effects, seconds or None))
                 else:
                     attempt.take(tool.run(permitted, effects))
         end = self._settle(pending, ruling, noted, attempt)
@@ -260,11 +260,13 @@ class Gate:
     def _put_in_place(self, pending: PendingCall, refusal: Refusal) -> None:
         """End a call that was edited at the question, and propose its replacement."""
         self._calls.end(refusal.proposal, ResultStatus.DENIED, refusal.text)
-        wanted = refusal.wanted
-        if wanted is None or len(pending.edits) >= MAX_EDITS:
+        replacement = refusal.wanted
+        if replacement is None or len(pending.edits) >= MAX_EDITS:
             raise GateError(f"the approver changed one call more than {MAX_EDITS} times")
-        pending.edits.append(self._records.redact(wanted.arguments))
-        pending.proposal = self._calls.propose(wanted, refusal.proposal.turn, refusal.proposal.step, refusal.proposal)
+        pending.edits.append(self._records.redact(replacement.arguments))
+        pending.proposal = self._calls.propose(
+            replacement, refusal.proposal.turn, refusal.proposal.step, refusal.proposal
+        )
 
     def _take_grants(self, permit: Permit, *, asked_own: bool) -> None:
         """Note the grants of an answer besides the yes."""
@@ -293,8 +295,10 @@ class Gate:
         """Write the intent of a call that may run; return the places that were noted before it."""
         action, verdict = ruling.action, ruling.verdict
         noted = self.places.note(ruling)
-        held = f"{self.tools.confinement(action.tool, verdict.effects)}{words_of(noted)}"
-        self._records.intended(self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, held))
+        confinement = f"{self.tools.confinement(action.tool, verdict.effects)}{words_of(noted)}"
+        self._records.intended(
+            self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, confinement)
+        )
         pending.begun = ruling.seal.armed = True
         return noted
 
@@ -305,8 +309,8 @@ class Gate:
         if self._options.phrase is not None:
             result = replace(result, content=self._options.phrase(action.tool, result))
         if ruling.approval is not None and ruling.approval.words:
-            said = self._records.redact(ruling.approval.words_with_yes)
-            result = replace(result, content=f"{result.content}\n\n[{said}]")
+            words = self._records.redact(ruling.approval.words_with_yes)
+            result = replace(result, content=f"{result.content}\n\n[{words}]")
         result, entry_points = self.places.settle(ruling, noted, result)
         result, halts = self.checks.look_at(pending, ruling, result, ran=attempt.begun)
         self._judge.note_changes(ruling, result, entry_points)
@@ -379,43 +383,45 @@ class Gate:
         return action, verdict
 
     def leave_question(
-        self, pending: PendingCall, action: Action, verdict: Verdict, held: str
+        self, pending: PendingCall, action: Action, verdict: Verdict, confinement: str
     ) -> Mapping[str, JsonValue]:
         """Record that the other program asks about a call of `question`; return the intent to write after a yes.
 
-        `held` says in a few words what holds that program to the effects of the verdict.
+        `confinement` says in a few words what holds that program to the effects of the verdict.
         """
         self._calls.close(pending.proposal)
         self._records.asked(pending.proposal, action, verdict)
-        return self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, held)
+        return self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, confinement)
 
-    def release(self, permit: Permit, held: str) -> Mapping[str, JsonValue]:
+    def release(self, permit: Permit, confinement: str) -> Mapping[str, JsonValue]:
         """Write the intent of a call that the other program carries out, and spend its permit; return the intent.
 
-        `held` as in `leave_question`.
+        `confinement` as in `leave_question`.
         """
         self._calls.close(permit.proposal)
-        intent = self._records.intent_of(permit.proposal, permit.action, permit.verdict, self._policy_sha256, held)
+        intent = self._records.intent_of(
+            permit.proposal, permit.action, permit.verdict, self._policy_sha256, confinement
+        )
         self._records.intended(intent)
         permit.seal.armed = True
         permit.redeem()
         self._judge.note_changes(permit, None)
         return intent
 
-    def deny(self, proposal: Proposal, action: Action, why: str) -> CallEnd:
+    def deny(self, proposal: Proposal, action: Action, reason: str) -> CallEnd:
         """Refuse a call that was permitted, for a reason that its verdict does not know; return its end."""
-        result = self._calls.end(proposal, ResultStatus.DENIED, f"Denied: {why}")
+        result = self._calls.end(proposal, ResultStatus.DENIED, f"Denied: {reason}")
         return CallEnd(result=result, about=f"{self._about(action)} (refused)")
 
     # -- ends without a run
 
-    def skip(self, pending: PendingCall, why: str) -> ToolResult:
+    def skip(self, pending: PendingCall, reason: str) -> ToolResult:
         """Record a call whose turn never came, and return its result. Raises LogError."""
-        return self._calls.skip(pending.proposal, why)
+        return self._calls.skip(pending.proposal, reason)
 
-    def end_open_calls(self, why: str) -> None:
+    def end_open_calls(self, reason: str) -> None:
         """Record an end for the session's calls that something cut short, but for those that may have run. Raises LogError."""
-        self._calls.end_all(why)
+        self._calls.end_all(reason)
 
     def _not_valid(self, pending: PendingCall, error: ToolError) -> CallEnd:
         """Record a call that could not be prepared, secrets masked."""

@@ -65,7 +65,7 @@ class GrantsInForce:
         self._grants = list(grants)
         self._kept = kept
         self._records = records
-        numbers = (one.id.removeprefix(_NUMBERED) for one in grants if one.scope is GrantScope.SESSION)
+        numbers = (grant.id.removeprefix(_NUMBERED) for grant in grants if grant.scope is GrantScope.SESSION)
         self._count = max((int(number) for number in numbers if number.isdigit()), default=0)
         """Number of grants given here, or earlier in the session by another process: each has a number of its own."""
         self._shown: tuple[Action, Verdict, Offer | str] | None = None
@@ -106,10 +106,10 @@ class GrantsInForce:
         return not_kept
 
     def _drop(self, identity: str, not_kept: str = "") -> None:
-        found = next((grant for grant in self._grants if grant.id == identity), None)
-        if found is not None:
-            self._records.grant(found, "revoked", not_kept=not_kept)
-            self._hold([grant for grant in self._grants if grant is not found])
+        grant_to_drop = next((grant for grant in self._grants if grant.id == identity), None)
+        if grant_to_drop is not None:
+            self._records.grant(grant_to_drop, "revoked", not_kept=not_kept)
+            self._hold([grant for grant in self._grants if grant is not grant_to_drop])
 
     def put_to_sleep(
         self, identities: Collection[str], changes: Sequence[PlaceChange]
@@ -118,9 +118,9 @@ class GrantsInForce:
 
         Returns them, and the reason why that holds for this session alone, if it does.
         """
-        slept = tuple(replace(one, changed=tuple(changes)) for one in self._grants if one.id in identities)
+        slept = tuple(replace(grant, changed=tuple(changes)) for grant in self._grants if grant.id in identities)
         self._put_in_place(slept)
-        lost = [one.id for one in slept if self._keep_asleep(one)]
+        lost = [grant.id for grant in slept if self._keep_asleep(grant)]
         return slept, f"that {', '.join(lost)} sleeps could not be kept for later sessions" if lost else ""
 
     def wake(self, identity: str) -> None:
@@ -180,12 +180,12 @@ class GrantsInForce:
         """Return the policy with the grants: of programs those that the walls confine, except for files that were
         named then.
         """
-        held = [
+        allowed = [
             grant
             for grant in self._grants
             if not grant.pattern.program or (walls.confines and set(walls.exposed) <= set(grant.pattern.exposes))
         ]
-        return with_grants(self._files, held)
+        return with_grants(self._files, allowed)
 
     def check(self, action: Action, verdict: Verdict, approval: Approval) -> None:
         """Raise GateError for a grant of something else than was offered: what is granted is what was shown."""
@@ -199,15 +199,15 @@ class GrantsInForce:
         if not granted or choice is None or (choice.session_only and approval.scope is not GrantScope.SESSION):
             raise GateError("the approver granted what was not offered")
 
-    def add(self, proposal: Proposal, approval: Approval, wanted: GrantScope) -> None:
+    def add(self, proposal: Proposal, approval: Approval, scope: GrantScope) -> None:
         """Record what is granted, and judge by it from now on. Raises LogError."""
         for pattern in approval.patterns:
-            kept = self._keep(pattern, approval.days) if wanted is GrantScope.WORKSPACE else ""
+            problem = self._keep(pattern, approval.days) if scope is GrantScope.WORKSPACE else ""
             self._count += 1
             of_session = session_grant(f"{_NUMBERED}{self._count}", pattern, proposal.number)
-            grant = of_session if isinstance(kept, str) else kept
+            grant = of_session if isinstance(problem, str) else problem
             self._drop(grant.id)
-            self._records.grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")
+            self._records.grant(grant, "added", proposal.number, problem if isinstance(problem, str) else "")
             self._hold([*self._grants, grant])
 
     def narrow(self, held: Grant, words: Sequence[str]) -> Grant | str:
@@ -254,10 +254,10 @@ def _answer_first(identity: str) -> str:
 
 def _without_programs(offer: Offer | str, asleep: str) -> Offer | str:
     """Return an offer without the choices that grant a program, since the grant of that name sleeps."""
-    why = f"{asleep} sleeps: {_answer_first(asleep)}"
+    reason = f"{asleep} sleeps: {_answer_first(asleep)}"
     if isinstance(offer, str):
         return offer
-    left = tuple(one for one in offer.choices if not any(pattern.program for pattern in one.patterns))
-    if len(left) == len(offer.choices):
+    remaining = tuple(choice for choice in offer.choices if not any(pattern.program for pattern in choice.patterns))
+    if len(remaining) == len(offer.choices):
         return offer
-    return Offer(choices=left, no_program=why) if left else why
+    return Offer(choices=remaining, no_program=reason) if remaining else reason

@@ -109,16 +109,16 @@ class Judge:
         """Forget the unseen changes: a person saw them with a question, and said yes."""
         self._unseen.clear()
 
-    def note_changes(self, permit: Permit, result: ToolResult | None, found: Sequence[PlaceChange] = ()) -> None:
+    def note_changes(self, permit: Permit, result: ToolResult | None, entry_points: Sequence[PlaceChange] = ()) -> None:
         """Note the possible changes of a call that ran: the meaning of other calls, and unseen entry points.
 
-        Without a result another program carries it out, and may change everything that its parts write. `found` are
+        Without a result another program carries it out, and may change everything that its parts write. `entry_points` are
         the changed entry points of the watch.
         """
         action, effects = permit.action, permit.verdict.effects
-        for one in found:
-            preview = "\n".join((f"{one.path}  {one.how}", *one.diff))
-            self._unseen.append((f"{one.path} ({self._records.brief(action)})", preview))
+        for change in entry_points:
+            preview = "\n".join((f"{change.path}  {change.how}", *change.diff))
+            self._unseen.append((f"{change.path} ({self._records.brief(action)})", preview))
         if effects.write == () and self._tools().bounds_by_kernel(action.tool):
             return
         self._changes += 1

@@ -50,13 +50,13 @@ def facet_fields(verdict: Verdict, describe: Callable[[Facet], str]) -> list[Jso
     """Return the parts of a call, each with what was decided on it."""
     return [
         {
-            "facet": describe(one.facet),
-            "kind": type(one.facet).__name__,
-            "decision": one.decision.word,
-            "by": one.by,
-            **_told_of(one.facet),
+            "facet": describe(facet_verdict.facet),
+            "kind": type(facet_verdict.facet).__name__,
+            "decision": facet_verdict.decision.word,
+            "by": facet_verdict.by,
+            **_told_of(facet_verdict.facet),
         }
-        for one in verdict.shown[:MOST_FACETS]
+        for facet_verdict in verdict.shown[:MOST_FACETS]
     ]
 
 
@@ -64,14 +64,14 @@ def _told_of(facet: Facet) -> dict[str, JsonValue]:
     """Return the facts about a tool from outside: its server's claims, and its limits."""
     if not isinstance(facet, ToolUse):
         return {}
-    known = (
+    claims = (
         (SAYS_READS, facet.says_reads),
         (SAYS_DESTROYS, facet.says_destroys),
         (ONLY_READS, facet.only_reads),
         (WRITES_NOTHING, facet.writes_nothing and not facet.only_reads),
     )
-    told: list[JsonValue] = [word for word, holds in known if holds]
-    return {"told": told} if told else {}
+    words: list[JsonValue] = [word for word, holds in claims if holds]
+    return {"told": words} if words else {}
 
 
 def effect_fields(effects: Effects) -> JsonValue:

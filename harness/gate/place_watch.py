@@ -85,32 +85,32 @@ class PlaceWatch:
         Returns the result with a note for the model, and the changed entry points, which lead to no question here.
         """
         tool = self._tools()[permit.action.tool]
-        told: set[str] = set()
+        paths: set[str] = set()
         while noted is not None and isinstance(tool, WatchedTool):
             walls = self._grants.walls_here(permit.action.tool)
-            found = noted.compared(walls.forbidden)
+            changed = noted.compared(walls.forbidden)
             fresh = tuple(
                 change
-                for change in found.changes
-                if change.path not in told and not _is_named(f"{walls.root}/{change.path}", permit.verdict.effects)
+                for change in changed.changes
+                if change.path not in paths and not _is_named(f"{walls.root}/{change.path}", permit.verdict.effects)
             )
             if not fresh:
-                return result, found.entry_points
-            answer, said = self._asked(tool.places, permit, replace(found, changes=fresh))
-            result = replace(result, content=f"{result.content}\n[{said}]")
+                return result, changed.entry_points
+            answer, note = self._asked(tool.places, permit, replace(changed, changes=fresh))
+            result = replace(result, content=f"{result.content}\n[{note}]")
             if answer in (PlacesAnswer.KEEP, PlacesAnswer.NOBODY):
-                return result, found.entry_points
-            told.update(one.path for one in fresh)  # what these hid is seen now
+                return result, changed.entry_points
+            paths.update(one.path for one in fresh)  # what these hid is seen now
         return result, ()
 
-    def _asked(self, places: PlacesOfTool, permit: Permit, found: PlacesFound) -> tuple[PlacesAnswer, str]:
+    def _asked(self, places: PlacesOfTool, permit: Permit, changed: PlacesFound) -> tuple[PlacesAnswer, str]:
         """Suspend the grants, ask, and carry out the answer; return it, and the note for the model."""
-        grants, problem = self._grants.put_to_sleep(permit.verdict.programs, found.changes)
+        grants, problem = self._grants.put_to_sleep(permit.verdict.programs, changed.changes)
         call = permit.proposal.number
-        self._records.places_changed(call, grants, found, problem)
-        question = PlacesQuestion(about=self._records.brief(permit.action), grants=grants, found=found)
+        self._records.places_changed(call, grants, changed, problem)
+        question = PlacesQuestion(about=self._records.brief(permit.action), grants=grants, found=changed)
         answer, returns = self._ask_and_do(places, question, call)
-        return answer, _told(found, answer, returns)
+        return answer, _told(changed, answer, returns)
 
     def ask_again(self, grant: Grant) -> PlacesAnswer:
         """Ask about a grant that sleeps, and do what is answered. Raises LogError."""
@@ -118,8 +118,8 @@ class PlaceWatch:
         tool: object = next((offered[name] for name in grant.pattern.tools if name in offered.names), None)
         if not isinstance(tool, WatchedTool):
             return PlacesAnswer.NOBODY
-        found = PlacesFound(changes=tool.places.shown(grant.changed), gaps=())
-        return self._ask_and_do(tool.places, PlacesQuestion(about="", grants=(grant,), found=found), None)[0]
+        changed = PlacesFound(changes=tool.places.shown(grant.changed), gaps=())
+        return self._ask_and_do(tool.places, PlacesQuestion(about="", grants=(grant,), found=changed), None)[0]
 
     def _ask_and_do(
         self, places: PlacesOfTool, question: PlacesQuestion, call: int | None
@@ -154,19 +154,19 @@ def words_of(noted: NotedBefore | None) -> str:
     return "" if noted is None else f"; {noted.words}"
 
 
-def _told(found: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn]) -> str:
+def _told(places: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn]) -> str:
     """Return the note for the model."""
-    names = ", ".join(f"{visible_line(one.path, 200)} {one.how}" for one in found.changes[:MOST_TOLD])
-    more = len(found.changes) - MOST_TOLD
-    said = (
+    names = ", ".join(f"{visible_line(change.path, 200)} {change.how}" for change in places.changes[:MOST_TOLD])
+    more = len(places.changes) - MOST_TOLD
+    sentence = (
         f"protected places changed: {names}{f' and {more} more' if more > 0 else ''}; other programs run or obey them"
     )
-    stays = ", ".join(visible_line(one.change.path, 200) for one in returns[:MOST_TOLD] if one.problem)
+    stays = ", ".join(visible_line(change.change.path, 200) for change in returns[:MOST_TOLD] if change.problem)
     match answer:
         case PlacesAnswer.KEEP:
-            return f"{said}. The person keeps them so."
+            return f"{sentence}. The person keeps them so."
         case PlacesAnswer.NOBODY:
-            return f"{said}. Nobody has answered for it: such a command is asked about again from now on."
+            return f"{sentence}. Nobody has answered for it: such a command is asked about again from now on."
         case PlacesAnswer.PUT_BACK | PlacesAnswer.REVOKE:
             but = f", but for {stays}" if stays else ""
-            return f"{said}. The person put them back{but}; do not change them again."
+            return f"{sentence}. The person put them back{but}; do not change them again."

@@ -56,11 +56,11 @@ class ProposedCalls:
         self._records.undecided(proposal, reason)
         return self.end(proposal, status, content, error_code)
 
-    def skip(self, proposal: Proposal, why: str) -> ToolResult:
+    def skip(self, proposal: Proposal, reason: str) -> ToolResult:
         """Record a call whose turn never came. Raises LogError."""
-        return self.end_unjudged(proposal, ResultStatus.NOT_RUN, f"Not run: {why}", why)
+        return self.end_unjudged(proposal, ResultStatus.NOT_RUN, f"Not run: {reason}", reason)
 
-    def end_all(self, why: str) -> None:
+    def end_all(self, reason: str) -> None:
         """Record an end for the calls that were cut short. Raises LogError.
 
         A call whose last record is its intent gets none: it may have run, and an audit must see that.
@@ -68,6 +68,6 @@ class ProposedCalls:
         for proposal in tuple(self._open.values()):
             step = self._log.last_step(proposal.number)
             if step == "call_proposed":
-                self.skip(proposal, why)
+                self.skip(proposal, reason)
             elif step in ("decision", "approval_asked", "approval_answered"):
-                self.end(proposal, ResultStatus.NOT_RUN, f"Not run: {why}")
+                self.end(proposal, ResultStatus.NOT_RUN, f"Not run: {reason}")

@@ -180,18 +180,18 @@ class CallRecords:
 
     def asked(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
         """Record that a question is about to be put, and a digest of the shown text; on disk when this returns."""
-        shown = sha256_of("\n".join((action.preview, *verdict.notes)))
-        self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": shown}, sync=True)
+        shown_sha256 = sha256_of("\n".join((action.preview, *verdict.notes)))
+        self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": shown_sha256}, sync=True)
 
     def answered(self, proposal: Proposal, approval: Approval, seconds: float, following: int) -> None:
         """Record an answer; `following` is the number of the next call, which an edit makes."""
-        besides: dict[str, JsonValue] = {"edited_to": following} if approval.answer is Answer.EDIT else {}
+        more_fields: dict[str, JsonValue] = {"edited_to": following} if approval.answer is Answer.EDIT else {}
         if approval.who:
-            besides["who"] = approval.who
+            more_fields["who"] = approval.who
         if approval.scope is not None:
-            besides["scope"] = approval.scope.value
+            more_fields["scope"] = approval.scope.value
         if approval.days is not None:
-            besides["days"] = approval.days
+            more_fields["days"] = approval.days
         self._log.append(
             "approval_answered",
             {
@@ -200,7 +200,7 @@ class CallRecords:
                 "by": approval.by,
                 "words": approval.words,
                 "seconds": round(seconds, 3),
-                **besides,
+                **more_fields,
             },
         )
 
@@ -256,16 +256,16 @@ class CallRecords:
         """Record an intent; on disk when this returns."""
         self._log.append("intent", intent, sync=True)
 
-    def places_changed(self, call: int, grants: Sequence[Grant], found: PlacesFound, not_kept: str) -> None:
+    def places_changed(self, call: int, grants: Sequence[Grant], changed: PlacesFound, not_kept: str) -> None:
         """Record that a command changed protected places, and which grants sleep; on disk when this returns."""
         from harness.place_changes import change_fields
 
         fields: dict[str, JsonValue] = {
             "call": call,
             "grants": [grant.id for grant in grants],
-            "places": [change_fields(one) for one in found.changes[:MOST_LOGGED_PLACES]],
-            "place_count": len(found.changes),
-            "not_looked_at": list(found.gaps),
+            "places": [change_fields(change) for change in changed.changes[:MOST_LOGGED_PLACES]],
+            "place_count": len(changed.changes),
+            "not_looked_at": list(changed.gaps),
         }
         if not_kept:
             fields["not_kept"] = not_kept
@@ -275,8 +275,12 @@ class CallRecords:
         self, call: int | None, grants: Sequence[Grant], answer: str, seconds: float, returns: Sequence[PlaceReturn]
     ) -> None:
         """Record what was answered, and what was put back; `call` is None where that was in an earlier session."""
-        back: list[JsonValue] = [one.change.path for one in returns if not one.problem]
-        kept: list[JsonValue] = [{"path": one.change.path, "why": one.problem} for one in returns if one.problem]
+        back: list[JsonValue] = [place_return.change.path for place_return in returns if not place_return.problem]
+        unchanged: list[JsonValue] = [
+            {"path": place_return.change.path, "why": place_return.problem}
+            for place_return in returns
+            if place_return.problem
+        ]
         self._log.append(
             "places_answered",
             {
@@ -286,7 +290,7 @@ class CallRecords:
                 "by": "nobody" if answer == "nobody" else "person",
                 "seconds": round(seconds, 3),
                 "put_back": back[:MOST_LOGGED_PLACES],
-                "not_put_back": kept[:MOST_LOGGED_PLACES],
+                "not_put_back": unchanged[:MOST_LOGGED_PLACES],
             },
         )
 
@@ -295,8 +299,8 @@ class CallRecords:
         arguments = proposal.call.arguments
         if self.redact(arguments) != arguments or self.redact(advice.toml) != advice.toml:
             advice = Advice(why="the call holds a secret, and no rule that holds it is written down")
-        told = {"toml": advice.toml} if advice.toml else {"why": advice.why}
-        self._log.append("advice", {"call": proposal.number, **told})
+        fields = {"toml": advice.toml} if advice.toml else {"why": advice.why}
+        self._log.append("advice", {"call": proposal.number, **fields})
 
     def ended(self, proposal: Proposal, result: ToolResult, *, ran: bool, seen_by: str = "") -> None:
         """Record what a call came to; of one that ran, on disk when this returns.

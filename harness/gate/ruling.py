@@ -133,15 +133,15 @@ def refusal_text(
     facet = verdict.deciding
     part = describe(facet.facet)
     by, reason = _without_packaged_folder(facet)
-    whole = not part or facet.source is Source.HOOK
-    about = f"{reason.rstrip('.')}." if whole else f"{reason.rstrip('.')}. Part: `{part}`."
+    is_whole = not part or facet.source is Source.HOOK
+    sentence = f"{reason.rstrip('.')}." if is_whole else f"{reason.rstrip('.')}. Part: `{part}`."
     hint = f" Hint: {facet.hint}" if facet.hint else ""
     word = "Blocked" if decision is Decision.BLOCK else "Denied"
     if approval is None:
-        text = f"{word} by {by}: {about}{hint}"
+        text = f"{word} by {by}: {sentence}{hint}"
     elif approval.answer is Answer.NOBODY:
         nobody = approval.words or "nobody is there to ask"
-        text = f"{word}: this needs a person's yes ({by}) and {nobody}. {about}{hint}"
+        text = f"{word}: this needs a person's yes ({by}) and {nobody}. {sentence}{hint}"
     elif approval.answer is Answer.EDIT:
         return f"Not run: {approval.whose} put another call in its place."
     else:

@@ -256,15 +256,17 @@ class Attempt:
         if not isinstance(output.content, str):
             raise TypeError(f"its content is {type(output.content).__name__}, not text")
         attachments: object = output.attachments
-        if not isinstance(attachments, tuple) or not all(isinstance(one, Attachment) for one in attachments):
+        if not isinstance(attachments, tuple) or not all(
+            isinstance(attachment, Attachment) for attachment in attachments
+        ):
             raise TypeError("its attachments are not a tuple of attachments")
         if output.status not in _TOOLS_MAY_SAY:
             raise TypeError(f"it returned the status {output.status}")
         self._output = replace(output, extra=_checked(output.extra)) if output.extra else output
 
-    def not_begun(self, why: str) -> None:
+    def not_begun(self, reason: str) -> None:
         """Take that the body was not entered. The intent is on disk, so that the log wants an end."""
-        content = f"Error: nothing was done: {why} before it began."
+        content = f"Error: nothing was done: {reason} before it began."
         self._output = ToolOutput(content=content, status=ResultStatus.FAILED, output_bytes=0)
 
     def __enter__(self) -> Self:

@@ -191,11 +191,11 @@ class Agent:
         self._sessions.add(identity)
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
         workspace = self.registry.workspace
-        about: dict[str, JsonValue] = {**({"workspace": workspace} if workspace else {}), **self.about}
+        fields: dict[str, JsonValue] = {**({"workspace": workspace} if workspace else {}), **self.about}
         self.log.append(
             "session_started",
             {
-                **about,
+                **fields,
                 **begun_from,
                 "harness": __version__,
                 "python": sys.version.split()[0],
@@ -210,7 +210,7 @@ class Agent:
         )
         self.gate.grants.record_kept()
         session = Session(self.system, identity)
-        refusal = self._checked.begin(session, {"model": self.model.name, **about})
+        refusal = self._checked.begin(session, {"model": self.model.name, **fields})
         if refusal:
             self.end(session, RunResult(stop=StopReason.BLOCKED, text="", detail=refusal))
             raise SessionRefusedError(refusal)
@@ -242,16 +242,16 @@ class Agent:
         )
 
     def change_history(
-        self, session: Session, why: str, start: int, stop: int, messages: Sequence[Message] = ()
+        self, session: Session, reason: str, start: int, stop: int, messages: Sequence[Message] = ()
     ) -> None:
         """Replace a range of the conversation, counted without the system message, with `messages`; recorded.
 
-        `why` is `cleared`, `undone` or another word for the log. Raises LogError, and ValueError for a range that
+        `reason` is `cleared`, `undone` or another word for the log. Raises LogError, and ValueError for a range that
         would separate a call from its result.
         """
         self.log.session = session.identity
         self.gate.end_open_calls(ENDED_HERE)  # of a run that a fault cut short: they are of the conversation as it was
-        session.change(self.log, why, start, stop, messages)
+        session.change(self.log, reason, start, stop, messages)
 
     def change_policy(
         self, session: Session, policy: Policy, why: str, *, asked: Mapping[str, JsonValue] | None = None
@@ -264,9 +264,9 @@ class Agent:
         """
         self.log.session = session.identity
         limits, registry = self._limited(policy)
-        told: dict[str, JsonValue] = {} if asked is None else {"asked": dict(asked)}
+        question_fields: dict[str, JsonValue] = {} if asked is None else {"asked": dict(asked)}
         self.gate.end_open_calls(ENDED_HERE)
-        self.log.append("policy_changed", {"why": why, **policy_fields(policy), **told}, sync=True)
+        self.log.append("policy_changed", {"why": why, **policy_fields(policy), **question_fields}, sync=True)
         self.limits = limits
         self.gate.change_policy(policy, registry)
 
@@ -359,9 +359,9 @@ class Agent:
                     together=self.together,
                 )
                 with calls as answers:
-                    for first, *others in answers.to_run():
-                        if others:
-                            answers.take_all((first, *others), self._beside((first, *others), run))
+                    for first, *following in answers.to_run():
+                        if following:
+                            answers.take_all((first, *following), self._beside((first, *following), run))
                         else:
                             answers.take(first, self.gate.call(first, seconds_left=lambda: run.seconds_left))
                 if answers.done:
@@ -395,8 +395,8 @@ class Agent:
                 self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
                 while run.session.notes:
                     run.tell_model(run.session.notes.pop(0))
-                seen = attachment_fields(attachments)
-                self.log.append("user_message", {"text": prompt, **seen})
+                attachments_json = attachment_fields(attachments)
+                self.log.append("user_message", {"text": prompt, **attachments_json})
                 run.session.history.ask(prompt, attachments)
             with self._faults(run):
                 yield run  # also one that could not begin: it has ended

@@ -31,16 +31,16 @@ class CheckedSessions:
         self._gate = gate
         self._interrupt = interrupt
 
-    def begin(self, session: Session, about: Mapping[str, JsonValue]) -> str:
+    def begin(self, session: Session, fields: Mapping[str, JsonValue]) -> str:
         """Return the reason why a session must not begin, or an empty string: a hook says no, or gives no answer.
         Raises LogError.
         """
-        answers = self._checks.session_starts(session.identity, about)
+        answers = self._checks.session_starts(session.identity, fields)
         self._gate.checks.note(answers)
         refusing = strictest_answer(answers)
         if refusing is not None:
             return f"{refusing.by} does not let the session begin: {refusing.reason}"
-        session.notes = [f"[The hook {one.hook} says: {one.note}]" for one in answers if one.note]
+        session.notes = [f"[The hook {answer.hook} says: {answer.note}]" for answer in answers if answer.note]
         return ""
 
     def end(self, session: Session, stop: StopReason) -> None:
@@ -76,8 +76,8 @@ class CheckedSessions:
             run.stop(StopReason.UNFIT, f"the answer is still not what was asked for: {problem}")
         else:
             run.told_unfit = True
-            wanted = "Answer again, with nothing but the corrected answer."
-            run.tell_model(f"Your answer is not what was asked for: {problem}\n{wanted}")
+            request = "Answer again, with nothing but the corrected answer."
+            run.tell_model(f"Your answer is not what was asked for: {problem}\n{request}")
         return False
 
     def _passes_hooks(self, run: Run) -> bool:

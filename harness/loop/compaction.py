@@ -62,8 +62,8 @@ class OlderPart(Record):
     def replacement(self, summary: str) -> tuple[Message, ...]:
         """Return the replacement of the range. Not to be called with an empty summary."""
         text = _unmarked(summary).strip()[:MAX_SUMMARY_CHARACTERS]
-        held = (_unmarked(_HELD.format(tool, arguments)) for tool, arguments in self.held.items())
-        content = "\n\n".join(part for part in (_BEGIN, text, *held, _END, self.prompt) if part)
+        lines = (_unmarked(_HELD.format(tool, arguments)) for tool, arguments in self.held.items())
+        content = "\n\n".join(part for part in (_BEGIN, text, *lines, _END, self.prompt) if part)
         return (Message(role=Role.USER, content=content, attachments=self.attachments),)
 
 
@@ -77,12 +77,14 @@ def older_part(messages: Sequence[Message], *, keep_characters: int, request_cha
     """
     spoken = messages[1:]
     stop = _kept_from(spoken, keep_characters)
-    asked = max((index for index in range(min(stop + 1, len(spoken))) if spoken[index].role is Role.USER), default=None)
+    prompt_index = max(
+        (index for index in range(min(stop + 1, len(spoken))) if spoken[index].role is Role.USER), default=None
+    )
     if not _worth_it(spoken[:stop]):
         return None
     # A turn that is done and summarized wholly is over: its prompt must not look as if it waited for an answer.
     over = stop == len(spoken) and spoken[-1].role is Role.ASSISTANT
-    prompt = "" if asked is None or over else split_summary(spoken[asked].content)[1]
+    prompt = "" if prompt_index is None or over else split_summary(spoken[prompt_index].content)[1]
     after = stop < len(spoken) and spoken[stop].role is Role.USER
     newer = held_calls(spoken[stop:])
     return OlderPart(
@@ -91,8 +93,8 @@ def older_part(messages: Sequence[Message], *, keep_characters: int, request_cha
         request=_request(spoken[:stop], max(request_characters, 4_000)),
         # What the person asked for stays word for word unless it alone would fill half of a request.
         prompt=prompt if after else _cut(prompt, max(keep_characters, request_characters // 2)),
-        attachments=spoken[asked].attachments if prompt and asked is not None else (),
-        held={tool: said for tool, said in held_calls(spoken[:stop]).items() if tool not in newer},
+        attachments=spoken[prompt_index].attachments if prompt and prompt_index is not None else (),
+        held={tool: arguments for tool, arguments in held_calls(spoken[:stop]).items() if tool not in newer},
     )
 
 
@@ -105,8 +107,8 @@ def held_calls(messages: Sequence[Message]) -> Mapping[str, str]:
     for message in messages:
         match message.role:
             case Role.USER:
-                said = _HELD_LINE.findall(split_summary(message.content)[0])
-                held |= {tool: arguments for tool, arguments in said if tool_kind(tool).holds}
+                lines = _HELD_LINE.findall(split_summary(message.content)[0])
+                held |= {tool: arguments for tool, arguments in lines if tool_kind(tool).holds}
             case Role.ASSISTANT:
                 waiting = {call.id: call for call in message.tool_calls if tool_kind(call.name).holds}
             case Role.TOOL if call := waiting.get(message.tool_call_id):
@@ -167,7 +169,7 @@ def characters(messages: Sequence[Message]) -> int:
         len(message.content)
         + len(message.echo)
         + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
-        + sum(one.tokens * _CHARACTERS_A_TOKEN for one in message.attachments)
+        + sum(attachment.tokens * _CHARACTERS_A_TOKEN for attachment in message.attachments)
         for message in messages
     )
 
@@ -186,11 +188,11 @@ def _kept_from(spoken: Sequence[Message], keep: int) -> int:
 
 def _worth_it(summarized: Sequence[Message]) -> bool:
     """Say whether there is more in it than an earlier summary and a word or two."""
-    own = [
+    summary = [
         replace(message, content=split_summary(message.content)[1]) if message.role is Role.USER else message
         for message in summarized
     ]
-    return any(message.role is Role.ASSISTANT for message in own) and characters(own) >= MIN_CHARACTERS
+    return any(message.role is Role.ASSISTANT for message in summary) and characters(summary) >= MIN_CHARACTERS
 
 
 def _request(summarized: Sequence[Message], limit: int) -> tuple[Message, ...]:
@@ -212,12 +214,12 @@ def _transcript(messages: Sequence[Message], room: int) -> list[str]:
             return lines
     # The first stays, since an earlier summary would stand there, and of the others the newest that fit.
     first = lines[0] if len(lines[0]) <= room // 2 else _LEFT_OUT.format(1)
-    left = room - len(first) - len(_LEFT_OUT) - 20
+    remaining = room - len(first) - len(_LEFT_OUT) - 20
     newest: list[str] = []
     for line in reversed(lines[1:]):
-        if len(line) + 1 > left:
+        if len(line) + 1 > remaining:
             break
-        left -= len(line) + 1
+        remaining -= len(line) + 1
         newest.append(line)
     gap = len(lines) - 1 - len(newest)
     return [first, *([_LEFT_OUT.format(gap)] if gap else []), *reversed(newest)]
@@ -238,7 +240,7 @@ def _line(message: Message, names: dict[str, str], cap: int, summary_cap: int) -
     if message.tool_calls:
         value["calls"] = [[_cut(call.name, 100), _cut(call.arguments, cap)] for call in message.tool_calls[:20]]
     if message.attachments:
-        value[FIELD] = [one.words for one in message.attachments]
+        value[FIELD] = [attachment.words for attachment in message.attachments]
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -246,8 +248,8 @@ def _cut(text: str, limit: int) -> str:
     """Return `text`, or its beginning and its end, with a note of what is missing between, in about `limit` characters."""
     if len(text) <= limit:
         return text
-    half = max(limit // 2 - 20, 10)
-    return f"{text[:half]} [... {len(text) - 2 * half} characters cut ...] {text[-half:]}"
+    side = max(limit // 2 - 20, 10)
+    return f"{text[:side]} [... {len(text) - 2 * side} characters cut ...] {text[-side:]}"
 
 
 MAX_KEPT_CHARACTERS = 20_000
@@ -297,9 +299,9 @@ def _room(messages: Sequence[Message], context_tokens: int | None, *, too_long: 
 
     A token is some four characters of English and code, two to three of other texts; two is on the safe side.
     """
-    most = MAX_REQUEST_CHARACTERS
+    maximum = MAX_REQUEST_CHARACTERS
     if context_tokens is not None:
-        most = min(most, context_tokens * 2)
+        maximum = min(maximum, context_tokens * 2)
     if too_long:
-        most = min(most, characters(messages) // 3)
-    return min(MAX_KEPT_CHARACTERS, most // 4), most
+        maximum = min(maximum, characters(messages) // 3)
+    return min(MAX_KEPT_CHARACTERS, maximum // 4), maximum

@@ -108,19 +108,20 @@ class DelegatedSessions:
         with self._lock:
             limits = share_of(run, len(alike))
             number = self._number(parent, call, alike)
-        about: dict[str, JsonValue] = {"mode": "helper", "parent": parent, "parent_call": call, "helper": number}
-        who = f"helper {number} ({_title(task.task)}){', in a copy of its own' if task.policy is HelperPolicy.SAME else ''}"
+        fields: dict[str, JsonValue] = {"mode": "helper", "parent": parent, "parent_call": call, "helper": number}
+        place = ", in a copy of its own" if task.policy is HelperPolicy.SAME else ""
+        helper_name = f"helper {number} ({_title(task.task)}){place}"
         with (
             self._apart(neighbour) as (interrupt, model),
-            self._equip(task, agent.gate.grants.stated_policy, interrupt) as given,
+            self._equip(task, agent.gate.grants.stated_policy, interrupt) as equipment,
         ):
-            helper = self._helper(given, limits, who, about, interrupt, model)
+            helper = self._helper(equipment, limits, helper_name, fields, interrupt, model)
             try:
                 result = helper.run(task.task)
             finally:
                 if helper.run_now is not None:
                     self._count(run, helper.run_now)
-            changes = given.changes()
+            changes = equipment.changes()
         self._pass_on(run, result, number, neighbour)
         return DelegatedResult(helper=number, ended=result, changes=changes)
 
@@ -158,12 +159,12 @@ class DelegatedSessions:
         """Return the number of a helper in the caller's session; several at once are in the order of their calls."""
         if (parent, call) not in self._numbers:
             first = 1 + sum(session == parent for session, _ in self._numbers)
-            self._numbers |= {(parent, one): number for number, one in enumerate(alike, start=first)}
+            self._numbers |= {(parent, other_call): number for number, other_call in enumerate(alike, start=first)}
         return self._numbers[parent, call]
 
     def _helper(
         self,
-        given: Equipment,
+        equipment: Equipment,
         limits: Limits,
         who: str,
         about: Mapping[str, JsonValue],
@@ -171,39 +172,41 @@ class DelegatedSessions:
         model: Model,
     ) -> Agent:
         agent = self._agent
-        said = {name: value for name, value in agent.about.items() if name not in (*_NOT_OF_A_HELPER, *_OF_THE_MODEL)}
+        fields = {name: value for name, value in agent.about.items() if name not in (*_NOT_OF_A_HELPER, *_OF_THE_MODEL)}
 
         def held(action: Action, verdict: Verdict) -> str:
             return helper.registry.confinement(action.tool, verdict.effects)
 
         # INVARIANT: what no person has seen of entry points, no rule of a helper's lets run.
-        begun = GateState(unseen=agent.gate.state.unseen)
+        state = GateState(unseen=agent.gate.state.unseen)
         helper = Agent(
             model=model,
-            tools=given.tools,
-            policy=given.policy,
+            tools=equipment.tools,
+            policy=equipment.policy,
             approver=asked_for(who, agent.approver, held),
             log=agent.log,
             limits=strictest((agent.own_limits, limits)),
             prices=agent.prices,
             context_tokens=agent.context_tokens,
-            system=given.system,
-            about={**said, **given.about, **about},
+            system=equipment.system,
+            about={**fields, **equipment.about, **about},
             interrupt=interrupt,
             together=agent.together,
             checks=agent.checks,
-            options=replace(agent.options, grants=(), kept=None, begun=begun),
+            options=replace(agent.options, grants=(), kept=None, begun=state),
             monotonic=agent.monotonic,
         )
         return helper
 
-    def _count(self, run: Run, own: Run) -> None:
+    def _count(self, run: Run, helper_run: Run) -> None:
         with self._lock:
             used = run.helpers
             run.helpers = HelpersUse(
-                turns=used.turns + own.tries, refusals=used.refusals + own.refusals, usage=used.usage + own.usage
+                turns=used.turns + helper_run.tries,
+                refusals=used.refusals + helper_run.refusals,
+                usage=used.usage + helper_run.usage,
             )
-            run.session.helpers_usage += own.usage
+            run.session.helpers_usage += helper_run.usage
 
     def _pass_on(self, run: Run, result: RunResult, number: int, neighbour: Neighbour | None) -> None:
         """End the caller's run, and the helpers beside, if the helper's end ends all."""
@@ -232,7 +235,7 @@ def share_of(run: Run, among: int) -> Limits:
     left_cost = None if limits.max_cost is None or cost is None else (limits.max_cost - cost) * share
     if limits.max_cost is not None and cost is None:
         raise ToolError("A helper cannot be had: what the run has cost is not known, and the cost is limited.")
-    if any(left is not None and left <= 0 for left in (turns, left_tokens, left_cost, seconds)):
+    if any(remaining is not None and remaining <= 0 for remaining in (turns, left_tokens, left_cost, seconds)):
         raise ToolError("Too little is left of the limits of this run for a helper: do the task yourself.")
     refusals = None if limits.max_refusals is None else int((limits.max_refusals - run.whole_refusals) * share)
     return Limits(
@@ -244,7 +247,7 @@ def share_of(run: Run, among: int) -> Limits:
     )
 
 
-def asked_for(who: str, approver: Approver, held: Callable[[Action, Verdict], str]) -> Approver:
+def asked_for(who: str, approver: Approver, confinement: Callable[[Action, Verdict], str]) -> Approver:
     """Return an approver that names the asking helper, and the confinement of the call; a yes counts for the one
     call.
 
@@ -254,7 +257,7 @@ def asked_for(who: str, approver: Approver, held: Callable[[Action, Verdict], st
         return deny_all
 
     def approve(action: Action, verdict: Verdict) -> Approval:
-        answer = approver(replace(action, asked_by=who, held=held(action, verdict)), verdict)
+        answer = approver(replace(action, asked_by=who, held=confinement(action, verdict)), verdict)
         return replace(answer, scope=None, days=None, patterns=())
 
     return approve

@@ -98,23 +98,23 @@ class _Delivery:
         self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         threading.Thread(target=self._serve, daemon=True).start()
 
-    def put(self, hear: Callable[..., None], what: object) -> None:
-        self._waiting.put(lambda: hear(what))
+    def put(self, hear: Callable[..., None], event: object) -> None:
+        self._waiting.put(lambda: hear(event))
 
     def put_record(self, text: str) -> None:
         self._waiting.put(lambda: self.observer.record(json.loads(text)))
 
-    def put_droppable(self, hear: Callable[[str], None], what: str) -> None:
-        behind = self._put_characters - self._heard_characters
-        if self._waiting.qsize() >= MAX_WAITING or behind >= MAX_WAITING_CHARACTERS:
+    def put_droppable(self, hear: Callable[[str], None], text: str) -> None:
+        backlog = self._put_characters - self._heard_characters
+        if self._waiting.qsize() >= MAX_WAITING or backlog >= MAX_WAITING_CHARACTERS:
             self.dropped += 1
             return
-        self._put_characters += len(what)
-        self._waiting.put(lambda: self._hear(hear, what))
+        self._put_characters += len(text)
+        self._waiting.put(lambda: self._hear(hear, text))
 
-    def _hear(self, hear: Callable[[str], None], what: str) -> None:
-        self._heard_characters += len(what)
-        hear(what)
+    def _hear(self, hear: Callable[[str], None], text: str) -> None:
+        self._heard_characters += len(text)
+        hear(text)
 
     def mark(self) -> threading.Event:
         """Return an event that is set as soon as everything before it was delivered."""

@@ -45,16 +45,16 @@ class OfferedTools:
         tools = (*self._own, *self._outside)
         return ToolRegistry([tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in tools])
 
-    def changed(self, held: ToolRegistry, limits: Limits) -> tuple[ToolRegistry, dict[str, JsonValue]] | None:
-        """Return all of them, where others are there than `held`, and the fields of the record of that; else None."""
+    def changed(self, present: ToolRegistry, limits: Limits) -> tuple[ToolRegistry, dict[str, JsonValue]] | None:
+        """Return all of them, where others are there than `present`, and the fields of the record of that; else None."""
         news = self._more()
         if news is None:
             return None
         self._outside = tuple(news.tools)
-        registry, known = self.under(limits), {spec.name: spec for spec in held.specs}
-        told: list[JsonValue] = [
+        registry, present_specs = self.under(limits), {spec.name: spec for spec in present.specs}
+        changes: list[JsonValue] = [
             {"name": spec.name, "description": spec.description, "parameters": json.dumps(dict(spec.parameters))}
             for spec in registry.specs
-            if known.get(spec.name) != spec
+            if present_specs.get(spec.name) != spec
         ]
-        return registry, {"tools": list(registry.names), "told": told, "notes": list(news.notes)}
+        return registry, {"tools": list(registry.names), "told": changes, "notes": list(news.notes)}

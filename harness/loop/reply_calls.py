@@ -128,14 +128,14 @@ class ReplyCalls:
 
     def take_all(self, group: Sequence[PendingCall], ends: Sequence[CallEnd]) -> None:
         """Use the ends of calls that went through the gate together. Raises LogError."""
-        for pending, ended in zip(group, ends, strict=True):
-            self.take(pending, ended)
+        for pending, end in zip(group, ends, strict=True):
+            self.take(pending, end)
 
-    def take(self, pending: PendingCall, ended: CallEnd) -> None:
+    def take(self, pending: PendingCall, end: CallEnd) -> None:
         """Use the end of a call, count it, and end the run if that is due. Raises LogError."""
-        run, result = self._run, ended.result
+        run, result = self._run, end.result
         self._results[pending] = result
-        run.last_action = ended.about
+        run.last_action = end.about
         if result.status is not ResultStatus.INVALID:
             run.bad_calls = 0
         match result.status:
@@ -146,7 +146,7 @@ class ReplyCalls:
                 run.stop(StopReason.BLOCKED, result.content)
             case ResultStatus.DENIED:
                 limit = run.refused(pending.proposal.call)
-                if ended.ends_turn:
+                if end.ends_turn:
                     run.stop(StopReason.INTERRUPTED, "stopped by the person at a question")
                 else:
                     run.stop_at_limit(limit)
@@ -157,9 +157,9 @@ class ReplyCalls:
                 self.done = True
             case _:
                 pass
-        if ended.halts and run.end is None:
+        if end.halts and run.end is None:
             self.done = False
-            run.stop(StopReason.BLOCKED, ended.halts)
+            run.stop(StopReason.BLOCKED, end.halts)
         if run.end is None and not self.done and self._interrupt.requested:
             self._interrupted()
 
@@ -171,22 +171,22 @@ class ReplyCalls:
     def _interrupted(self) -> None:
         self._run.stop(StopReason.INTERRUPTED, f"interrupted after {self._run.last_action}")
 
-    def _skip_rest(self, why: str = "") -> None:
+    def _skip_rest(self, reason: str = "") -> None:
         """Record an end for the calls that have none."""
         end = self._run.end
-        if not why:
-            why = "the run was done" if end is None else end.detail
-            why = OTHER_BLOCKED if end is not None and end.stop is StopReason.BLOCKED else why
+        if not reason:
+            reason = "the run was done" if end is None else end.detail
+            reason = OTHER_BLOCKED if end is not None and end.stop is StopReason.BLOCKED else reason
         for pending in self._calls:
             if pending not in self._results:
-                self._results[pending] = self._gate.skip(pending, why)
+                self._results[pending] = self._gate.skip(pending, reason)
 
     def _put_down(self) -> None:
         response, calls = self._response, self._calls
         texts = [
             self._text_of(calls[index] if index < len(calls) else None) for index in range(len(response.tool_calls))
         ]
-        attachments = [self._results[one].attachments if one in self._results else () for one in calls]
+        attachments = [self._results[call_id].attachments if call_id in self._results else () for call_id in calls]
         self._run.session.history.reply(response.text, response.tool_calls, texts, response.echo, attachments)
 
     def _text_of(self, pending: PendingCall | None) -> str:

@@ -40,13 +40,13 @@ class Session:
         """Its usage, helpers included."""
         return self.usage + self.helpers_usage
 
-    def change(self, log: ActionLog, why: str, start: int, stop: int, messages: Sequence[Message] = ()) -> None:
+    def change(self, log: ActionLog, reason: str, start: int, stop: int, messages: Sequence[Message] = ()) -> None:
         """Record that a range of the conversation (counted without the system message) is replaced, and replace it.
 
         Raises LogError, and ValueError for a range that would part a call from its result; then nothing is changed.
         """
         changed: list[JsonValue] = [message_json(message) for message in messages]
-        fields: dict[str, JsonValue] = {"why": why, "start": start, "stop": stop, "messages": changed}
+        fields: dict[str, JsonValue] = {"why": reason, "start": start, "stop": stop, "messages": changed}
         self.history.splice(start, stop, messages, before=lambda: log.append("history_changed", fields, sync=True))
         self.last_usage = Usage()  # how long it is now, the next reply will tell
 
@@ -173,8 +173,8 @@ class Run:
         """Return the limit that forbids another request, or an empty string."""
         limits, tries, usage = self.limits, self.tries, self.whole_usage
         if limits.max_turns is not None and tries >= limits.max_turns:
-            made = "request was" if tries == 1 else "requests were"
-            return f"{tries} {made} made (turns = {limits.max_turns})"
+            verb = "request was" if tries == 1 else "requests were"
+            return f"{tries} {verb} made (turns = {limits.max_turns})"
         if refusals := self._refusal_limit:
             return refusals
         if self.time_is_over:

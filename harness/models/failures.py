@@ -274,8 +274,8 @@ def image_fault(refusal: ProviderRefusal) -> ImageFault:
         return ImageFault.ALL
     if refusal.status not in {0, 400, 415, 422} or _kind(refusal).fault is not ModelFault.REQUEST:
         return ImageFault.NONE
-    named = _AN_IMAGE.search(refusal.said) or _WRAPPED_IMAGE.search(refusal.words)
-    return ImageFault.SOME if named else ImageFault.NONE
+    mention = _AN_IMAGE.search(refusal.said) or _WRAPPED_IMAGE.search(refusal.words)
+    return ImageFault.SOME if mention else ImageFault.NONE
 
 
 class _Kind(NamedTuple):
@@ -296,13 +296,13 @@ def refusal_of(value: object, *, status: int = 0, secret: str = "") -> ProviderR
     codes: list[str] = []
     if isinstance(error, dict):
         inner = error.get("innererror")
-        named = (
+        field_name = (
             error.get("code"),
             error.get("type"),
             error.get("status"),
             isinstance(inner, dict) and inner.get("code"),
         )
-        for name in named:
+        for name in field_name:
             if isinstance(name, str) and name and not name.isdigit():
                 codes.append(name.lower())
             elif not status and name and (number := _status(name)):
@@ -311,8 +311,8 @@ def refusal_of(value: object, *, status: int = 0, secret: str = "") -> ProviderR
         words = value if isinstance(value, str) else json.dumps(value, default=str)
     except RecursionError:
         words = ""
-    said = provider_message(value, secret)
-    return ProviderRefusal(status=status, codes=tuple(codes), said=said, words=words[:WORDS_CHARACTERS].lower())
+    message = provider_message(value, secret)
+    return ProviderRefusal(status=status, codes=tuple(codes), said=message, words=words[:WORDS_CHARACTERS].lower())
 
 
 def refused(
@@ -327,8 +327,8 @@ def refused(
     if fault in {ModelFault.SERVER, ModelFault.REQUEST}:
         word = (headers or {}).get("x-should-retry", "").strip().lower()
         passing = {"true": True, "false": False}.get(word, passing)
-    told = f"HTTP {refusal.status}: {refusal.said}" if refusal.said else f"HTTP {refusal.status}"
-    text = _text(fault, refusal, told, model=model, address=address, key_variable=key_variable)
+    message = f"HTTP {refusal.status}: {refusal.said}" if refusal.said else f"HTTP {refusal.status}"
+    text = _text(fault, refusal, message, model=model, address=address, key_variable=key_variable)
     return FailedTry(text, fault=fault, passing=passing, refusal=refusal)
 
 
@@ -379,46 +379,46 @@ def _kind(refusal: ProviderRefusal) -> _Kind:
 
 
 def _text(  # noqa: C901, PLR0911 - a table
-    fault: ModelFault, refusal: ProviderRefusal, told: str, *, model: str, address: str, key_variable: str
+    fault: ModelFault, refusal: ProviderRefusal, text: str, *, model: str, address: str, key_variable: str
 ) -> str:
     match fault:
         case ModelFault.AUTHENTICATION if refusal.status == 403:
             key = f"the key in {key_variable}" if key_variable else "your key"
-            return f"{address} does not allow this ({told}). See whether {key} may use model {model!r}."
+            return f"{address} does not allow this ({text}). See whether {key} may use model {model!r}."
         case ModelFault.AUTHENTICATION if not key_variable:
             return (
-                f"{address} wants an API key ({told}), and none is set for it. Name the variable that holds one as "
+                f"{address} wants an API key ({text}), and none is set for it. Name the variable that holds one as "
                 "key_variable in the configuration, or the provider with --provider."
             )
         case ModelFault.AUTHENTICATION:
             return (
-                f"{address} refused the API key ({told}). Set {key_variable} to a key that is valid there, or name the "
+                f"{address} refused the API key ({text}). Set {key_variable} to a key that is valid there, or name the "
                 "provider that the key is for with --provider or --base-url."
             )
         case _ if image_fault(refusal) is ImageFault.ALL:
-            return f"Model {model!r} at {address} takes no pictures ({told}); `pictures = false` says so beforehand."
+            return f"Model {model!r} at {address} takes no pictures ({text}); `pictures = false` says so beforehand."
         case _ if image_fault(refusal) is ImageFault.SOME:
-            return f"Model {model!r} at {address} refused a picture ({told})."
+            return f"Model {model!r} at {address} refused a picture ({text})."
         case ModelFault.NOT_FOUND:
             return (
-                f"There is no model {model!r} at {address} ({told}). Check the model's name, and the base URL: it "
+                f"There is no model {model!r} at {address} ({text}). Check the model's name, and the base URL: it "
                 "usually ends in /v1."
             )
         case ModelFault.CONTEXT:
-            return f"The conversation is too long for model {model!r} ({told}). {_SHORTER}"
+            return f"The conversation is too long for model {model!r} ({text}). {_SHORTER}"
         case ModelFault.CONTENT:
             return (
-                f"The provider's content policy refused the request ({told}). Undo the last turn, or word it otherwise."
+                f"The provider's content policy refused the request ({text}). Undo the last turn, or word it otherwise."
             )
         case ModelFault.QUOTA:
-            return f"{address} wants money ({told}). Waiting does not help: see the account's quota and billing."
+            return f"{address} wants money ({text}). Waiting does not help: see the account's quota and billing."
         case ModelFault.REPLY:
-            return f"The model wrote a call that its own server could not read ({told})."
+            return f"The model wrote a call that its own server could not read ({text})."
         case ModelFault.SERVER:
-            return f"The provider could not answer ({told})."
+            return f"The provider could not answer ({text})."
         case _ if "--jinja" in refusal.words:
-            return f"The server cannot offer tools ({told}). Start llama-server with --jinja."
+            return f"The server cannot offer tools ({text}). Start llama-server with --jinja."
         case _ if _NO_TOOLS.search(refusal.said):
-            return f"Model {model!r} cannot call tools at {address} ({told}). Choose a model that can."
+            return f"Model {model!r} cannot call tools at {address} ({text}). Choose a model that can."
         case _:
-            return f"The provider refused the request ({told})."
+            return f"The provider refused the request ({text})."

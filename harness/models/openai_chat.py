@@ -75,15 +75,15 @@ class ChatDialect(Dialect):
             case Role.SYSTEM | Role.USER:
                 yield {"role": message.role.value, "content": self._content(message, content)}
             case Role.TOOL:
-                said = content if self._marks is CacheMarks.RESULTS else self._parts(content)
-                yield {"role": "tool", "tool_call_id": self._ids.of(message.tool_call_id or ""), "content": said}
+                parts = content if self._marks is CacheMarks.RESULTS else self._parts(content)
+                yield {"role": "tool", "tool_call_id": self._ids.of(message.tool_call_id or ""), "content": parts}
             case Role.ASSISTANT:
                 yield self._reply_json(message, content, with_reasoning)
 
     def _reply_json(self, message: Message, text: str, with_reasoning: bool) -> JsonValue:
         fields, extras = given_back(message.echo, self.quirks.echo if with_reasoning else ())
-        if wanted := self.quirks.wanted_echo:
-            fields.setdefault(wanted, " ")  # DeepSeek refuses an empty one: NousResearch/hermes-agent#17341
+        if echo_names := self.quirks.wanted_echo:
+            fields.setdefault(echo_names, " ")  # DeepSeek refuses an empty one: NousResearch/hermes-agent#17341
         value: dict[str, JsonValue] = {"role": "assistant", "content": text}
         if message.tool_calls:
             # Servers that turn "" away and servers that want the field to be there both take null.
@@ -97,17 +97,19 @@ class ChatDialect(Dialect):
     def _content(self, message: Message, text: str) -> JsonValue:
         """Return text and attachments; a text alone, which every server takes, where none of them can be sent."""
         addresses = [self.sight.address(attachment) for attachment in message.attachments]
-        gone = [
+        notes = [
             self.sight.in_place_of(attachment)
             for attachment, address in zip(message.attachments, addresses, strict=True)
             if not address
         ]
-        text = "\n\n".join(part for part in (text, *gone) if part)
-        shown: list[JsonValue] = [{"type": "image_url", "image_url": {"url": one}} for one in addresses if one]
-        if not shown:
+        text = "\n\n".join(part for part in (text, *notes) if part)
+        image_parts: list[JsonValue] = [{"type": "image_url", "image_url": {"url": url}} for url in addresses if url]
+        if not image_parts:
             return self._parts(text)
-        said: JsonValue = {"type": "text", "text": text}
-        return [*shown, said] if self._marks in _IN_CHAT else [said, *shown]  # only a text may be marked
+        text_part: JsonValue = {"type": "text", "text": text}
+        return (
+            [*image_parts, text_part] if self._marks in _IN_CHAT else [text_part, *image_parts]
+        )  # only a text may be marked
 
     def _parts(self, text: str) -> JsonValue:
         """Return the content of a message: in one part where that may have to be marked."""
@@ -133,20 +135,20 @@ def beside_results(messages: Sequence[Message], sight: Sight) -> list[Message]:
     attachment that is not sent.
     """
     moved: list[Message] = []
-    held: list[Message] = []
+    results: list[Message] = []
     for message in messages:
-        if message.role is not Role.TOOL and held:
-            moved.append(_shown(held))
-            held = []
+        if message.role is not Role.TOOL and results:
+            moved.append(_shown(results))
+            results = []
         if message.role is Role.TOOL and message.attachments:
             sent = tuple(attachment for attachment in message.attachments if sight.sends(attachment))
-            gone = (sight.in_place_of(attachment) for attachment in message.attachments if attachment not in sent)
+            notes = (sight.in_place_of(attachment) for attachment in message.attachments if attachment not in sent)
             if len(sent) < len(message.attachments):
-                message = replace(message, content="\n".join((message.content, *gone)), attachments=sent)  # noqa: PLW2901
-            held += [message] if sent else []
+                message = replace(message, content="\n".join((message.content, *notes)), attachments=sent)  # noqa: PLW2901
+            results += [message] if sent else []
         moved.append(message)
-    if held:
-        moved.append(_shown(held))
+    if results:
+        moved.append(_shown(results))
     return moved
 
 

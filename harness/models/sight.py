@@ -53,12 +53,12 @@ class Sight:
 
     def in_place_of(self, attachment: Attachment) -> str:
         """Return the text that replaces an attachment that is not sent."""
-        why = "its file beside the log is gone"
+        reason = "its file beside the log is gone"
         if self._source is None:
-            why = "this model is not sent pictures"
+            reason = "this model is not sent pictures"
         elif attachment.sha256 in self._refused:
-            why = "the server refused it, or a request with as many"
-        return f"[a picture stood here: {attachment.words}; {why}]"
+            reason = "the server refused it, or a request with as many"
+        return f"[a picture stood here: {attachment.words}; {reason}]"
 
     def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
         """Adapt to a refusal of `messages`; return whether fewer attachments are sent from now on.
@@ -69,7 +69,7 @@ class Sight:
         sent = [
             digests
             for message in messages
-            if (digests := {one.sha256 for one in message.attachments if self.sends(one)})
+            if (digests := {attachment.sha256 for attachment in message.attachments if self.sends(attachment)})
         ]
         if not sent:
             return False
