@@ -19,8 +19,8 @@ def _invalid_flag(parser: ArgumentParser) -> None:
 
 
 QUESTIONS: Mapping[str, AuditQuestion] = {
-    one.name: one
-    for one in (
+    question.name: question
+    for question in (
         AuditQuestion(
             name="approvals",
             help="List the questions that were asked: the rule, the answer, who gave it, and how long it took.",
