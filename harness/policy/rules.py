@@ -6,13 +6,12 @@ An auto rule must cover a facet wholly. A stricter rule needs to touch it.
 from __future__ import annotations
 
 from enum import Enum
-from functools import lru_cache
 from typing import TypeVar
 
 from harness.actions import Access, Action, Facet, Opaque, PathAccess, Place, ToolArgument, ToolUse, Unconfined
 from harness.decisions import Decision
 from harness.policy.hosts import HostPattern, Reach
-from harness.policy.matcher import EVERY_KIND, Matcher, not_about, quoted
+from harness.policy.matcher import Matcher, not_about, quoted
 from harness.policy.matchers import CommandMatcher, FileMatcher
 from harness.policy.patterns import ArgvPattern
 from harness.policy.tool_matchers import HostMatcher, ToolMatcher
@@ -103,7 +102,10 @@ class Rule(Record):
 
     def find(self, kind: type[MatcherT]) -> MatcherT | None:
         """Return its first matcher of a kind."""
-        return next((matcher for matcher in self.matchers if isinstance(matcher, kind)), None)
+        for matcher in self.matchers:
+            if isinstance(matcher, kind):
+                return matcher
+        return None
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -146,15 +148,27 @@ class Rule(Record):
 
     def may_hit(self, kind: type[Record]) -> bool:
         """Return whether it could hit a facet of that kind."""
-        return kind in _hit_by(tuple(map(type, self.matchers)))
+        for matcher in self.matchers:  # noqa: SIM110 - asked of every rule for every facet, and quicker than `all`
+            if kind not in matcher.can_hit:
+                return False
+        return True
 
     def may_cover(self, kind: type[Record]) -> bool:
         """Return whether it could cover a facet of that kind."""
-        return kind in _covered_by(tuple(map(type, self.matchers)))
+        is_about_tools = False
+        for matcher in self.matchers:
+            if kind in matcher.answers_for:
+                return True
+            is_about_tools = is_about_tools or ToolUse in matcher.answers_for
+        # What a tool from outside reads and writes is a part of its use.
+        return kind is PathAccess and is_about_tools and not self.has_parts
 
     def hits(self, action: Action, facet: Facet) -> bool:
         """Return whether this rule, taken as a strict one, touches the facet."""
-        return all(matcher.hits(action, facet) for matcher in self.matchers)
+        for matcher in self.matchers:  # noqa: SIM110 - likewise
+            if not matcher.hits(action, facet):
+                return False
+        return True
 
     def covers(self, action: Action, facet: Facet) -> bool:
         """Return whether this rule, taken as an auto rule, accounts for the whole facet."""
@@ -164,7 +178,10 @@ class Rule(Record):
             uses = [part for part in action.facets if isinstance(part, ToolUse)]
             here = not isinstance(facet, PathAccess) or _is_here(facet)
             return here and bool(uses) and all(self._covers_use(action, use) for use in uses)
-        return all(matcher.covers(action, facet) for matcher in self.matchers)
+        for matcher in self.matchers:  # noqa: SIM110 - likewise
+            if not matcher.covers(action, facet):
+                return False
+        return True
 
     def _covers_use(self, action: Action, use: ToolUse) -> bool:
         """Return whether it accounts for the use of a tool; all that the call reads and writes is a part of that."""
@@ -213,20 +230,6 @@ class Rule(Record):
         if words.startswith("by "):
             return f"every call of {words.removeprefix('by ')}"
         return f"every call {words}" if words else "everything"
-
-
-@lru_cache
-def _hit_by(kinds: tuple[type[Matcher], ...]) -> frozenset[type[Record]]:
-    """Return the kinds of facets that a rule with matchers of these kinds could hit."""
-    return EVERY_KIND.intersection(*(kind.can_hit for kind in kinds))
-
-
-@lru_cache
-def _covered_by(kinds: tuple[type[Matcher], ...]) -> frozenset[type[Record]]:
-    """Return the kinds of facets that an auto rule with matchers of these kinds could cover."""
-    covered = frozenset[type[Record]]().union(*(kind.answers_for for kind in kinds))
-    # What a tool from outside reads and writes is a part of its use.
-    return covered | {PathAccess} if ToolUse in covered and not any(kind.of_parts for kind in kinds) else covered
 
 
 def _is_here(path: PathAccess) -> bool:

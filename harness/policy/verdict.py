@@ -186,7 +186,7 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hide
         open_ended=any(not is_bounded(f.facet) and (f not in by_rules or (asked and not in_walls)) for f in facets),
         tables=policy.sandbox_tables,
         keep=policy.guarded,
-        named_hosts=policy.named_hosts,
+        named_hosts=judge.named_hosts,
     )
     verdict = Verdict(decision=decision, facets=facets, effects=effects)
     if not _is_held_by_walls(action, verdict):
@@ -241,22 +241,31 @@ class _Judge:
         self._action = action
         self._suspended = suspended
         self._own = set(map(id, action.facets))
-        self._has_commands = any(isinstance(facet, Command) for facet in action.facets)
+        kinds = set(map(type, action.facets))
+        self._has_commands = Command in kinds
+        self.named_hosts = policy.named_hosts if ToolUse in kinds else ()
+        """The hosts that rules name. Empty for calls that use no tool, since only tools go to hosts."""
         self._on_trees: dict[tuple[object, ...], bool] = {}
         self._rules_on: dict[type[Facet], tuple[list[Rule], list[Rule]]] = {}
         """The strict rules and the auto rules that could match, by kind of facet."""
         self._defaults = policy.defaults
         self._files = {source.path for source in policy.sources if source.layer is Layer.FILE}
-        if _only_reads(action):
+        if ToolUse in kinds and _only_reads(action):
             self._defaults = tuple(default for default in policy.defaults if not default.spares_reading)
 
     def _rules_about(self, facet: Facet) -> tuple[list[Rule], list[Rule]]:
         """Return the strict rules and the auto rules that could match a facet of this kind."""
         kind = type(facet)
         if kind not in self._rules_on:
-            rules = self._policy.rules
-            strict = [rule for rule in rules if not rule.is_auto and rule.may_hit(kind)]
-            self._rules_on[kind] = strict, [rule for rule in rules if rule.is_auto and rule.may_cover(kind)]
+            strict: list[Rule] = []
+            autos: list[Rule] = []
+            for rule in self._policy.rules:
+                if rule.decision is Decision.AUTO:
+                    if rule.may_cover(kind):
+                        autos.append(rule)
+                elif rule.may_hit(kind):
+                    strict.append(rule)
+            self._rules_on[kind] = strict, autos
         return self._rules_on[kind]
 
     def facet(self, facet: Facet) -> FacetVerdict:
@@ -538,7 +547,7 @@ class _Judge:
 
     def _by_built_in(self, facet: Facet) -> FacetVerdict | None:
         """Return the built-in decision, above every rule."""
-        finding = inspect_facet(facet, self._policy.guarded, self._policy.named_hosts)
+        finding = inspect_facet(facet, self._policy.guarded, self.named_hosts)
         if finding is None:
             return None
         decision = _DECISIONS[finding.severity]
