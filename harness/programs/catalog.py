@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 
 from harness.programs.options import option_table
@@ -93,6 +94,7 @@ def model_of(name: str) -> Program | None:
     return model
 
 
+@cache
 def _in_table() -> Mapping[str, Program]:
     """Return the models in the table of asked.py, which names its programs itself."""
     models: Mapping[str, Program] = import_module("harness.programs.asked").PROGRAMS

@@ -134,7 +134,8 @@ def losses(argv: Sequence[str]) -> Iterator[str]:
     if name in _DESTROYING_WORDS:
         yield from _by_word(name, words)
     elif (model := model_of(name)) is not None:
-        yield from _by_model(model, words)
+        if model.loses is not None or model.subcommands:
+            yield from _by_model(model, words)
     elif name in _WITHOUT_MODEL:
         yield from _WITHOUT_MODEL[name](read_loosely("", words))
     elif name.startswith("mkfs"):
@@ -160,8 +161,9 @@ def _by_model(model: Program, words: Sequence[str]) -> Iterator[str]:
         yield from model.loses(read_loosely(model.options, words))
     if not model.subcommands:
         return
-    behind = read_loosely(model.options, words, stop=True).operands
-    inner, rest = _subcommand(model, behind)
+    if words and words[0].startswith("-"):
+        words = read_loosely(model.options, words, stop=True).operands
+    inner, rest = _subcommand(model, words)
     if inner is not None and inner.loses is not None:
         yield from inner.loses(read_loosely(inner.options, rest))
 
@@ -169,8 +171,9 @@ def _by_model(model: Program, words: Sequence[str]) -> Iterator[str]:
 def _subcommand(model: Program, words: Sequence[str]) -> tuple[Program | None, Sequence[str]]:
     """Return the longest subcommand that the operands begin with, and the other words: `git stash -q drop` is a stash drop."""
     places = [place for place, word in enumerate(words) if not word.startswith("-")][:3]
-    for count in range(len(places), 0, -1):
-        inner = model.subcommands.get(" ".join(words[place] for place in places[:count]))
+    verbs = [words[place] for place in places]
+    for count in range(len(verbs), 0, -1):
+        inner = model.subcommands.get(" ".join(verbs[:count]))
         if inner is not None:
             return inner, [word for place, word in enumerate(words) if place not in places[:count]]
     return None, ()
