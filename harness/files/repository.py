@@ -12,7 +12,6 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from harness.programs.git_config import programs_named
 from harness.regex import regex
 from harness.safe_files import read_small
 
@@ -251,6 +250,8 @@ def _is_plain(target: str) -> bool:
 
 def _configured(git: str, name: str = "config") -> str | None:
     path = os.path.join(git, name)
+    from harness.programs.git_config import programs_named
+
     config = read_small(path, MAX_CONFIG_BYTES)
     if config is None and os.path.lexists(path):
         return "the repository's configuration cannot be read"

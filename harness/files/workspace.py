@@ -10,9 +10,7 @@ from collections.abc import Iterator, Sequence
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError, WorkspaceError
 from harness.files import repository, trees
-from harness.files.build_context import sent_files
 from harness.files.trees import Narrowing
-from harness.files.untracked import untracked_files
 from harness.paths import TreeNames, is_within
 from harness.programs.git_pathspecs import GitFiles, ShownFiles, places, shown
 from harness.record import Record, replace
@@ -177,6 +175,8 @@ class Workspace:
         root = self._added_root(path.real) or self.root
         names, is_complete = trees.names_below(path.real, root, narrowing, home=self.home, follows=follows)
         if ignore_files:
+            from harness.files.build_context import sent_files
+
             context = os.path.join(path.real, "").removeprefix(os.path.join(root, ""))
             names = sent_files(names, context, ignore_files)
         return replace(path, tree=True, below=self._names_in(root, names), whole=is_complete)
@@ -226,6 +226,8 @@ class Workspace:
         prefix = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
         exists = (lambda word: self.exists(os.path.join(folder, word))) if sure else None
         if adds:
+            from harness.files.untracked import untracked_files
+
             untracked, is_complete = untracked_files(
                 top,
                 frozenset(name for name, *_ in files),

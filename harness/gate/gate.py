@@ -16,7 +16,6 @@ from harness.actions import Action, JsonValue
 from harness.decisions import Decision
 from harness.errors import ChangedCodeError, GateError, LogError, ToolError
 from harness.gate.approval import Approval, Approver, check_approval, deny_all
-from harness.gate.beside import BesideCall, CallsBeside, on_gates_thread, runs_beside
 from harness.gate.call_checks import NO_CHECKS, CallChecks, tightened, with_notes
 from harness.gate.checked_calls import CheckedCalls
 from harness.gate.grants_in_force import GrantsInForce
@@ -238,6 +237,8 @@ class Gate:
         return action, tightened(verdict, action.tool, pending.said)
 
     def _ask(self, pending: PendingCall, action: Action, verdict: Verdict, approver: Approver) -> Approval:
+        from harness.gate.beside import on_gates_thread
+
         self._records.asked(pending.proposal, action, verdict)
         started = self._monotonic()
         try:
@@ -322,6 +323,8 @@ class Gate:
 
     def only_reads(self, pending: PendingCall) -> bool:
         """Return whether a call may run beside others; see `runs_beside`. Records nothing. Raises as `blocks` does."""
+        from harness.gate.beside import runs_beside
+
         if self._options.dry_run:
             return False
         try:
@@ -338,6 +341,8 @@ class Gate:
         Each is decided, and then each intent is written, in their order, before the first runs; the outcomes are written in
         the same order. Raises as `call` does, and GateError for a call that is another than it was; what runs was ended then.
         """
+        from harness.gate.beside import BesideCall, CallsBeside, runs_beside
+
         permits: list[tuple[PendingCall, Permit]] = []
         for pending in group:
             ruling = self.permit(pending, seconds_left=seconds_left)

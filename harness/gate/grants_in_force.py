@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import Action
 from harness.errors import GateError
@@ -13,11 +13,13 @@ from harness.gate.registry import ToolRegistry
 from harness.grant_pattern import GrantPattern, GrantScope
 from harness.log.vocabulary import Answer
 from harness.place_changes import PlaceChange
-from harness.policy.grant_offers import Offer, WallsHere, all_edits, offer_for
 from harness.policy.policy import Policy
 from harness.policy.session_grants import Grant, kept_id, narrowed, session_grant, with_grants
 from harness.policy.verdict import Verdict, evaluate, evaluate_here
 from harness.record import replace
+
+if TYPE_CHECKING:
+    from harness.policy.grant_offers import Offer, WallsHere
 
 
 class GrantStore(Protocol):
@@ -154,6 +156,8 @@ class GrantsInForce:
         if action.asked_by:
             return f"a yes to {action.asked_by} counts for this call alone"
         if self._shown is None or self._shown[0] is not action or self._shown[1] is not verdict:
+            from harness.policy.grant_offers import offer_for
+
             walls = self.walls_here(action.tool)
             offer = offer_for(self._held_by(walls), action, verdict, walls)
             asleep = next((grant.id for grant in self._grants if grant.changed), "")
@@ -235,6 +239,8 @@ class GrantsInForce:
         """Grant all edits in the workspace for this session, or end that. Raises LogError."""
         self._drop(EDITS)
         if on:
+            from harness.policy.grant_offers import all_edits
+
             grant = session_grant(EDITS, all_edits())
             self._records.grant(grant, "mode")
             self._hold([*self._grants, grant])
@@ -260,4 +266,4 @@ def _without_programs(offer: Offer | str, asleep: str) -> Offer | str:
     remaining = tuple(choice for choice in offer.choices if not any(pattern.program for pattern in choice.patterns))
     if len(remaining) == len(offer.choices):
         return offer
-    return Offer(choices=remaining, no_program=reason) if remaining else reason
+    return replace(offer, choices=remaining, no_program=reason) if remaining else reason

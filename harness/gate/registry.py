@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
 from harness.errors import ChangedCodeError, ToolError
@@ -11,9 +12,10 @@ from harness.gate.arguments import parse_arguments, quoted_name
 from harness.gate.tool import ConfinedTool, PlacedTool, Tool, said_by
 from harness.messages import ToolCall
 from harness.model import ToolSpec
-from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
-from harness.policy.refused_tools import denies_altogether
+
+if TYPE_CHECKING:
+    from harness.policy.grant_offers import WallsHere
 
 IN_PROCESS = "in process"
 """Confinement of a tool whose body is the harness's own code, which does what the action says."""
@@ -61,6 +63,8 @@ class ToolRegistry:
         """Return the possible walls of a granted program of the tool `name`."""
         if name in self._walls:
             return self._walls[name].here(policy, name)
+        from harness.policy.grant_offers import WallsHere
+
         return WallsHere(root="", confines=False, missing="the tool runs no programs")
 
     def check_place(self) -> None:
@@ -70,6 +74,8 @@ class ToolRegistry:
 
     def offered(self, policy: Policy) -> tuple[ToolSpec, ...]:
         """Return the descriptions for the model: all tools except those that `policy` always refuses."""
+        from harness.policy.refused_tools import denies_altogether
+
         return tuple(spec for spec in self.specs if not denies_altogether(policy, spec.name))
 
     def prepare(self, call: ToolCall, policy: Policy | None = None) -> Action:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ChangedCodeError, ToolError, WorkspaceError
@@ -13,9 +13,11 @@ from harness.log.schema import extra_problem
 from harness.messages import Attachment, ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
 from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
-from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
 from harness.record import Record, replace
+
+if TYPE_CHECKING:
+    from harness.policy.grant_offers import WallsHere
 
 Arguments = Mapping[str, JsonValue]
 

@@ -31,7 +31,6 @@ from harness.policy.policy import Policy
 from harness.policy.rules import Layer, Origin, Rule
 from harness.policy.tool_defaults import UNCOVERED, Readers, ToolDefault, defaults_for, needs_its_name
 from harness.programs.catalog import harmless_for
-from harness.programs.excluding import excluding_words
 from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 from harness.programs.variables import steers
 from harness.record import Record, replace
@@ -614,6 +613,8 @@ def _which(rule: Rule, facet: Facet, action: Action) -> str:
     files = rule.files
     if not isinstance(facet, PathAccess) or not facet.tree or files is None or files.patterns.hits(facet.names):
         return ""
+    from harness.programs.excluding import excluding_words
+
     names = tuple(dict.fromkeys(files.meant_below(facet)))
     more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
     form = excluding_words(names, facet, action)

@@ -6,8 +6,6 @@ import os
 import stat
 from _thread import allocate_lock
 
-from harness.removal import remove_folder
-
 
 class TemporaryFolder:
     """A folder that only its owner may enter, removed with this object, or when the program ends."""
@@ -57,4 +55,6 @@ def _is_folder(path: str, owner: int) -> bool:
 def _remove(path: str, owner: int, maker: int) -> None:
     """Remove the folder; not where this is a copy of the process that made it (fork), which may still use it."""
     if os.getpid() == maker and _is_folder(path, owner):
+        from harness.removal import remove_folder
+
         remove_folder(path)

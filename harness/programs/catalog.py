@@ -13,7 +13,6 @@ from importlib import import_module
 
 from harness.programs.options import option_table
 from harness.programs.program import FileNames, Program, Style
-from harness.programs.python import MODULES
 from harness.programs.runners import FIND_RUNS, name_of, unversioned
 from harness.programs.variables import HARMLESS, PASSED, SET, changes_the_shell, steers
 from harness.record import replace
@@ -220,8 +219,11 @@ def _letters(program: Program, word: str) -> tuple[str, ...]:
 def _model(argv: Sequence[str]) -> Program | None:
     """Return the model for the options after the first words of a command: its program's, or its subcommand's."""
     name, *words = argv
-    if unversioned(name) == "python" and len(words) > 1 and words[0] == "-m" and words[1] in MODULES:
-        name, *words = words[1:]
+    if unversioned(name) == "python" and len(words) > 1 and words[0] == "-m":
+        from harness.programs.python import MODULES
+
+        if words[1] in MODULES:
+            name, *words = words[1:]
     program = model_of(name)
     if program is None or (program.style is not Style.SINGLE and name not in CLUSTERS):
         return None

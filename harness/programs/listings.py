@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.programs.catalog import model_of
-from harness.programs.find import names_found
 from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.options import NUMBER, option_table, parse_words, read_command
 from harness.programs.program import FileNames, Found, Parsed, Program, Unknown
@@ -162,6 +161,12 @@ def _by_git(argv: Sequence[str]) -> FileNames | None:
     return FileNames(starts=(".",), bare=True, folders=False, nul=parsed.has("-z"), tracked=tracked)
 
 
+def _by_find(argv: Sequence[str]) -> FileNames | None:
+    from harness.programs.find import names_found
+
+    return names_found(argv)
+
+
 def _by_ls(argv: Sequence[str]) -> FileNames | None:
     parsed = _parsed(model_of("ls"), _LS, argv)
     if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
@@ -176,7 +181,7 @@ def _by_ls(argv: Sequence[str]) -> FileNames | None:
 
 
 _SOURCES: Mapping[str, Callable[[Sequence[str]], FileNames | None]] = {
-    "find": names_found,
+    "find": _by_find,
     "grep": _by_grep,
     "egrep": _by_grep,
     "fgrep": _by_grep,

@@ -13,9 +13,7 @@ from harness.programs.catalog import model_of
 from harness.programs.git_pathspecs import GitFiles, ShownFiles
 from harness.programs.options import read_command
 from harness.programs.program import PathUse, Use, gap
-from harness.programs.python import LIBRARY
 from harness.programs.runners import VERSIONED, name_of, unversioned
-from harness.programs.shared import read_alike
 from harness.record import replace
 from harness.shell.command_line import CommandLine
 from harness.shell.redirections import Stdin
@@ -36,6 +34,8 @@ def program_of(name: str) -> str:
 def use_of(program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
     """Return the use of a command by the model of its program; a gap without a model."""
     if stdin.text is not None and program in ("bash", "sh") and len(argv) == 1:
+        from harness.programs.shared import read_alike
+
         if "\n" in stdin.text.rstrip("\n"):
             return gap("a shell hands the lines that it has not read yet to the commands of those before")
         if program == "bash" or read_alike(stdin.text):
@@ -246,5 +246,7 @@ def git_places(line: CommandLine, argv: Sequence[str], use: Use, state: ShellSta
 
 
 def _is_module(name: str) -> bool:
+    from harness.programs.python import LIBRARY
+
     module = name.partition(".")[0]
     return module in LIBRARY or module == "pip" or (module.startswith("_") and module != "__pycache__")

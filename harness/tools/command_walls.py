@@ -13,14 +13,6 @@ from harness.actions import Access, Effects, Enforcement
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.paths import is_within
-from harness.policy.forbidden_files import (
-    ForbiddenFiles,
-    excepted_folders,
-    forbidden_files,
-    rules_about_files,
-    with_any_name,
-)
-from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule
 from harness.record import Record, replace
@@ -31,6 +23,8 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.files.tree_listing import ListedTree, TreeListing
+    from harness.policy.forbidden_files import ForbiddenFiles
+    from harness.policy.grant_offers import WallsHere
     from harness.sandbox import Confinement, Machine
 
 
@@ -133,6 +127,8 @@ class CommandWalls:
     def here(self, policy: Policy, tool: str) -> WallsHere:
         """Return the possible walls of a granted program, in the present workspace."""
         from harness.files.tree_listing import NOTHING_LISTED
+        from harness.policy.forbidden_files import excepted_folders, rules_about_files
+        from harness.policy.grant_offers import WallsHere
         from harness.sandbox import hides_where_it_may_write
 
         root = self._workspace.root
@@ -179,6 +175,8 @@ class CommandWalls:
         changed.
         """
         if self._found is None or self._found[0] != (rules, tree):
+            from harness.policy.forbidden_files import forbidden_files, with_any_name
+
             names = with_any_name(tree.files, tree.folders)
             forbidden = forbidden_files(rules, Access.READ, names), forbidden_files(rules, Access.WRITE, names)
             self._found = ((rules, tree), forbidden)
