@@ -12,13 +12,13 @@ from harness.gate.records import CallRecords, Proposal
 from harness.gate.registry import ToolRegistry
 from harness.grant_pattern import GrantPattern, GrantScope
 from harness.log.vocabulary import Answer
-from harness.place_changes import PlaceChange
 from harness.policy.policy import Policy
 from harness.policy.session_grants import Grant, kept_id, narrowed, session_grant, with_grants
 from harness.policy.verdict import Verdict, evaluate, evaluate_here
 from harness.record import replace
 
 if TYPE_CHECKING:
+    from harness.place_changes import PlaceChange
     from harness.policy.grant_offers import Offer, WallsHere
 
 

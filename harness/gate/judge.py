@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import Action, Command, Opaque, PathAccess, ToolUse, Unconfined, written_paths
 from harness.errors import GateError, ToolError
@@ -15,11 +16,13 @@ from harness.gate.ruling import Permit
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
-from harness.place_changes import PlaceChange
 from harness.policy.built_in import is_entry_point
 from harness.policy.destruction import destroys
 from harness.policy.verdict import Source, Verdict, asking_about
 from harness.record import replace
+
+if TYPE_CHECKING:
+    from harness.place_changes import PlaceChange
 
 _FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
 

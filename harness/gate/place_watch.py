@@ -7,7 +7,7 @@ which the program ran sleeps, and decides nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.actions import Effects
 from harness.gate.grants_in_force import GrantsInForce
@@ -18,10 +18,12 @@ from harness.gate.tool import NotedBefore, PlacesOfTool, WatchedTool
 from harness.log.vocabulary import PlacesAnswer
 from harness.messages import ToolResult
 from harness.paths import is_within
-from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 from harness.policy.session_grants import Grant
 from harness.record import Record, replace
 from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 
 MOST_TOLD = 10
 """Maximum number of places named to the model."""
@@ -118,6 +120,8 @@ class PlaceWatch:
         tool: object = next((offered[name] for name in grant.pattern.tools if name in offered.names), None)
         if not isinstance(tool, WatchedTool):
             return PlacesAnswer.NOBODY
+        from harness.place_changes import PlacesFound
+
         changed = PlacesFound(changes=tool.places.shown(grant.changed), gaps=())
         return self._ask_and_do(tool.places, PlacesQuestion(about="", grants=(grant,), found=changed), None)[0]
 

@@ -12,11 +12,11 @@ from harness.limits import Limits
 from harness.log.schema import extra_problem
 from harness.messages import Attachment, ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec
-from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
 from harness.policy.policy import Policy
 from harness.record import Record, replace
 
 if TYPE_CHECKING:
+    from harness.place_changes import PlaceChange, PlaceReturn, PlacesFound
     from harness.policy.grant_offers import WallsHere
 
 Arguments = Mapping[str, JsonValue]

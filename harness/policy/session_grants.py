@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.actions import Access, Act, Action, Command, Facet, JsonValue, Opaque, PathAccess, ToolUse
 from harness.decisions import Decision
 from harness.digest import digest_of
 from harness.grant_pattern import EVERYTHING, GrantPattern, GrantScope, pattern_fields
 from harness.paths import is_within
-from harness.place_changes import PlaceChange
 from harness.policy.built_in import ENTRY_POINTS
 from harness.policy.effects import DEFAULT_WRITE, place_problem
 from harness.policy.granted_programs import MODELLED, granted_words, is_known_work
@@ -30,6 +29,9 @@ from harness.policy.rules import Layer, Opens, Origin, Rule
 from harness.policy.tool_matchers import ToolMatcher
 from harness.programs.runners import WRAPPERS, name_of
 from harness.record import Record, replace
+
+if TYPE_CHECKING:
+    from harness.place_changes import PlaceChange
 
 SESSION_GRANTS = "grants of this session"
 """Name in place of a file's, for a deciding grant that is in no file."""

@@ -7,14 +7,17 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.grant_pattern import GrantPattern, GrantScope, pattern_fields, pattern_from
-from harness.place_changes import PlaceChange, change_fields, change_from
 from harness.policy.rules import Origin
 from harness.policy.session_grants import Grant, kept_id, pattern_problem
 from harness.record import Record, replace
 from harness.safe_files import append_line, open_private
+
+if TYPE_CHECKING:
+    from harness.place_changes import PlaceChange
 
 _NOTHING = GrantPattern(tools=())
 MOST_PLACES = 10_000
@@ -88,6 +91,8 @@ class KeptGrants:
 
     def sleep(self, identity: str, changes: Sequence[PlaceChange]) -> str:
         """Note that a grant sleeps because of these changes (none: that it is awake again); return as `revoke` does."""
+        from harness.place_changes import change_fields
+
         return self._note({"asleep": identity, "places": [change_fields(change) for change in changes[:MOST_PLACES]]})
 
     def _note(self, fields: Mapping[str, JsonValue]) -> str:
@@ -155,6 +160,8 @@ def _put_to_sleep(grants: dict[str, Grant], identity: object, places: object) ->
     """Take in that a grant sleeps, or with no places that it is awake. Raises ValueError."""
     if not isinstance(places, list):
         raise ValueError("places is a list")  # noqa: TRY004
+    from harness.place_changes import change_from
+
     changed = tuple(map(change_from, places))
     grant = grants.get(str(identity))
     if grant is not None:

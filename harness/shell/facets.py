@@ -16,7 +16,6 @@ from harness.record import replace
 from harness.shell.arithmetic import is_integer
 from harness.shell.builtins import FOLDER_BUILTINS
 from harness.shell.command_line import CommandLine
-from harness.shell.conditions import NUMBER_TESTS
 from harness.shell.disk import Disk, Witness
 from harness.shell.loops import Lines, assigned_names, counted_names, first_words, lines_of
 from harness.shell.loose_words import loose_opaque
@@ -286,6 +285,8 @@ class _LineReader:
 
     def _test(self, node: Test, state: ShellState) -> Outcome:
         """`[[ ]]` reads at most the state of the files that it names; the parser let nothing else pass."""
+        from harness.shell.conditions import NUMBER_TESTS
+
         expander = self.line.expander(state)
         values = [expander.value(word) for word in node.words]
         for place, word in enumerate(node.words):

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from harness.regex import regex
-from harness.shell.conditions import read_condition
 from harness.shell.cursor import END, Cursor, Stop
 from harness.shell.redirections import read_redirection
 from harness.shell.syntax import (
@@ -409,6 +408,8 @@ class _Parser:
             cursor.skip()
 
     def _test(self, start: int) -> Test:
+        from harness.shell.conditions import read_condition
+
         words = read_condition(self.cursor, self.words)
         redirections, text = self._rest(start)
         return Test(words=words, redirections=redirections, text=text)
