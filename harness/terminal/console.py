@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.log.order import LogRecord
 from harness.record import Record
 from harness.terminal.row_text import toned, toned_rows
 from harness.terminal.styles import SIXTEEN, Line, Palette, Tone, palette_of
@@ -20,6 +19,7 @@ from harness.text.visible import visible, visible_line
 if TYPE_CHECKING:
     from typing import TextIO
 
+    from harness.log.order import LogRecord
     from harness.redaction.redactor import Redactor
     from harness.redaction.stream import RedactedStream
     from harness.session.config.settings import TerminalSettings

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from harness.actions import ToolBounds
-from harness.policy.effects import place_problem
 from harness.record import Record
 from harness.text.fields import Fields
 from harness.text.visible import visible_line
@@ -180,10 +179,16 @@ def _is_here(host: str) -> bool:
     return host in ("localhost", "::1") or bool(re.fullmatch(r"127(\.[0-9]{1,3}){3}", host))
 
 
+def _place_problem(place: str) -> str:
+    from harness.policy.effects import place_problem
+
+    return place_problem(place)
+
+
 _word = _text(_word_problem)
 _url = _text(_url_problem)
 _variable = _text(lambda name: "" if re.fullmatch(_VARIABLE, name) else "must be the name of a variable")
-_place = _text(place_problem)
+_place = _text(_place_problem)
 
 
 def _command(value: object) -> str:

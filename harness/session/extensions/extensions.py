@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.policy.rules import Layer, Origin
 from harness.record import Record, replace
 from harness.session.config.extension_tables import APPROVER, HOOK, TOOL, ExtensionTable
 from harness.shipped import HOOK_FORMS, SECTIONS, hook_form, section_of
@@ -85,6 +84,7 @@ class _Reading:
         if not tables:
             return {}
         from harness.checks.hook_declaration import declared
+        from harness.policy.rules import Layer, Origin
 
         hooks = {}
         forms = {name: partial(hook_form, name) for name in HOOK_FORMS}

@@ -12,21 +12,22 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.digest import digest_of
 from harness.errors import UsageError
 from harness.files.repository import git_top
-from harness.gate.approval import Approver
 from harness.paths import is_within
 from harness.record import Record
 from harness.safe_files import read_regular
 from harness.session.extensions.started_words import command_words, permission_words, variable_words
 from harness.session.state import PROJECT_CONFIG, PROJECT_WORDS, State, word_folders
-from harness.session.trust import CHANGED, TRUST_TOOL, is_wanted
 from harness.shipped import PROJECT_FILES, SECTIONS, section_of
 from harness.text.amounts import counted
 from harness.text.visible import visible, visible_line
+
+if TYPE_CHECKING:
+    from harness.gate.approval import Approver
 
 NAMES = (*PROJECT_FILES, PROJECT_CONFIG)
 MOST_BYTES = 100_000
@@ -118,6 +119,8 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
     To be called before `trusted_files`, and only with a terminal. Any answer but yes is kept as a no. Raises
     PolicyError if that fails.
     """
+    from harness.session.trust import CHANGED
+
     notes = []
     for folder, name in (*((workspace, name) for name in NAMES), *word_folders(workspace)):
         try:
@@ -141,6 +144,8 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
 
 
 def _asked(file: ProjectFile, display_path: str, came: str, ask: Approver) -> bool:
+    from harness.session.trust import TRUST_TOOL, is_wanted
+
     if file.name in PROJECT_WORDS:
         skills = "its skills are named to the model, which may read them"
         effect = skills if _has_skills(file.name) else "its commands are sent as if you had typed them"
