@@ -38,8 +38,9 @@ def destroys(action: Action) -> tuple[str, ...]:
     Commands behind wrappers count too, and text that was not understood is taken at its worst: if it names a
     destructive program, it destroys. The writes of file tools do not count, since undo keeps the old content.
     """
-    found = [reason for facet in action.all_facets() for reason in _of_facet(action, facet)]
-    fed = [facet for facet in action.all_facets() if isinstance(facet, Command) and _obeys_what_it_is_fed(facet)]
+    parts = tuple(action.all_facets())
+    found = [reason for facet in parts for reason in _of_facet(action, facet)]
+    fed = [facet for facet in parts if isinstance(facet, Command) and _obeys_what_it_is_fed(facet)]
     if fed:
         found += _of_fed(frozenset(program_named(command.argv[0]) for command in fed), action.text)
     if action.text.lstrip().startswith(">") and _EMPTIES.match(action.text.lstrip()):
@@ -72,9 +73,10 @@ def _of_command(command: Command) -> Iterator[str]:
     if command.argv in _PRINT_NOTHING and _EMPTIES.search(command.text):
         yield "a file is emptied"
     # `grep rm` looks for text; `ssh host 'rm -r x'` does what it says. A commit's message is no command, an alias is.
-    if command.act in (Act.WRAPS, Act.RUNS, Act.UNKNOWN) and program_named(command.argv[0]) != "git":
-        yield from _of_text(" ".join(command.argv[1:]))
-    elif program_named(command.argv[0]) == "git":
+    if program_named(command.argv[0]) != "git":
+        if command.act in (Act.WRAPS, Act.RUNS, Act.UNKNOWN):
+            yield from _of_text(" ".join(command.argv[1:]))
+    else:
         for word in command.argv[1:]:
             alias = word.partition("!")
             if alias[1] and (not alias[0] or alias[0].endswith("=")):
