@@ -641,9 +641,9 @@ def test_a_log_that_cannot_be_written_ends_it_and_nothing_more_runs(scene: McpSc
 @all_rows(
     ("words", "said"),
     [
-        (("--name", "a__b", "--", "x"), "no name of a server"),
-        (("--name", "a_", "--", "x"), "no name of a server"),
-        (("--name", "\u00e4", "--", "x"), "no name of a server"),
+        (("--name", "a__b", "--", "x"), "is not a server name"),
+        (("--name", "a_", "--", "x"), "is not a server name"),
+        (("--name", "\u00e4", "--", "x"), "is not a server name"),
         (("--name", "srv"), "COMMAND"),
         (("--", "x"), "--name"),
         (("--name", "srv", "--policy", "none.toml", "--", "x"), "none.toml"),
