@@ -427,6 +427,7 @@ def test_the_menu_opens_with_a_slash_and_enter_finishes_before_it_runs(line: Pla
 
 def test_esc_closes_the_menu_and_leaves_the_line_as_it_was_typed(line: PlayedLine) -> None:
     line.stands("/h", "> /h")
+    line.wait_gone("show or switch")  # the menu is that of `/h`, no longer that of `/`
     line.wait_for("what there is")
     line.stands(TAB, "> /help")
     line.stands(ESC, "> /h")
