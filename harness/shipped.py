@@ -6,7 +6,7 @@ a plugin holds a constant PLUGIN (harness/plugin.py). This module imports nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,8 @@ HOOK_FORMS = {"claude": "harness.plugins.agents.claude_hooks"}
 """The module of each further form of a hook's JSON (harness.checks.hook_form), by the value of `form`."""
 STATE_FOLDERS = ("mcp",)
 """Folders that plugins have in the state folder (harness.session.state), by name."""
-_PERMISSION_PROMPT = ("harness.plugins.agents.permission_prompt", "opened_prompt")
+_PERMISSION_PROMPT = "harness.plugins.agents.permission_prompt"
+"""The module of the tool by which a served client asks."""
 REPORTS: Mapping[str, str] = {
     "md": "harness.plugins.reports.markdown",
     "junit": "harness.plugins.reports.junit",
@@ -167,15 +168,9 @@ def shown_endings() -> str:
     return "|".join(ending for module in READERS for ending in plugin_in(module).shown_endings)
 
 
-def function_in(module: str, name: str) -> Callable[..., Any]:
-    """Import a module and return a function of it."""
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
-
-
 def permission_prompt(*given: Any) -> Any:
     """Return the tool by which a served client asks whether calls that it carries out itself may run."""
-    return function_in(*_PERMISSION_PROMPT)(*given)
+    return import_module(_PERMISSION_PROMPT).opened_prompt(*given)
 
 
 def hook_form(name: str) -> HookForm:

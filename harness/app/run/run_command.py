@@ -18,6 +18,7 @@ from harness.errors import LogError, SessionRefusedError, UsageError
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.loop.run import Session
 from harness.messages import Attachment, RunResult, StopReason
+from harness.plugin import later
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.exits import Exit, exit_code, is_soft
@@ -32,7 +33,7 @@ from harness.session.session_rules import Unattended, rules_of
 from harness.session.session_tools import tools_of
 from harness.session.signals import Signals
 from harness.session.state import State
-from harness.shipped import RUN_OTHERWISE, function_in
+from harness.shipped import RUN_OTHERWISE
 from harness.terminal.console import Console, complain, look_here
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
@@ -51,7 +52,7 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     fix_modes(State.of(environment), complain)
     for flag, run_otherwise in RUN_OTHERWISE.items():
         if getattr(arguments, flag) is not None:
-            code: int = function_in(*run_otherwise)(arguments, environment, run_once)
+            code: int = later(*run_otherwise)(arguments, environment, run_once)
             return code
     return run_once(arguments, environment).code
 
