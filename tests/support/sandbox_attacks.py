@@ -30,11 +30,15 @@ def python(code: str) -> str:
 
 
 def call(name: str, arguments: str, before: str = "") -> str:
-    """Return a program that makes a system call and fails if that fails."""
+    """Return a program that makes a system call and fails if that fails.
+
+    Each whole number is passed as a `long`: of an `int` on the stack, the upper half is left undefined.
+    """
     number = NUMBERS[name][list(ARCHITECTURES).index(MACHINE)] if MACHINE in ARCHITECTURES else 0
     return python(
         f"import ctypes; L = ctypes.CDLL(None, use_errno=True); {before}\n"
-        f"r = L.syscall({number}, {arguments})\nif r < 0: sys.exit(os.strerror(ctypes.get_errno()))"
+        f"A = [ctypes.c_long(x) if isinstance(x, int) else x for x in ({arguments},)]\n"
+        f"r = L.syscall({number}, *A)\nif r < 0: sys.exit(os.strerror(ctypes.get_errno()))"
     )
 
 
