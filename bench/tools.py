@@ -17,8 +17,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bench import HERE, row
-from harness.actions import Action, Effects, Enforcement
-from harness.decisions import Decision
+from harness.actions import Action, Decision, Effects, Enforcement
 from harness.files.workspace import Workspace
 from harness.gate.tool import Tool, ToolOutput
 from harness.messages import ToolCall

@@ -4,7 +4,7 @@ The road of a call is `Agent.run` (loop/agent.py), `Gate.call` (gate/gate.py), `
 and its `__init__` says what is inside; docs/architecture.md draws them.
 
 The modules beside this one are the nouns that every room uses. Read messages.py and actions.py first: what passes between
-model, loop and tools, and what is judged. decisions.py and grant_pattern.py have the words of policies, logs and questions,
+model, loop and tools, and what is judged. actions.py and grant_pattern.py have the words of policies, logs and questions,
 tool_kinds.py has what a tool is, model.py what the loop asks of a provider,
 history.py the conversation, limits.py the bounds of a run, interrupt.py a person's wish to stop, errors.py the exceptions.
 record.py, paths.py, safe_files.py and removal.py are tools of the house: values, paths as text, small files, and how a folder
@@ -23,7 +23,7 @@ is_program = False
 import what an agent wrote."""
 
 if TYPE_CHECKING:
-    from harness.decisions import Decision
+    from harness.actions import Decision
     from harness.errors import HarnessError, ModelError, PolicyError, ToolError, UsageError
     from harness.files.workspace import Workspace
     from harness.gate.approval import Approval, Approver, ScriptedAnswers, deny_all
@@ -58,7 +58,7 @@ _HOMES = {
     "harness.policy.verdict": ("Verdict", "evaluate"),
     "harness.policy.loader": ("combine", "load_policy"),
     "harness.model": ("Prices", "ToolSpec"),
-    "harness.decisions": ("Decision",),
+    "harness.actions": ("Decision",),
     "harness.loop.run": ("Session",),
     "harness.gate.options": ("GateOptions",),
     "harness.gate.registry": ("ToolRegistry",),

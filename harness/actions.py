@@ -6,7 +6,7 @@ An action is made of facets, the parts that a policy has an opinion on: commands
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import TypeAlias, assert_never
 
 from harness.messages import ToolCall
@@ -18,6 +18,20 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 
 
 SUMMARY_CHARACTERS = 4_000
+
+
+class Decision(IntEnum):
+    """The decision on a call. Ordered: the maximum over rules, layers and facets is the answer."""
+
+    AUTO = 0
+    CONFIRM = 1
+    DENY = 2
+    BLOCK = 3
+
+    @property
+    def word(self) -> str:
+        """The word that policies and logs use."""
+        return self.name.lower()
 
 
 class Access(Enum):

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from rows import all_rows
 
-from harness.actions import Action
+from harness.actions import Action, Decision
 from harness.app.command_line import actions, first_words, parser_for
 from harness.app.commands.slash_command import slash_commands
 from harness.app.policy.judged_call import action_for
-from harness.decisions import Decision
+from harness.audit.findings import Soundness
 from harness.errors import PolicyError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, deny_all
 from harness.gate.records import Proposal
 from harness.gate.ruling import Refusal, rule_on
-from harness.log.findings import Soundness
 from harness.log.schema import RECORDS
 from harness.log.verify import verify
 from harness.messages import StopReason

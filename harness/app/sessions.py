@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from harness.actions import JsonValue
+from harness.audit.findings import judge_log
 from harness.errors import UsageError
 from harness.log.clocks import NANO, nanoseconds
-from harness.log.findings import judge_log
 from harness.log.heads_file import HeadsFile
 from harness.log.order import LogRecord
 from harness.log.reader import is_in_use, is_whole, read_log, records

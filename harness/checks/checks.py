@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from harness.actions import Action, JsonValue
-from harness.checks.hook_case import HookCase
+from harness.actions import Action, Decision, JsonValue
 from harness.checks.hook_declaration import HookDeclaration
+from harness.checks.hook_form import HookCase
 from harness.checks.hook_program import HookProgram
 from harness.checks.hook_run import HookRun
-from harness.decisions import Decision
 from harness.gate.call_checks import CallChecks, CheckAnswer
 from harness.gate.judged_json import judged_fields
 from harness.interrupt import Interrupt, Interrupted

@@ -1,4 +1,4 @@
-"""The form of a hook's JSON, and the form that ships: what goes in, and what may come out. Plugins bring further forms.
+"""Subject and answer of a hook, their form as JSON, and the form that ships. Plugins bring further forms.
 
 In:   {"v": 1, "event", "session", "workspace"} and, of a call, "call" (judged_json.py), after it "result"; else "answer",
       "again", "stop" or "about".
@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from harness.actions import JsonValue
-from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
-from harness.decisions import Decision
+from harness.actions import Action, Decision, JsonValue
 from harness.log.vocabulary import CheckEvent
 from harness.messages import ToolResult
 from harness.record import Record
@@ -23,6 +21,41 @@ ALLOWING = ("allow", "approve", "auto")
 """Words by which a hook would let a call run. They mean nothing."""
 _STRICT = {decision.word: decision for decision in Decision if decision is not Decision.AUTO}
 _ANSWER = Fields({"decision?": "text", "reason?": "text", "note?": "text"})
+
+
+class HookCase(Record):
+    """One subject for hooks. INVARIANT: secrets are masked in all its output."""
+
+    event: CheckEvent
+    session: str
+    workspace: str
+    action: Action | None = None
+    """The call, for its kind and its folder; its arguments are in `judged`."""
+    judged: Mapping[str, JsonValue] = {}
+    """The same call as JSON, with its verdict; see gate/judged_json.py."""
+    result: ToolResult | None = None
+    """Result of the call, if it ran."""
+    text: str = ""
+    """The model's words, for an answer; the reason, for the end of a session."""
+    again: bool = False
+    """Whether the model answers anew, after a hook had something against its answer."""
+    about: Mapping[str, JsonValue] = {}
+    """Facts about a session that begins."""
+
+
+class SaidByHook(Record):
+    """A hook's answer; not yet masked, made visible or cut."""
+
+    decision: Decision = Decision.AUTO
+    """AUTO: nothing against it."""
+    reason: str = ""
+    note: str = ""
+    ignored: str = ""
+    """A word of it that would allow something: it means nothing."""
+
+
+class NoAnswerError(ValueError):
+    """Raised for an invalid answer of a hook, with the reason in words that are safe to show."""
 
 
 class HookForm(Record):

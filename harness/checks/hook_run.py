@@ -13,11 +13,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
+from harness.actions import Decision
 from harness.checks.hook_declaration import HookDeclaration
-from harness.checks.hook_form import HookForm
+from harness.checks.hook_form import HookCase, HookForm, NoAnswerError, SaidByHook
 from harness.checks.hook_program import HookProgram
-from harness.decisions import Decision
 from harness.errors import HarnessError
 from harness.gate.call_checks import CheckAnswer
 from harness.interrupt import Interrupted

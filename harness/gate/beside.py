@@ -18,8 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from harness.actions import Action, Effects, Enforcement
-from harness.decisions import Decision
+from harness.actions import Action, Decision, Effects, Enforcement
 from harness.gate.checked_calls import CheckedCalls
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import TIME_OVER, Attempt, BesideTool, ConfinedTool, Neighbour

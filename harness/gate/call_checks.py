@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from harness.actions import Action, ToolUse
-from harness.decisions import Decision
+from harness.actions import Action, Decision, ToolUse
 from harness.log.vocabulary import CheckEvent
 from harness.messages import ToolResult
 from harness.policy.rules import Layer, Origin

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.actions import Action
-from harness.decisions import Decision
+from harness.actions import Action, Decision
 from harness.gate.call_checks import CallChecks, CheckAnswer, strictest_answer, with_notes
 from harness.gate.pending_call import PendingCall
 from harness.gate.records import CallRecords, Proposal

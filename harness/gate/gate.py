@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
-from harness.actions import Action, JsonValue
-from harness.decisions import Decision
+from harness.actions import Action, Decision, JsonValue
 from harness.errors import ChangedCodeError, GateError, LogError, ToolError
 from harness.gate.approval import Approval, Approver, check_approval, deny_all
 from harness.gate.call_checks import NO_CHECKS, CallChecks, tightened, with_notes

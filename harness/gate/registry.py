@@ -74,7 +74,7 @@ class ToolRegistry:
 
     def offered(self, policy: Policy) -> tuple[ToolSpec, ...]:
         """Return the descriptions for the model: all tools except those that `policy` always refuses."""
-        from harness.policy.refused_tools import denies_altogether
+        from harness.policy.policy import denies_altogether
 
         return tuple(spec for spec in self.specs if not denies_altogether(policy, spec.name))
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, assert_never, final
 
-from harness.actions import Action, Facet, describe_facet
-from harness.decisions import Decision
+from harness.actions import Action, Decision, Facet, describe_facet
 from harness.errors import GateError
 from harness.gate.approval import Approval
 from harness.gate.records import Proposal

@@ -11,10 +11,9 @@ Then, to read logs:
 
     reader.py       opens them and yields their records
     verify.py       checks a whole file: chain, fields, order, digests
-    findings.py     reports the result, compared with the heads noted outside the log (heads_file.py)
+    heads_file.py   heads noted outside the log
     transcript.py   rebuilds a session's conversation
-    growing_log.py  the head of a log that is being written
     clocks.py       times, written and read
 
-Not here: the questions of an auditor (audit/), and the folder of the logs (session/state.py).
+Not here: the report on a log and the questions of an auditor (audit/), and the folder of the logs (session/state.py).
 """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from harness.decisions import Decision
+from harness.actions import Decision
 from harness.messages import ResultStatus
 
 

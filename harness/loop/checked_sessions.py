@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from harness.actions import JsonValue
-from harness.decisions import Decision
+from harness.actions import Decision, JsonValue
 from harness.gate.call_checks import SessionChecks, strictest_answer
 from harness.gate.gate import Gate
 from harness.interrupt import Interrupt, Interrupted

@@ -9,6 +9,7 @@ from harness.actions import (
     Access,
     Action,
     Command,
+    Decision,
     Effects,
     Enforcement,
     Facet,
@@ -18,7 +19,6 @@ from harness.actions import (
     ToolUse,
     describe_facet,
 )
-from harness.decisions import Decision
 from harness.grant_pattern import EVERYTHING, GrantPattern
 from harness.paths import is_within
 from harness.policy.destruction import destroys

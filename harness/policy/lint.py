@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
-from harness.actions import Access, Act, PathAccess, Place
-from harness.decisions import Decision
+from harness.actions import Access, Act, Decision, PathAccess, Place
 from harness.policy.built_in import inspect_facet
 from harness.policy.matcher import Matcher
 from harness.policy.plain_commands import plain_rule_command

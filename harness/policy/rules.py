@@ -8,8 +8,18 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeVar
 
-from harness.actions import Access, Action, Facet, Opaque, PathAccess, Place, ToolArgument, ToolUse, Unconfined
-from harness.decisions import Decision
+from harness.actions import (
+    Access,
+    Action,
+    Decision,
+    Facet,
+    Opaque,
+    PathAccess,
+    Place,
+    ToolArgument,
+    ToolUse,
+    Unconfined,
+)
 from harness.policy.hosts import HostPattern, Reach
 from harness.policy.matcher import Matcher, not_about, quoted
 from harness.policy.matchers import CommandMatcher, FileMatcher

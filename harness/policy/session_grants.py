@@ -11,8 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.actions import Access, Act, Action, Command, Facet, JsonValue, Opaque, PathAccess, ToolUse
-from harness.decisions import Decision
+from harness.actions import Access, Act, Action, Command, Decision, Facet, JsonValue, Opaque, PathAccess, ToolUse
 from harness.digest import digest_of
 from harness.grant_pattern import EVERYTHING, GrantPattern, GrantScope, pattern_fields
 from harness.paths import is_within

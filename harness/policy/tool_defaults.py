@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from harness.actions import Act, Command, Facet, Opaque, PathAccess, ToolUse, Unconfined
-from harness.decisions import Decision
+from harness.actions import Act, Command, Decision, Facet, Opaque, PathAccess, ToolUse, Unconfined
 from harness.policy.rules import Layer, Origin
 from harness.programs.variables import steers
 from harness.record import Record

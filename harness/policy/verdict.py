@@ -14,6 +14,7 @@ from harness.actions import (
     Act,
     Action,
     Command,
+    Decision,
     Effects,
     Enforcement,
     Facet,
@@ -23,7 +24,6 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
-from harness.decisions import Decision
 from harness.policy.built_in import Severity, inspect_facet
 from harness.policy.destruction import destroys
 from harness.policy.effects import effects_of, is_bounded

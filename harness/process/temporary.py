@@ -55,6 +55,6 @@ def _is_folder(path: str, owner: int) -> bool:
 def _remove(path: str, owner: int, maker: int) -> None:
     """Remove the folder; not where this is a copy of the process that made it (fork), which may still use it."""
     if os.getpid() == maker and _is_folder(path, owner):
-        from harness.removal import remove_folder
+        from harness.process.removal import remove_folder
 
         remove_folder(path)

@@ -12,8 +12,9 @@ Read these first:
     extensions/         tools, servers, hooks and approvers that a configuration adds
     work_folders/       folders for tasks, and for helpers that change files
 
-Then: system_prompt, kept_grants, environment_secrets (secrets to mask), chosen_tools, delegated_work (helpers),
-signals, exits (every exit code), waiting (questions that wait for a person at another terminal).
+Then: system_prompt, kept_grants, environment_secrets (secrets to mask), chosen_tools, delegated_work and
+delegated_sessions (helpers), signals, exits (every exit code), waiting (questions that wait for a person at another
+terminal).
 
 Not here: drawing and reading keys (terminal/), the commands (app/), features (plugins/).
 """

@@ -12,8 +12,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from posixpath import basename
 from typing import TypeAlias
 
-from harness.actions import Act, Action, Command, Opaque, PathAccess, Place, ToolArgument, ToolUse, describe_facet
-from harness.decisions import Decision
+from harness.actions import (
+    Act,
+    Action,
+    Command,
+    Decision,
+    Opaque,
+    PathAccess,
+    Place,
+    ToolArgument,
+    ToolUse,
+    describe_facet,
+)
 from harness.errors import PolicyError
 from harness.gate.records import Advice
 from harness.policy.loader import parse_policy

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness.delegation import DelegatedTask, HelperChanges, HelperPolicy
 from harness.errors import PolicyError, ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.gate.tool import Tool
 from harness.interrupt import Interrupt
-from harness.loop.delegated_sessions import AnotherModel, DelegatedSessions, Equipment
 from harness.paths import is_within
 from harness.policy.policy import Policy
 from harness.session.config.provider import about_model
+from harness.session.delegated_sessions import AnotherModel, DelegatedSessions, Equipment
 from harness.session.policies import held_to_reading
 from harness.session.session_tools import helper_tools
 from harness.tool_kinds import is_of_server
+from harness.tools.delegation import DelegatedTask, HelperChanges, HelperPolicy
 
 if TYPE_CHECKING:
     from harness.session.running_session import RunningSession

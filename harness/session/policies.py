@@ -6,8 +6,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 
-from harness.actions import Access
-from harness.decisions import Decision
+from harness.actions import Access, Decision
 from harness.errors import PolicyError, UsageError
 from harness.files.workspace import Workspace
 from harness.policy.loader import SHIPPED, combine, load_policy, shipped_policy_path, tightening_only

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
 from harness.model import Model, OwnModel
-from harness.policy.policy import Policy
-from harness.policy.refused_tools import denies_altogether
+from harness.policy.policy import Policy, denies_altogether
 from harness.session.config.provider import model_from
 from harness.session.config.settings import Settings
 from harness.session.session_tools import SessionTools

@@ -17,6 +17,7 @@ from harness.actions import (
     Act,
     Action,
     Command,
+    Decision,
     Effects,
     Enforcement,
     FileChange,
@@ -29,7 +30,6 @@ from harness.actions import (
     ToolUse,
     Unconfined,
 )
-from harness.decisions import Decision
 from harness.grant_pattern import GrantPattern
 from harness.messages import ToolCall
 from harness.paths import NO_NAMES

@@ -140,7 +140,7 @@ def _is_as_closed(log: ActionLog, noted_head: KnownHead | None) -> bool:
 
 def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:
     """Raise LogError if a log does not hold everything that was written; its lock is held."""
-    from harness.log.findings import judge_log
+    from harness.audit.findings import judge_log
 
     findings = judge_log(log.path, heads)
     reason = findings.unfit
@@ -195,9 +195,9 @@ def close_and_sign(state: State, log: ActionLog, sign_key: str, tell: Callable[[
     close_log(state, log)
     if not sign_key:
         return
+    from harness.audit.signed_heads import sign_head
     from harness.log.clocks import timestamp
     from harness.log.heads_file import HeadNote
-    from harness.log.signed_heads import sign_head
 
     try:
         now = timestamp(time.time())

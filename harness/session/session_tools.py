@@ -13,8 +13,7 @@ from harness.gate.tool import ConfinedTool, Tool
 from harness.interrupt import Interrupt
 from harness.log.attachments import attachments_beside
 from harness.plugin import ToolPlace
-from harness.policy.policy import Policy
-from harness.policy.refused_tools import denies_altogether
+from harness.policy.policy import Policy, denies_altogether
 from harness.process.hardening import undumpable
 from harness.record import Record
 from harness.session.chosen_tools import ChosenTools, chosen_tools

@@ -16,7 +16,7 @@ from harness.record import Record
 from harness.safe_files import read_regular
 from harness.session.config.config_file import Setting, read_own
 from harness.session.config.settings import Settings
-from harness.text.template import fill, variables
+from harness.session.words.template import fill, variables
 from harness.text.visible import visible_line
 
 NAME = "AGENTS.md"

@@ -12,7 +12,7 @@ from harness.messages import ResultStatus, ToolResult
 from harness.session.config.config_file import Setting
 from harness.session.config.settings import Settings
 from harness.session.system_prompt import template_text
-from harness.text.template import fill, variables
+from harness.session.words.template import fill, variables
 
 
 def session_values(workspace: str, tools: Sequence[str], policy: str, limits: Limits) -> dict[str, str]:

@@ -7,8 +7,7 @@ import posixpath
 import shlex
 from collections.abc import Iterator, Sequence
 
-from harness.actions import Action, Effects, ToolUse
-from harness.decisions import Decision
+from harness.actions import Action, Decision, Effects, ToolUse
 from harness.gate.approval import Approval, Approver
 from harness.log.vocabulary import Answer
 from harness.messages import ToolCall

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harness.actions import Access, Act, Action, Command, Opaque, PathAccess, Unconfined
-from harness.decisions import Decision
+from harness.actions import Access, Act, Action, Command, Decision, Opaque, PathAccess, Unconfined
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record
 

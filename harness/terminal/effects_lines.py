@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.actions import Enforcement, PathAccess, ToolUse
-from harness.decisions import Decision
+from harness.actions import Decision, Enforcement, PathAccess, ToolUse
 from harness.policy.verdict import Verdict
 from harness.text.visible import visible_line
 

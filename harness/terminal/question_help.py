@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from harness.actions import Command, Facet, Opaque, PathAccess, ToolUse, Unconfined
-from harness.decisions import Decision
+from harness.actions import Command, Decision, Facet, Opaque, PathAccess, ToolUse, Unconfined
 from harness.paths import short_place
 from harness.policy.rules import Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict

@@ -6,7 +6,4 @@ Read `visible.py` first: what is shown goes through it.
     fields.py        what the fields of JSON and TOML may hold, and what is wrong with a value
     toml_places.py   a TOML text, and the line of each key
     amounts.py       numbers in words: how many, how long, how large
-    template.py      texts with {{variables}}
-    front_matter.py  what a Markdown file says of itself
-    cut.py           a long text without its middle
 """

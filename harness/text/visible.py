@@ -153,3 +153,11 @@ def _mark(char: str) -> _Mark:
         return _Mark.ON_ITS_BASE
     kind = category(char)
     return _Mark.NONE if kind[0] != "M" else _Mark.BESIDE_IT if kind == "Mc" else _Mark.ON_ITS_BASE
+
+
+def without_middle(text: str, max_characters: int) -> str:
+    """Return `text`, or its two ends and the size of the gap if it has more than `max_characters` characters."""
+    if len(text) <= max_characters:
+        return text
+    side = max_characters // 2
+    return f"{text[:side]}\n[... {len(text) - 2 * side} characters left out ...]\n{text[-side:]}"

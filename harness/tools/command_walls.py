@@ -23,9 +23,9 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.files.tree_listing import ListedTree, TreeListing
-    from harness.policy.forbidden_files import ForbiddenFiles
     from harness.policy.grant_offers import WallsHere
     from harness.sandbox import Confinement, Machine
+    from harness.tools.forbidden_files import ForbiddenFiles
 
 
 UNBOUND = "none"
@@ -127,9 +127,9 @@ class CommandWalls:
     def here(self, policy: Policy, tool: str) -> WallsHere:
         """Return the possible walls of a granted program, in the present workspace."""
         from harness.files.tree_listing import NOTHING_LISTED
-        from harness.policy.forbidden_files import excepted_folders, rules_about_files
         from harness.policy.grant_offers import WallsHere
         from harness.sandbox import hides_where_it_may_write
+        from harness.tools.forbidden_files import excepted_folders, rules_about_files
 
         root = self._workspace.root
         if not self.confines:
@@ -175,7 +175,7 @@ class CommandWalls:
         changed.
         """
         if self._found is None or self._found[0] != (rules, tree):
-            from harness.policy.forbidden_files import forbidden_files, with_any_name
+            from harness.tools.forbidden_files import forbidden_files, with_any_name
 
             names = with_any_name(tree.files, tree.folders)
             forbidden = forbidden_files(rules, Access.READ, names), forbidden_files(rules, Access.WRITE, names)

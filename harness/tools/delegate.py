@@ -10,15 +10,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from harness.actions import SUMMARY_CHARACTERS, Action, Effects, ToolArgument, ToolBounds, ToolUse
-from harness.delegation import DelegatedResult, DelegatedTask, HelperPolicy
 from harness.errors import ToolError
 from harness.gate.arguments import text
 from harness.gate.tool import Arguments, Neighbour, ToolOutput
 from harness.messages import ResultStatus, StopReason, ToolCall
 from harness.model import ToolSpec
-from harness.text.cut import without_middle
-from harness.text.visible import visible, visible_line
+from harness.text.visible import visible, visible_line, without_middle
 from harness.tool_kinds import OPTIONAL_TOOLS
+from harness.tools.delegation import DelegatedResult, DelegatedTask, HelperPolicy
 
 MOST_TASK_CHARACTERS = 20_000
 MOST_TOOLS = 50

@@ -20,10 +20,10 @@ from harness.actions import JsonValue
 from harness.app.audit.sign import command as sign_command
 from harness.app.audit.verify import command as verify_command
 from harness.app.command_line import parser_for
+from harness.audit.signed_heads import sign_head
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog
 from harness.log.heads_file import HeadNote, append_note, parse_note
-from harness.log.signed_heads import sign_head
 from harness.models.scripted import Reply, call, replies
 from harness.session.session_log import close_and_sign
 from harness.session.state import State

@@ -11,8 +11,7 @@ import pytest
 from check_scene import ENVIRONMENT, HANGS, POLICY, CheckScene
 from rows import all_rows
 
-from harness.actions import Action
-from harness.decisions import Decision
+from harness.actions import Action, Decision
 from harness.errors import UsageError
 from harness.files.workspace import Workspace
 from harness.gate.call_checks import CheckAnswer

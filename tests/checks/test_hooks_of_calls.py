@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from places import shell_word
 from rows import all_rows
 
-from harness.actions import Action, Command, Effects
-from harness.decisions import Decision
+from harness.actions import Action, Command, Decision, Effects
 from harness.gate.approval import Approval
 from harness.gate.call_checks import CheckAnswer, tightened
 from harness.gate.options import GateOptions

@@ -15,9 +15,8 @@ from git_scene import run_git
 from rows import all_rows
 from sizes import proof_size, spread
 
-from harness.actions import Access
+from harness.actions import Access, Decision
 from harness.app.policy.judged_call import action_for
-from harness.decisions import Decision
 from harness.files.repository import read_index, tracked_from
 from harness.files.untracked import untracked_files
 from harness.files.workspace import Workspace

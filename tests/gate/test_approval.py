@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from rows import all_rows
 
-from harness.actions import Action, Effects, ToolUse
-from harness.decisions import Decision
+from harness.actions import Action, Decision, Effects, ToolUse
 from harness.gate.approval import Approval, ScriptedAnswers, deny_all
 from harness.log.vocabulary import Answer
 from harness.messages import ToolCall

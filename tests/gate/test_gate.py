@@ -15,8 +15,19 @@ from agent_scene import Asked
 from log_scene import begun, proved, unsynced
 from rows import all_rows
 
-from harness.actions import Access, Action, Command, Effects, Facet, JsonValue, Opaque, PathAccess, Place, ToolUse
-from harness.decisions import Decision
+from harness.actions import (
+    Access,
+    Action,
+    Command,
+    Decision,
+    Effects,
+    Facet,
+    JsonValue,
+    Opaque,
+    PathAccess,
+    Place,
+    ToolUse,
+)
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.gate import Gate

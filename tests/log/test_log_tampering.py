@@ -21,8 +21,8 @@ from log_world import eventful
 from rows import all_rows
 from sizes import proof_size
 
+from harness.audit.findings import NEVER_PROVED, NO_HEAD, WENT_ON, Findings, Soundness, judge_log
 from harness.log.action_log import ActionLog
-from harness.log.findings import NEVER_PROVED, NO_HEAD, WENT_ON, Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile, note_head
 from harness.log.verify import is_as_noted
 from harness.models.scripted import Reply, call, replies

@@ -9,6 +9,7 @@ from harness.actions import (
     Act,
     Action,
     Command,
+    Decision,
     Effects,
     Enforcement,
     Facet,
@@ -17,7 +18,6 @@ from harness.actions import (
     Place,
     Unconfined,
 )
-from harness.decisions import Decision
 from harness.messages import ToolCall
 from harness.policy.effects import DEFAULT_HIDE, SandboxTable, effects_of, sandbox_of
 from harness.policy.loader import combine, load_policy, parse_policy, tightening_only

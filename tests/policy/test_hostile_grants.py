@@ -21,9 +21,8 @@ from places import ROOT, SUPPORT
 from recorded_tasks import tasks
 from rows import all_rows
 
-from harness.actions import Access, Action, Effects, Enforcement, Opaque, PathAccess, Place, Unconfined
+from harness.actions import Access, Action, Decision, Effects, Enforcement, Opaque, PathAccess, Place, Unconfined
 from harness.app.policy.judged_call import action_for
-from harness.decisions import Decision
 from harness.grant_pattern import GrantPattern, GrantScope
 from harness.policy.destruction import destroys
 from harness.policy.effects import sandbox_of

@@ -12,8 +12,7 @@ from rows import all_rows
 from sizes import examples
 from work import assert_linear
 
-from harness.actions import Access, Action, Facet
-from harness.decisions import Decision
+from harness.actions import Access, Action, Decision, Facet
 from harness.messages import ToolCall
 from harness.policy.hosts import host_patterns
 from harness.policy.lint import PolicyWarning, StrictRules, catches, warnings

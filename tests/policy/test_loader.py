@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from rows import all_rows
 from sizes import examples
 
-from harness.actions import Access
-from harness.decisions import Decision
+from harness.actions import Access, Decision
 from harness.errors import PolicyError
 from harness.limits import Limits
 from harness.policy.effects import SandboxTable

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from rows import all_rows
 
-from harness.actions import Action
-from harness.decisions import Decision
+from harness.actions import Action, Decision
 from harness.errors import PolicyError
 from harness.grant_pattern import GrantPattern, pattern_fields, pattern_from
 from harness.messages import ToolCall

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from rows import all_rows
 
-from harness.actions import Action, Command, Facet
-from harness.decisions import Decision
+from harness.actions import Action, Command, Decision, Facet
 from harness.messages import ToolCall
 from harness.policy.lint import warnings
 from harness.policy.loader import RULE_KEYS, parse_policy

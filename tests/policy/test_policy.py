@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from rows import all_rows
 from sizes import examples
 
-from harness.actions import Access, Action, ToolBounds, ToolUse
+from harness.actions import Access, Action, Decision, ToolBounds, ToolUse
 from harness.app.policy.judged_call import action_for, call_from_outside, tool_use
-from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.policy.loader import combine, parse_policy, tightening_only

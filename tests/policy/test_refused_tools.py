@@ -5,7 +5,7 @@ from __future__ import annotations
 from rows import all_rows
 
 from harness.policy.loader import parse_policy
-from harness.policy.refused_tools import denies_altogether
+from harness.policy.policy import denies_altogether
 
 BASE = 'version = 1\n[tools]\nread_file = "auto"\nwrite_file = "deny"\nedit_file = "block"\nbash = "deny"\ndefault = "deny"\n'
 DOCS = '[[rule]]\nid = "docs"\ndecision = "auto"\naccess = ["write"]\npath = ["/docs/"]\n'

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import all_rows
 
-from harness.actions import Action, Enforcement, Unconfined
+from harness.actions import Action, Decision, Enforcement, Unconfined
 from harness.app.policy.judged_call import action_for
-from harness.decisions import Decision
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.grant_pattern import GrantPattern, GrantScope

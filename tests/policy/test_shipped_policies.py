@@ -16,8 +16,7 @@ import pytest
 from places import ROOT, shell_word
 from rows import all_rows
 
-from harness.actions import Action
-from harness.decisions import Decision
+from harness.actions import Action, Decision
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall

@@ -13,9 +13,8 @@ from git_scene import run_git
 from places import ROOT, shell_word
 from rows import all_rows
 
-from harness.actions import Enforcement
+from harness.actions import Decision, Enforcement
 from harness.app.policy.judged_call import action_for
-from harness.decisions import Decision
 from harness.files.trees import (
     MAX_BELOW,
     MAX_MATCHES,

@@ -12,7 +12,7 @@ import pytest
 from judged_world import Row, World, harmless, hostile, made, made_with_secrets
 from rows import all_rows
 
-from harness.decisions import Decision
+from harness.actions import Decision
 
 MOST_ASKED = 0.05
 """Of the harmless rows, the share that may still ask."""

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from rows import all_rows
 
-from harness.actions import Action, ToolUse
+from harness.actions import Action, Decision, ToolUse
 from harness.app.policy.judged_call import call_from_outside
-from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.gate.registry import ToolRegistry
 from harness.messages import ToolCall

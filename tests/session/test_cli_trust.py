@@ -17,8 +17,7 @@ from repl_scene import Prompt, Start, prompts, write_config
 from rows import all_rows
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, PlayedTerminal, paste
 
-from harness.actions import Action
-from harness.decisions import Decision
+from harness.actions import Action, Decision
 from harness.errors import PolicyError, UsageError
 from harness.gate.approval import Approval
 from harness.log.vocabulary import Answer

@@ -33,9 +33,8 @@ from bash_scratch import CHANGED_BY_BASH, Outcome, Ran, Scratch, is_shown
 from program_grammar import GIT_COMMANDS, REAL_PROGRAMS, option_scripts, options_in_help, real_scripts
 from script_grammar import BARE_WORD, Made, scripts, seeds
 
-from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
+from harness.actions import Access, Act, Command, Decision, Facet, Opaque, PathAccess
 from harness.app.policy.judged_call import action_for
-from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.policy.loader import parse_policy
 from harness.policy.verdict import evaluate

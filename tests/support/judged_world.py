@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from places import ROOT
 
-from harness.actions import Action
+from harness.actions import Action, Decision
 from harness.app.policy.judged_call import action_for
-from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.policy.loader import load_policy, parse_policy
 from harness.policy.policy import Policy

@@ -12,8 +12,7 @@ import pytest
 from question_scene import DEAD, Asked, Played, asked, at_once, command, from_outside, together
 from rows import all_rows
 
-from harness.actions import Action, Effects, ToolUse
-from harness.decisions import Decision
+from harness.actions import Action, Decision, Effects, ToolUse
 from harness.grant_pattern import GrantScope
 from harness.log.vocabulary import Answer
 from harness.messages import ToolCall

@@ -13,8 +13,7 @@ from places import SUPPORT
 from question_scene import Asked, asked, command, from_outside
 from rows import all_rows
 
-from harness.actions import Access, ToolBounds, Unconfined
-from harness.decisions import Decision
+from harness.actions import Access, Decision, ToolBounds, Unconfined
 from harness.gate.approval import Approval
 from harness.grant_pattern import GrantPattern
 from harness.log.vocabulary import Answer

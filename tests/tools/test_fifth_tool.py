@@ -15,8 +15,7 @@ from rows import all_rows
 
 import harness
 from harness import ActionLog, Agent, Answer, Approval, Tool, ToolError, ToolOutput, Verdict, Workspace, builtin_tools
-from harness.actions import Access, Action, Effects, JsonValue
-from harness.decisions import Decision
+from harness.actions import Access, Action, Decision, Effects, JsonValue
 from harness.messages import ResultStatus, StopReason, ToolCall
 from harness.model import ToolSpec
 from harness.models.scripted import call

@@ -10,9 +10,8 @@ from agent_scene import reply
 from grant_scene import Scene, bash, granting
 from rows import all_rows
 
-from harness.actions import Access, Action
+from harness.actions import Access, Action, Decision
 from harness.app.policy.judged_call import action_for
-from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, Approver
 from harness.gate.place_watch import PlacesQuestion

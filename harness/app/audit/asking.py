@@ -45,7 +45,7 @@ def _write(question: AuditQuestion, answers: AuditAnswer, logs: ChosenLogs, outp
 
 def _csv(question: AuditQuestion, answers: AuditAnswer) -> Iterator[str]:
     """Yield the rows as CSV, below a header."""
-    from harness.text.csv_cell import csv_row
+    from harness.app.audit.csv_cell import csv_row
 
     yield csv_row([column.name or "remarks" for column in question.columns])
     for answer in answers.rows():

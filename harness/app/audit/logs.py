@@ -9,8 +9,8 @@ from contextlib import closing
 
 from harness.app.sessions import logged_sessions, session_named
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
+from harness.audit.findings import Findings, Soundness, judge_log
 from harness.errors import UsageError
-from harness.log.findings import Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile, KnownHead, names_of
 from harness.log.order import LogRecord
 from harness.log.reader import records

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from harness.actions import JsonValue
+from harness.audit.findings import Findings, Soundness, judge_log
 from harness.errors import LogError, UsageError
 from harness.log.attachments import KeptAttachments
 from harness.log.clocks import timestamp
-from harness.log.findings import Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile, append_note
 from harness.log.reader import is_in_use
 from harness.record import Record

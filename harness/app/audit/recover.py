@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 
 from harness import __version__
 from harness.actions import JsonValue
+from harness.audit.findings import Findings, judge_log
 from harness.errors import LogError, UsageError
 from harness.log.clocks import timestamp
-from harness.log.findings import Findings, judge_log
 from harness.log.heads_file import HeadsFile, append_note
 from harness.log.reader import read_log
 from harness.log.verify import Verification

@@ -1,4 +1,4 @@
-"""`harness audit sign`: sign the size and head of closed logs; see log/signed_heads.py."""
+"""`harness audit sign`: sign the size and head of closed logs; see audit/signed_heads.py."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.app.audit.logs import named_logs, worst
+from harness.audit.signed_heads import sign_head
 from harness.log.clocks import timestamp
 from harness.log.heads_file import HeadNote, HeadsFile
-from harness.log.signed_heads import sign_head
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.log.findings import Findings
+    from harness.audit.findings import Findings
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -23,7 +23,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Raises HarnessError.
     """
-    from harness.log.findings import Soundness, judge_log
+    from harness.audit.findings import Soundness, judge_log
     from harness.session.state import State
 
     state = State.of(environment)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.app.audit.logs import gone, named_logs, size_of, worst
+from harness.audit.findings import NEVER_PROVED, Findings, Soundness, judge_log
 from harness.errors import LogError, UsageError
-from harness.log.findings import NEVER_PROVED, Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile, KnownHead
 from harness.record import Record
 from harness.session.state import State, logs_in
@@ -171,7 +171,7 @@ def _judged_again(path: str, state: State, arguments: Namespace, environment: Ma
 def _signature(path: str, arguments: Namespace, environment: Mapping[str, str]) -> Signature | None:
     if not arguments.signers:
         return None
-    from harness.log.signed_heads import check_signature
+    from harness.audit.signed_heads import check_signature
 
     return check_signature(path, arguments.signers, arguments.signer, environment)
 

@@ -12,8 +12,7 @@ from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.programs.interactive import asks_for_keys
 from harness.session.person_message import RAN_BY_PERSON
 from harness.terminal.styles import Tone
-from harness.text.cut import without_middle
-from harness.text.visible import visible
+from harness.text.visible import visible, without_middle
 from harness.tool_kinds import BASH
 
 MOST_LINES = 2_000

@@ -9,10 +9,9 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.actions import JsonValue
+from harness.actions import Decision, JsonValue
 from harness.app.policy.judged_call import CallReader
 from harness.app.policy.plugin import EXAMPLE_CASE
-from harness.decisions import Decision
 from harness.errors import ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.paths import short_place

@@ -10,6 +10,7 @@ from harness.actions import (
     Act,
     Action,
     Command,
+    Decision,
     JsonValue,
     Opaque,
     PathAccess,
@@ -17,7 +18,6 @@ from harness.actions import (
     Unconfined,
     describe_facet,
 )
-from harness.decisions import Decision
 from harness.log.vocabulary import CheckEvent
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy

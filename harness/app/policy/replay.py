@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness.actions import Action, JsonValue, written_paths
+from harness.actions import Action, Decision, JsonValue, written_paths
 from harness.app.audit.answer_writer import AnswerWriter
 from harness.app.audit.logs import BROKEN, chosen_logs
 from harness.app.policy.judged_call import CallReader
 from harness.app.policy.logged_use import is_told_whole, logged_facets, logged_use
-from harness.decisions import Decision
+from harness.audit.findings import Findings, Soundness, judge_log
 from harness.errors import LogError, PolicyError, ToolError, UsageError
 from harness.files.workspace import Workspace
 from harness.grant_pattern import GrantScope, pattern_from
-from harness.log.findings import Findings, Soundness, judge_log
 from harness.log.heads_file import HeadsFile
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
@@ -46,7 +45,7 @@ from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, Does
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from harness.log.findings import Findings
+    from harness.audit.findings import Findings
 
 
 _OF_POLICY = ("policy", "policy_sha256", "policy_files")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from harness.actions import Decision
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.mode import Mode, mode_of
-from harness.decisions import Decision
 from harness.gate.grants_in_force import EDITS
 from harness.policy.policy import Policy
 from harness.record import Record

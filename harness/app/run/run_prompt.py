@@ -13,8 +13,8 @@ from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.record import Record, replace
 from harness.session.system_prompt import text_file
+from harness.session.words.template import fill
 from harness.terminal.console import complain
-from harness.text.template import fill
 from harness.text.visible import visible_line
 
 MAX_ATTACHED_BYTES = 200_000

@@ -10,6 +10,6 @@
     prompt_blocks.py   the blocks of a prompt as text
     stored_sessions.py sessions of earlier processes, by the client's names
 
-Only these import the package `acp`. It has the shapes of the protocol's messages; text/json_rpc.py reads lines, more
+Only these import the package `acp`. It has the shapes of the protocol's messages; process/json_rpc.py reads lines, more
 strictly than the package's own reader.
 """

@@ -49,10 +49,10 @@ from harness.plugins.acp.client_wire import (
 )
 from harness.plugins.acp.served_session import ServedSession, session_arguments
 from harness.plugins.acp.stored_sessions import listed_sessions
+from harness.process.json_rpc import LineSplitter, RefusedLine, RpcCode, RpcKind, RpcMessage, read_message
 from harness.session.config.settings import settings_from
 from harness.session.state import State, current_folder
 from harness.terminal.console import complain
-from harness.text.json_rpc import LineSplitter, RefusedLine, RpcCode, RpcKind, RpcMessage, read_message
 from harness.text.visible import visible_line
 
 BLOCK_BYTES = 1 << 16

@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
+from harness.process.json_rpc import RpcMessage
 from harness.record import Record
 from harness.safe_files import write_whole
-from harness.text.json_rpc import RpcMessage
 
 MOST_WAITING_BYTES = 8 * 1024 * 1024
 """Number of unsent bytes at which writers wait for a client that does not read."""
 UNKNOWN_METHOD, NO_SUCH_SESSION = -32601, -32002
-"""Numbers of JSON-RPC 2.0 and the Agent Client Protocol; see also text/json_rpc.py."""
+"""Numbers of JSON-RPC 2.0 and the Agent Client Protocol; see also process/json_rpc.py."""
 
 
 class RefusedRequest(Exception):

@@ -21,8 +21,8 @@ from harness.messages import Attachment
 from harness.plugins.acp.client_wire import RefusedRequest
 from harness.plugins.media.picture_page import kept_picture
 from harness.plugins.media.pictures import PictureError, clean_picture
+from harness.process.json_rpc import RpcCode
 from harness.record import Record
-from harness.text.json_rpc import RpcCode
 from harness.text.visible import visible_line
 from harness.tools.file_reader import AttachmentKeeper
 

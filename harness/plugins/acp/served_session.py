@@ -44,6 +44,7 @@ from harness.plugins.acp.stored_sessions import MODE, carried_session
 from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
+from harness.process.json_rpc import RpcCode
 from harness.redaction.stream import RedactedStream
 from harness.session.approver.session_approver import approver_outside
 from harness.session.config.settings import settings_from
@@ -57,7 +58,6 @@ from harness.session.session_tools import tools_of
 from harness.session.state import State
 from harness.terminal.console import complain
 from harness.terminal.styles import Tone
-from harness.text.json_rpc import RpcCode
 from harness.text.visible import visible_line
 from harness.tools.ask_user import UserAnswer, UserQuestion
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from harness.actions import JsonValue
-from harness.checks.hook_case import HookCase, NoAnswerError, SaidByHook
-from harness.checks.hook_form import HookForm
-from harness.decisions import Decision
+from harness.actions import Decision, JsonValue
+from harness.checks.hook_form import HookCase, HookForm, NoAnswerError, SaidByHook
 from harness.log.vocabulary import CheckEvent
 from harness.messages import ResultStatus, ToolResult
 from harness.text.fields import kind_of

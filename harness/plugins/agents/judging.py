@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness import __version__
-from harness.actions import Action, Enforcement, JsonValue
-from harness.decisions import Decision
+from harness.actions import Action, Decision, Enforcement, JsonValue
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.gate.gate import Gate

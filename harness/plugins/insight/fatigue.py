@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
-from harness.decisions import Decision
+from harness.actions import Decision
 from harness.grant_pattern import GrantPattern
 from harness.plugins.insight.suggestions.candidates import SeenCall
 from harness.policy.grant_offers import GrantChoice, WallsHere, offer_for

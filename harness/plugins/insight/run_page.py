@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from harness.app.run.reported import ReportedRun
 from harness.app.run.unquoted import record_of
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
-from harness.log.findings import judge_log
+from harness.audit.findings import judge_log
 from harness.log.heads_file import HeadsFile
 from harness.log.order import LogRecord
 from harness.log.reader import records

@@ -33,8 +33,8 @@ from harness.model import ToolSpec
 from harness.plugins.mcp.question_form import FormAnswer, FormEnd, QuestionForm
 from harness.plugins.mcp.served_call import CallNews, CallResult, ServedCall, ServedClient
 from harness.plugins.mcp.tool_server import ASKS_SECONDS, MOST_NAME, Arrival, ServerStop
+from harness.process.json_rpc import LineSplitter, RefusedLine, error_line, read_message
 from harness.record import Record
-from harness.text.json_rpc import LineSplitter, RefusedLine, error_line, read_message
 from harness.text.visible import visible_line
 from harness.tool_kinds import Does, tool_kind
 

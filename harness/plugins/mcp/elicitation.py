@@ -13,8 +13,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from harness.actions import Action, Effects, JsonValue, ToolUse
-from harness.decisions import Decision
+from harness.actions import Action, Decision, Effects, JsonValue, ToolUse
 from harness.gate.approval import Approval, Approver
 from harness.log.vocabulary import Answer
 from harness.messages import ToolCall

@@ -28,7 +28,7 @@ from harness.plugins.mcp.sides import Sides
 from harness.plugins.mcp.tool_catalog import MOST_TOOLS, ToolCatalog
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
-from harness.text.json_rpc import LIST_TOOLS, RpcCode, RpcMessage, error_line, request_line, result_line
+from harness.process.json_rpc import LIST_TOOLS, RpcCode, RpcMessage, error_line, request_line, result_line
 from harness.tool_kinds import server_tool
 
 MOST_AT_ONCE = 32

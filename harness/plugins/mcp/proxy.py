@@ -34,10 +34,10 @@ from harness.plugins.mcp.sides import Sides
 from harness.plugins.mcp.tool_catalog import ToolCatalog
 from harness.plugins.mcp.traffic import Traffic
 from harness.policy.policy import Policy
+from harness.process.json_rpc import LineSplitter, RpcCode, error_line
 from harness.process.piped_process import PipedProcess
 from harness.process.start import Launch
 from harness.record import Record
-from harness.text.json_rpc import LineSplitter, RpcCode, error_line
 from harness.text.visible import visible_line
 
 BLOCK_BYTES = 1 << 16

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from harness.gate.arguments import texts_in
 from harness.plugins.mcp.tool_description import ToolDescription
-from harness.text.json_rpc import RpcMessage, double_key
+from harness.process.json_rpc import RpcMessage, double_key
 from harness.text.visible import visible_line
 
 JUDGED = ("name", "arguments")

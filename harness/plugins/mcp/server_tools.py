@@ -17,8 +17,8 @@ from harness.plugins.mcp.tool_results import compact, texts_of
 from harness.policy.grant_offers import WallsHere
 from harness.policy.policy import Policy
 from harness.policy.tool_arguments import tool_arguments
+from harness.process.json_rpc import RpcMessage, changed_line
 from harness.record import Record
-from harness.text.json_rpc import RpcMessage, changed_line
 from harness.tool_kinds import server_tool
 
 MOST_LOGGED = 30_000

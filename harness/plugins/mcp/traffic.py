@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.actions import Action, ToolUse
-from harness.decisions import Decision
+from harness.actions import Action, Decision, ToolUse
 from harness.errors import UsageError
 from harness.messages import ToolCall
 from harness.plugins.mcp.judging import CallJudge
@@ -25,7 +24,7 @@ from harness.plugins.mcp.server_calls import ServerCall, server_call
 from harness.plugins.mcp.sides import OpenRequests, Peer, Sides
 from harness.plugins.mcp.tool_catalog import ToolCatalog
 from harness.policy.verdict import evaluate
-from harness.text.json_rpc import (
+from harness.process.json_rpc import (
     CALL_TOOL,
     LIST_TOOLS,
     RefusedLine,

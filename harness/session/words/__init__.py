@@ -7,6 +7,8 @@ Read these first:
     own_words.py      the words of one workspace
     own_commands.py   a command at the prompt or of a run, and its expansion
     skills.py         the model's text about the skills
+    front_matter.py   the fields at the head of a Markdown file
+    template.py       texts with {{variables}}
 
 Not here: whether the files of a workspace are trusted (session/extensions/project_trust.py).
 """

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from harness.record import Record
 from harness.regex import regex
 from harness.safe_files import read_regular
-from harness.text.front_matter import front_matter
+from harness.session.words.front_matter import front_matter
 from harness.text.visible import visible_line
 
 SKILL = "SKILL.md"

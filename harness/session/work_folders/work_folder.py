@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from harness.errors import UsageError
+from harness.process.removal import remove_folder
 from harness.record import Record
-from harness.removal import remove_folder
 from harness.safe_files import sync_path, write_new
 from harness.session.work_folders.git_runner import GitFailure
 

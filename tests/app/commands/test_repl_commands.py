@@ -16,12 +16,12 @@ from repl_scene import WIDE, Prompt, Start, prompts, write_config
 from rows import all_rows
 from screen_scene import CTRL_C, DOWN, ENTER, ESC, TAB
 
+from harness.actions import Decision
 from harness.app.commands.help import listed
 from harness.app.commands.notes_to_model import NotesToModel
 from harness.app.commands.slash_command import Ask, Do, RunAsPerson, Wrong, meaning_of, slash_commands
 from harness.app.policy.judged_call import action_for, tool_use
 from harness.app.repl.repl_command import how_it_ended
-from harness.decisions import Decision
 from harness.files.workspace import Workspace
 from harness.messages import Message, Role, RunResult, StopReason
 from harness.models.scripted import Reply, call, replies

@@ -19,6 +19,8 @@ from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, 
 from rows import all_rows
 
 from harness.actions import JsonValue
+from harness.app.audit.csv_cell import csv_cell as cell
+from harness.app.audit.csv_cell import is_formula
 from harness.app.audit.logs import ChosenLogs
 from harness.audit.calls import LoggedCall
 from harness.log.order import LogRecord
@@ -26,8 +28,6 @@ from harness.log.schema import RECORDS
 from harness.models.scripted import Reply, call, replies
 from harness.plugins.insight.export import EXPORTS, exporter
 from harness.plugins.insight.export.row import Export, row
-from harness.text.csv_cell import csv_cell as cell
-from harness.text.csv_cell import is_formula
 
 if TYPE_CHECKING:
     from program import Program

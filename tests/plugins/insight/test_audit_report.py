@@ -34,9 +34,9 @@ from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.app.audit.logs import ChosenLogs
+from harness.audit.findings import NotedHead, evidence_of, findings_of, judge_log
 from harness.errors import UsageError
 from harness.log.clocks import nanoseconds, seconds_between
-from harness.log.findings import NotedHead, evidence_of, findings_of, judge_log
 from harness.log.heads_file import HeadsFile, KnownHead
 from harness.log.reader import finite, whole
 from harness.log.schema import RECORDS, json_schema

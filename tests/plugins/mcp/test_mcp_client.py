@@ -32,8 +32,7 @@ from places import ROOT
 from process_scene import alive
 from rows import all_rows
 
-from harness.actions import JsonValue, ToolBounds, ToolUse
-from harness.decisions import Decision
+from harness.actions import Decision, JsonValue, ToolBounds, ToolUse
 from harness.errors import ToolError
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.gate import Gate

@@ -18,7 +18,7 @@ from program import Program
 from rows import all_rows
 from run_scene import left_in, written
 
-from harness.text.json_rpc import MOST_LINE_BYTES
+from harness.process.json_rpc import MOST_LINE_BYTES
 
 ECHO = tool("echo")
 ERA = "io.modelcontextprotocol/protocolVersion"

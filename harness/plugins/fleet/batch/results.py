@@ -16,7 +16,7 @@ from harness.actions import JsonValue
 from harness.audit.batch_results import ATTEMPTS, LOG, TASK
 from harness.digest import digest_of
 from harness.errors import LogError, UsageError
-from harness.log.growing_log import LogHead, head_of
+from harness.plugins.fleet.batch.growing_log import LogHead, head_of
 from harness.plugins.fleet.batch.store import PAUSES, ResultsError, Store, digest_of_pieces, pieces_of_file, store_at
 from harness.plugins.fleet.batch.task_folder import RESULT, STDERR, WORK, TaskFolder, changed_patch, object_in
 from harness.safe_files import read_regular, remove_if_there, replace_file, sync_path

@@ -260,7 +260,7 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
     flags = copy(arguments)
     flags.prompt, flags.no_stdin = task.prompt, True
     if task.var:
-        from harness.text.template import fill
+        from harness.session.words.template import fill
 
         flags.prompt = fill(task.prompt, task.var, name=f"the prompt of task {task.id}", all_used=True)
     if task.policy is not None and [task.policy] != (flags.policy or [DEFAULT_POLICY]):

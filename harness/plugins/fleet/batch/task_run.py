@@ -81,7 +81,7 @@ def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
 
     A person must look at that: a new attempt would hide it.
     """
-    from harness.log.findings import Soundness, judge_log
+    from harness.audit.findings import Soundness, judge_log
 
     reason = done.damage or changed_patch(folder, done.work)
     noted_head = heads.of_path(done.log)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from harness.digest import digest_of
 from harness.errors import LogError, UsageError
-from harness.log.growing_log import GrowingLog
+from harness.plugins.fleet.batch.growing_log import GrowingLog
 from harness.plugins.fleet.batch.results import INPUTS, Results
 from harness.plugins.fleet.batch.store import ResultsError
 from harness.plugins.fleet.batch.task_folder import FINISHED, TaskFolder, is_held

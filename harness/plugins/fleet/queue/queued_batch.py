@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
+from harness.audit.findings import judge_log
 from harness.digest import digest_of
 from harness.errors import LogError, UsageError
-from harness.log.findings import judge_log
-from harness.log.growing_log import head_of, heads_line
 from harness.log.heads_file import HeadsFile
+from harness.plugins.fleet.batch.growing_log import head_of, heads_line
 from harness.plugins.fleet.batch.outcome import Progress, TaskEnd, TaskOutcome, count_in
 from harness.plugins.fleet.batch.results import INPUTS, Results
 from harness.plugins.fleet.batch.store import ResultsError, is_url

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import LogError, UsageError
-from harness.log.growing_log import GrowingLog
+from harness.plugins.fleet.batch.growing_log import GrowingLog
 from harness.plugins.fleet.batch.outcome import TaskEnd, TaskOutcome, with_result
 from harness.plugins.fleet.batch.pool import (
     ENDED_BY_SIGNAL,
@@ -29,8 +29,8 @@ from harness.plugins.fleet.batch.store import ResultsError, is_url
 from harness.plugins.fleet.batch.task import Task, task_of
 from harness.plugins.fleet.batch.task_folder import TaskFolder, is_held
 from harness.plugins.fleet.queue.queue import NAME_LENGTH, Done, Growth, QueueAwayError, QueuedTask, TaskAttempt
+from harness.process.removal import remove_folder
 from harness.record import Record, replace
-from harness.removal import remove_folder
 from harness.safe_files import replace_file
 from harness.session.exits import Exit
 from harness.session.work_folders.work_folder import is_kept

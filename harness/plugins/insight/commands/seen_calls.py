@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.actions import Decision
 from harness.app.audit.logs import ChosenLogs
 from harness.app.policy.replay import JudgedAgain, LoggedSetting, Replay, recorded_policy
 from harness.audit.calls import text
-from harness.decisions import Decision
 from harness.log.order import LogRecord
 from harness.plugins.insight.suggestions.candidates import SeenCall
 from harness.policy.policy import Policy

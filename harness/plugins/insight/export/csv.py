@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.app.audit.csv_cell import csv_row
 from harness.audit.calls import LoggedCall
 from harness.plugins.insight.export.row import Export, row
-from harness.text.csv_cell import csv_row
 
 _EMPTY = LoggedCall(log="", session="", number="0", started={})
 

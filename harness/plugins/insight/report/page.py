@@ -12,7 +12,7 @@ from harness.actions import JsonValue
 from harness.app.pages import line, moment, number, templates
 from harness.audit.batch_results import task_of
 from harness.audit.calls import STANDING_NAMES, AuditedLogs, CallStanding
-from harness.log.findings import Findings, Soundness
+from harness.audit.findings import Findings, Soundness
 from harness.log.order import LogRecord
 from harness.log.reader import records
 from harness.plugins.insight.questions import BURST, BURST_SECONDS

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from posixpath import basename, dirname
 from typing import TypeAlias
 
-from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place
-from harness.decisions import Decision
+from harness.actions import Access, Act, Action, Command, Decision, Facet, Opaque, PathAccess, Place
 from harness.policy.policy import Policy
 from harness.policy.verdict import Source, Verdict
 from harness.record import Record

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.actions import Act, Command
-from harness.decisions import Decision
+from harness.actions import Act, Command, Decision
 from harness.errors import PolicyError
 from harness.plugins.insight.suggestions.candidates import (
     RuleCandidate,

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 
 import httpx2
 
-from harness.text.json_rpc import MOST_LINE_BYTES
+from harness.process.json_rpc import MOST_LINE_BYTES
 
 CONNECT_SECONDS = 10.0
 SILENT_SECONDS = 300.0

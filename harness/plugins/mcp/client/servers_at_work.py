@@ -21,7 +21,7 @@ from harness.plugins.mcp.client.standard_streams import standard_streams
 from harness.plugins.mcp.configured_server import ConfiguredServer
 from harness.plugins.mcp.pending_call import AwaitedCall, CallOutcome
 from harness.plugins.mcp.started_server import StartedServer
-from harness.text.json_rpc import MOST_LINE_BYTES
+from harness.process.json_rpc import MOST_LINE_BYTES
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

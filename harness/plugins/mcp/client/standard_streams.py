@@ -16,8 +16,8 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adap
 from pydantic import ValidationError
 
 from harness.plugins.mcp.configured_server import ConfiguredServer
+from harness.process.json_rpc import MOST_LINE_BYTES, LineSplitter, RefusedLine, read_message
 from harness.process.piped_process import PipedProcess
-from harness.text.json_rpc import MOST_LINE_BYTES, LineSplitter, RefusedLine, read_message
 
 BLOCK_BYTES = 1 << 16
 MOST_UNSENT = 100

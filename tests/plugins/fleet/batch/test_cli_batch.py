@@ -25,7 +25,7 @@ from rows import all_rows
 from sizes import proof_size
 
 from harness.app.run.facts import RunFacts
-from harness.log.findings import Soundness, judge_log
+from harness.audit.findings import Soundness, judge_log
 from harness.log.heads_file import HeadsFile
 from harness.plugins.fleet.batch.batch_command import runs_of
 from harness.plugins.fleet.batch.outcome import TaskEnd, TaskOutcome, tell, worst

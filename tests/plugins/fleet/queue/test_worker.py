@@ -11,7 +11,7 @@ import pytest
 from batch_scene import add_gate, git, until
 from fleet_scene import Fleet, can_mount, ended, logs_of, until_running, with_small_disk
 
-from harness.log.findings import judge_log
+from harness.audit.findings import judge_log
 from harness.log.heads_file import HeadsFile
 from harness.plugins.fleet.queue.open_queue import open_queue
 from harness.plugins.fleet.queue.queue import Batch, QueuedTask

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from harness.actions import Access, PathAccess, Place
-from harness.decisions import Decision
+from harness.actions import Access, Decision, PathAccess, Place
 from harness.paths import TreeNames
 from harness.policy.policy import Policy
 from harness.policy.rules import Rule

@@ -7,9 +7,9 @@ from pathlib import Path
 from rows import all_rows
 
 from harness.actions import Access
-from harness.policy.forbidden_files import excepted_folders, forbidden_files, rules_about_files, with_any_name
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Policy
+from harness.tools.forbidden_files import excepted_folders, forbidden_files, rules_about_files, with_any_name
 
 SHIPPED = Path("policies/default.toml").read_bytes()
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from harness.actions import Action, JsonValue
-from harness.delegation import DelegatedResult, DelegatedTask, HelperChanges, HelperPolicy
 from harness.errors import ToolError
 from harness.gate.approval import Approval, Approver, deny_all
 from harness.gate.records import GateState
@@ -27,6 +26,7 @@ from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.record import Record, replace
 from harness.text.visible import visible_line
+from harness.tools.delegation import DelegatedResult, DelegatedTask, HelperChanges, HelperPolicy
 
 SHARE = 0.5
 """One helper's share of each remaining limit. Several at once each get a smaller part than one each in turn: of three

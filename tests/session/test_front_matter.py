@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rows import all_rows
 
-from harness.text.front_matter import front_matter
+from harness.session.words.front_matter import front_matter
 
 READ = {
     "nothing is said": ("Hello\n---\n", {}, "Hello\n---\n"),

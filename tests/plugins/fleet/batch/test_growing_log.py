@@ -10,7 +10,7 @@ from program import Program
 
 from harness.errors import LogError
 from harness.log.action_log import ActionLog
-from harness.log.growing_log import GrowingLog, head_of
+from harness.plugins.fleet.batch.growing_log import GrowingLog, head_of
 
 
 def add(log: ActionLog, count: int = 1, words: str = "a word") -> None:

@@ -6,7 +6,7 @@ import pytest
 from rows import all_rows
 
 from harness.errors import UsageError
-from harness.text.template import fill, variables
+from harness.session.words.template import fill, variables
 
 VALUES = {"workspace": "/w", "date": "2026-01-02"}
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import all_rows
 
-from harness.text.json_rpc import (
+from harness.process.json_rpc import (
     MOST_DEPTH,
     MOST_ID_CHARACTERS,
     MOST_LINE_BYTES,
