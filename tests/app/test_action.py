@@ -175,7 +175,7 @@ def repository(program: Program, **files: str) -> str:
     return done.stdout.strip()
 
 
-def test_no_input_is_written_into_a_script() -> None:
+def test_action_inputs_are_never_written_into_a_script() -> None:
     """Script injection: what stands in ${{ }} is pasted in before bash reads it; so it stands in env and with alone."""
     for step in STEPS:
         assert "${{" not in step.get("run", "") + step.get("shell", "") + step["name"], step["name"]
@@ -192,7 +192,7 @@ PINS = {
 }
 
 
-def test_what_is_used_is_pinned_by_its_hash_with_the_version_beside_it() -> None:
+def test_used_actions_are_pinned_by_hash_and_version() -> None:
     names = [
         "action.yml",
         "README.md",
@@ -353,7 +353,7 @@ def _watched_by_a_program(git_dir: Path, old: str, new: str, base: str) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_replaced, _swapped, _fetched_by_a_program, _watched_by_a_program])
-def test_what_an_earlier_run_left_in_the_checkout_is_not_believed(
+def test_policy_comes_from_the_base_commit_despite_a_spoiled_checkout(
     program: Program, runner: Runner, tmp_path: Path, spoil: Callable[[Path, str, str, str], None]
 ) -> None:
     """The policy is the base commit's, or nothing runs; and nothing that .git names runs outside of a wall."""
@@ -478,7 +478,7 @@ def github() -> dict[str, Any]:
     return {**loaded, "on": loaded.get(True)}  # in YAML 1.1 the key `on` is true; not so for the runner
 
 
-def test_the_github_example_trusts_nothing_of_a_pull_request() -> None:
+def test_github_example_never_trusts_a_pull_request() -> None:
     workflow = github()
     assert (workflow["on"], workflow["permissions"]) == ("pull_request", {"contents": "read"})
     steps = [(name, step) for name, job in workflow["jobs"].items() for step in job["steps"]]

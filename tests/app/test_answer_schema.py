@@ -73,14 +73,14 @@ def test_an_answer_that_fits_is_delivered_bare(tmp_path: Path, text: str) -> Non
 
 
 @all_rows(("text", "why"), UNFIT.values(), ids=UNFIT)
-def test_the_model_is_told_what_is_wrong(tmp_path: Path, text: str, why: str) -> None:
+def test_problem_text_names_the_reason(tmp_path: Path, text: str, why: str) -> None:
     problem = made(tmp_path, POINT).problem(text)
     assert why in problem
     assert len(problem) < 1_000
     assert problem.replace("\n", "").isprintable()
 
 
-def test_only_the_first_places_are_named_and_the_rest_is_said(tmp_path: Path) -> None:
+def test_problem_names_the_first_places_and_says_so(tmp_path: Path) -> None:
     check = made(tmp_path, POINT)
     problem = check.problem(json.dumps({"x": 1, "names": [*range(10_000)]}))
     assert (problem.count("\n- at /names/"), problem.endswith("(only the first 10 places are named)")) == (
@@ -96,7 +96,7 @@ def test_a_long_value_is_cut_and_what_is_wrong_with_it_is_not(tmp_path: Path) ->
     assert len(problem) < 500
 
 
-def test_of_alternatives_the_nearest_is_told(tmp_path: Path) -> None:
+def test_problem_describes_the_nearest_alternative(tmp_path: Path) -> None:
     schema = {"anyOf": [{"type": "null"}, POINT]}
     assert "at /x: 'one' is not of type 'integer'" in made(tmp_path, schema).problem('{"x": "one"}')
 
@@ -133,13 +133,13 @@ DIALECTS = {
 
 
 @all_rows(("schema", "unfit"), DIALECTS.values(), ids=DIALECTS)
-def test_which_schemas_are_understood(tmp_path: Path, schema: object, unfit: str) -> None:
+def test_schema_accepts_an_empty_list_and_rejects_an_unfit_answer(tmp_path: Path, schema: object, unfit: str) -> None:
     check = made(tmp_path, schema)
     assert (check.problem("[]"), check.problem(unfit) != "") == ("", True)
 
 
 @all_rows("fits", ["[1, true, 0, false]", '[[1], ["1"], {"1": 1}]', "[1, 1.5]", '[{"a": 1}, {"a": true}]'])
-def test_what_is_alike_in_python_alone_is_not_alike(tmp_path: Path, fits: str) -> None:
+def test_values_equal_only_in_python_are_different(tmp_path: Path, fits: str) -> None:
     assert made(tmp_path, {"uniqueItems": True}).problem(fits) == ""
 
 
@@ -177,7 +177,7 @@ NO_SCHEMAS = {
 
 
 @all_rows(("schema", "why"), NO_SCHEMAS.values(), ids=NO_SCHEMAS)
-def test_what_is_no_schema_is_refused_before_anything_starts(tmp_path: Path, schema: object, why: str) -> None:
+def test_invalid_schema_is_refused_before_the_run_starts(tmp_path: Path, schema: object, why: str) -> None:
     with pytest.raises(UsageError) as raised:
         made(tmp_path, schema)
     assert why in str(raised.value)
@@ -185,7 +185,7 @@ def test_what_is_no_schema_is_refused_before_anything_starts(tmp_path: Path, sch
 
 
 @all_rows("name", ["nowhere", ".", "pipe", "bytes"])
-def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
+def test_unreadable_schema_file_is_refused(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "bytes").write_bytes(b'{"title": "\xff"}')
     with pytest.raises(UsageError, match=r"cannot be read|is not UTF-8: byte 11"):
@@ -193,7 +193,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @all_rows("where", [("$ref",), ("properties", "a", "$ref"), ("$defs", "unused", "$ref"), ("items", "$dynamicRef")])
-def test_nothing_is_fetched(tmp_path: Path, where: tuple[str, ...]) -> None:
+def test_schema_references_are_never_fetched(tmp_path: Path, where: tuple[str, ...]) -> None:
     """A reference to a server that would answer is refused when the schema is read, and no connection is made."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
@@ -207,7 +207,7 @@ def test_nothing_is_fetched(tmp_path: Path, where: tuple[str, ...]) -> None:
 
 
 @all_rows("schema", [{"enum": [{"$ref": "nowhere"}]}, {"properties": {"$ref": {"type": "string"}}}])
-def test_what_only_looks_like_a_reference_is_none(tmp_path: Path, schema: object) -> None:
+def test_data_that_looks_like_a_reference_is_ignored(tmp_path: Path, schema: object) -> None:
     assert made(tmp_path, schema).problem('{"$ref": "nowhere"}') == ""
 
 
@@ -223,7 +223,7 @@ def test_a_number_that_the_library_cannot_hold_is_the_models_mistake(tmp_path: P
     assert problem == "It cannot be held against the schema: OverflowError: int too large to convert to float."
 
 
-def test_an_answer_in_which_the_schema_goes_too_deep_ends_nothing(tmp_path: Path) -> None:
+def test_too_deep_answer_is_reported_as_a_problem(tmp_path: Path) -> None:
     """The schema goes twenty-five levels down for each level of the answer: more than there is room for."""
     tree: object = {"items": {"$ref": "#"}}
     for _ in range(25):

@@ -91,7 +91,7 @@ def arguments(**given: object) -> Namespace:
 # What stdin is
 
 
-def test_only_what_somebody_connected_is_a_stream(tmp_path: Path) -> None:
+def test_only_connected_input_counts_as_a_stream(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     one, other = socket.socketpair()
     leader, terminal = pty.openpty()
@@ -122,7 +122,7 @@ def test_a_socket_and_a_file_are_read_as_a_pipe_is(tmp_path: Path) -> None:
     assert inside(found) == "from a socket"
 
 
-def test_an_empty_stream_attaches_nothing() -> None:
+def test_empty_stream_is_not_attached() -> None:
     with piped(b"") as descriptor:
         assert read_attached(descriptor) is None
 
@@ -139,7 +139,7 @@ def test_the_block_says_that_it_is_data() -> None:
     assert (end, len(mark)) == (f"--- end of {mark} ---", len("stdin ") + 24)
 
 
-def test_nothing_in_the_data_can_close_its_block() -> None:
+def test_data_cannot_close_its_own_block() -> None:
     """The mark is a digest of the data: data that quotes a mark, its own of an earlier time even, has another one."""
     data = b"first\n"
     for _ in range(5):
@@ -153,7 +153,7 @@ def test_the_same_data_makes_the_same_block() -> None:
     assert attached(b"abc")[0] == attached(b"abc")[0]
 
 
-def test_control_characters_stay_and_what_is_no_text_is_replaced() -> None:
+def test_control_characters_stay_and_invalid_bytes_are_replaced() -> None:
     found, _ = attached(b"\x1b[31m\xff\x00\x07 caf\xc3\xa9\r\n\xe2\x80\xae")
     assert inside(found) == "\x1b[31m\ufffd\\x00\x07 café\r\n\u202e"
 
@@ -167,7 +167,7 @@ def test_all_is_kept_up_to_the_bound() -> None:
     assert (inside(found) + "\n", found.kept_bytes, said) == (data.decode(), MAX_ATTACHED_BYTES, [])
 
 
-def test_of_more_both_ends_are_kept_and_the_rest_is_said() -> None:
+def test_long_data_keeps_both_ends_and_reports_the_cut() -> None:
     data = b"".join(b"line %06d\n" % number for number in range(100_000))
     found, said = attached(data)
     first, _, last = inside(found).partition("\n--- stdin ")
@@ -228,7 +228,7 @@ def test_much_is_read_in_little_memory() -> None:
 # Waiting
 
 
-def test_a_pipe_that_says_nothing_is_an_error_that_says_what_to_do() -> None:
+def test_silent_pipe_is_an_error_with_advice() -> None:
     said: list[str] = []
     with piped(b"", close=False) as descriptor, pytest.raises(UsageError) as raised:
         read_attached(descriptor, wait=SHORT, tell=said.append)
@@ -341,7 +341,9 @@ PROMPTS: dict[str, tuple[dict[str, object], bytes, str, bool]] = {
 
 
 @all_rows(("given", "data", "expected", "with_data"), PROMPTS.values(), ids=PROMPTS)
-def test_what_stands_in_a_prompt(given: dict[str, object], data: bytes, expected: str, with_data: bool) -> None:
+def test_prompt_combines_argument_and_piped_data(
+    given: dict[str, object], data: bytes, expected: str, with_data: bool
+) -> None:
     with piped(data) as descriptor:
         prompt = given_prompt(arguments(**given), stdin=descriptor)
     assert (prompt.text.startswith(expected), prompt.attached is not None) == (True, with_data)
@@ -367,7 +369,7 @@ def test_a_file_and_what_is_attached(tmp_path: Path) -> None:
         ({"prompt": None}, "there is no prompt"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_read(given: dict[str, object], why: str) -> None:
+def test_wrong_arguments_are_reported_before_anything_is_read(given: dict[str, object], why: str) -> None:
     with piped(b"", close=False) as descriptor, pytest.raises(UsageError, match=why):
         given_prompt(arguments(**given), stdin=descriptor)
 
@@ -415,7 +417,7 @@ def test_a_file_beside_a_prompt_reaches_the_model(program: Program, in_workspace
 
 
 @all_rows("kind", ["null", "closed", "zero", "terminal", "flag"], anew={"program": made_program})
-def test_what_attaches_nothing(program: Program, kind: str) -> None:
+def test_unsuitable_input_is_not_attached(program: Program, kind: str) -> None:
     """Least of all a terminal: it is not read, though somebody types there."""
     url = program.serve(replies(say("done")))
     words = ["run", "go", "--base-url", url, *(["--no-stdin"] if kind == "flag" else [])]
@@ -460,7 +462,7 @@ def test_an_empty_prompt_on_a_pipe(program: Program, data: bytes) -> None:
     assert (done.code, done.err) == (2, "harness: the prompt is empty\n")
 
 
-def test_what_was_attached_is_in_the_log(program: Program) -> None:
+def test_attached_data_is_logged(program: Program) -> None:
     with piped(b"\x1b[31mhostile\x00\xff\n") as descriptor:
         sent(program, "go", stdin=descriptor)
     started, *rest = program.records()

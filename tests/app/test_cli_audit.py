@@ -65,14 +65,14 @@ def test_verify_finds_a_changed_line(ran: Program) -> None:
     assert (done.code, "BROKEN at line" in done.out) == (1, True)
 
 
-def test_no_log_yet(program: Program) -> None:
+def test_audit_without_a_log_exits_2(program: Program) -> None:
     """Exit 2 and a line that says where logs would be."""
     done = program.run("audit", "show")
     assert (done.code, "there is no action log under" in done.err) == (2, True)
     assert program.run("audit", "verify", str(program.home / "missing.jsonl")).code == 8
 
 
-def test_an_empty_log_proves_nothing(program: Program) -> None:
+def test_empty_log_is_not_verified(program: Program) -> None:
     """Not even against a head."""
     empty = program.home / "empty.jsonl"
     empty.write_text("")

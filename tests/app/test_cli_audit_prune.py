@@ -94,7 +94,7 @@ def audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Audit:
     return made
 
 
-def test_nothing_is_removed_by_itself(audit: Audit) -> None:
+def test_prune_needs_a_limit(audit: Audit) -> None:
     audit.log("shop/a.jsonl", days=10_000)
     for words in ((), ("--dry-run",), ("--open", "--broken")):
         with pytest.raises(UsageError, match=r"--older-than DAYS.*--keep-bytes N"):
@@ -105,7 +105,7 @@ def test_nothing_is_removed_by_itself(audit: Audit) -> None:
     assert audit.names() == ["shop", "shop/a.jsonl"]
 
 
-def test_what_is_older_goes_with_a_tombstone_and_its_empty_folder(audit: Audit) -> None:
+def test_prune_removes_older_logs_and_writes_a_tombstone(audit: Audit) -> None:
     old, new = audit.log("shop/a.jsonl", days=31), audit.log("yard/b.jsonl", days=29)
     for end in (".head", ".head.sig", ".torn", ".torn.2"):
         Path(f"{old}{end}").write_text("x")
@@ -142,7 +142,7 @@ def test_the_oldest_go_until_the_rest_is_small_enough(audit: Audit) -> None:
     assert audit.run("prune", "--keep-bytes", size)[1].startswith("0 logs (0 bytes) removed")
 
 
-def test_a_dry_run_removes_nothing_and_says_what_would_be(audit: Audit) -> None:
+def test_dry_run_lists_the_candidates_and_removes_none(audit: Audit) -> None:
     path = audit.log("shop/a.jsonl", days=31)
     audit.image(b"old")
     before = Path(audit.state.heads).read_bytes()
@@ -163,7 +163,7 @@ def test_a_dry_run_removes_nothing_and_says_what_would_be(audit: Audit) -> None:
     ],
     fresh=True,
 )
-def test_what_is_open_or_broken_is_never_removed_silently(
+def test_open_or_broken_logs_are_removed_only_by_flag(
     lines: list[bytes], tail: bytes, flag: str, code: int, words: str, audit: Audit
 ) -> None:
     path = audit.log("shop/a.jsonl", lines, days=31, tail=tail, known=False)
@@ -185,7 +185,7 @@ def test_what_is_open_or_broken_is_never_removed_silently(
     assert ("broken" in stone) == (flag == "--broken")
 
 
-def test_no_tombstone_no_removal(audit: Audit) -> None:
+def test_failed_tombstone_prevents_removal(audit: Audit) -> None:
     path = audit.log("shop/a.jsonl", days=31)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(
@@ -350,7 +350,7 @@ def test_a_torn_log_is_cut_back_and_says_so(audit: Audit) -> None:
     ActionLog.open(str(path)).close()  # and it can be continued
 
 
-def test_a_whole_log_has_nothing_to_recover(audit: Audit) -> None:
+def test_complete_log_needs_no_recovery(audit: Audit) -> None:
     whole, still_open = audit.log("shop/a.jsonl"), audit.log("shop/b.jsonl", OPEN_LINES)
     before = whole.read_bytes(), still_open.read_bytes()
     assert audit.run("recover", whole) == (0, f"{whole}: nothing to recover: its last line is whole\n")
@@ -477,7 +477,7 @@ class Meanwhile:
         return self._state.log_paths()
 
 
-def test_an_image_that_a_run_needs_again_meanwhile_stays(audit: Audit) -> None:
+def test_image_needed_again_during_removal_stays(audit: Audit) -> None:
     needed, orphan = audit.image(b"needed again"), audit.image(b"orphan")
     removed, why = remove_unnamed(cast("State", Meanwhile(audit.state, b"needed again")), time.time())
     assert (removed, why) == ((1, 6), "")

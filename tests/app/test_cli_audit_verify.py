@@ -103,7 +103,7 @@ def test_without_a_head_the_blind_kinds_are_named(audit: Audit) -> None:
     )
 
 
-def test_a_clock_that_jumps_is_told_by_verify_show_and_the_report(program: Program) -> None:
+def test_clock_jump_is_reported_by_verify_show_and_report(program: Program) -> None:
     """And changes no exit code: whoever has the machine may set its clock."""
     early = [
         encoded({**json.loads(line), "time": f"2024-05-01T08:00:{at:02d}.000000Z"}) for at, line in enumerate(LINES)
@@ -164,7 +164,7 @@ def test_a_broken_line_is_named_by_number_and_byte(audit: Audit) -> None:
         ([], b'{"v', None, 3, "OPEN: the last line is torn (3 bytes"),
         (LINES, b"", False, 0, ""),
     ], fresh=True)  # fmt: skip
-def test_what_has_no_end_is_open(
+def test_log_without_an_end_is_open(
     lines: list[bytes], tail: bytes, closed: bool | None, code: int, words: str, audit: Audit
 ) -> None:
     path = audit.write("a.jsonl", lines, tail)
@@ -377,7 +377,7 @@ class TestSigned:
         assert (json.loads(told)["signer"], json.loads(told)["compared_with"]) == ("ann@example.org", "signature")
 
     @all_rows("lines", [LINES[:-1], spoiled(14, detail="x"), spoiled(0, workspace="/x"), OTHER, []])
-    def test_what_the_signed_head_shows(
+    def test_signed_head_reveals_changed_lines(
         self, lines: list[bytes], audit: Audit, log: Path, key: Path, signers: Path
     ) -> None:
         audit.run(log, "--key", key, action="sign")
@@ -396,7 +396,9 @@ class TestSigned:
         assert audit.run(log, "--signers", signers)[0] == 0
 
     @all_rows("missing", ["head", "head.sig"])
-    def test_no_signature_is_no_head(self, missing: str, audit: Audit, log: Path, key: Path, signers: Path) -> None:
+    def test_missing_signature_means_no_signed_head(
+        self, missing: str, audit: Audit, log: Path, key: Path, signers: Path
+    ) -> None:
         """Also where the heads file has one: it is not what was asked for."""
         audit.note(log, LINES)
         audit.run(log, "--key", key, action="sign")
@@ -454,7 +456,7 @@ class TestSigned:
         Path(f"{log}.head.sig").write_bytes(signature)
         assert audit.run(log, "--signers", signers)[0] == 1
 
-    def test_what_is_broken_or_open_is_not_signed(self, audit: Audit, key: Path) -> None:
+    def test_broken_or_open_log_is_not_signed(self, audit: Audit, key: Path) -> None:
         broken, still_open = audit.write("b.jsonl", LINES[1:]), audit.write("c.jsonl", LINES[:-1])
         for path, code in ((broken, 1), (still_open, 3)):
             found, told = audit.run(path, "--key", key, action="sign")
@@ -544,7 +546,7 @@ def test_a_program_in_the_path_is_not_taken_for_ssh_keygen(audit: Audit, tmp_pat
 # --- the real program -------------------------------------------------------------------------------------------------
 
 
-def test_what_the_policies_in_a_log_decide_now(audit: Audit) -> None:
+def test_verify_compares_past_decisions_with_the_logged_policies(audit: Audit) -> None:
     """Another outcome is told, and is no breach; what the log does not hold is said to be missing."""
     text = 'version = 1\nname = "p"\n[tools]\nbash = "confirm"\n'
     digest = hashlib.sha256(text.encode()).hexdigest()

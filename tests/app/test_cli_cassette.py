@@ -67,7 +67,7 @@ def test_a_run_is_replayed_in_another_folder_without_key_or_network(
     assert replay["path"] == str(tmp_path / "c")
 
 
-def test_neither_key_nor_address_nor_header_is_in_a_cassette(program: Program, tmp_path: Path) -> None:
+def test_cassette_contains_neither_key_nor_address_nor_header(program: Program, tmp_path: Path) -> None:
     recorded(program, tmp_path / "c")
     text = (tmp_path / "c").read_text()
     assert [word for word in (KEY, "127.0.0.1", "http", "Bearer", "authorization") if word in text] == []
@@ -113,7 +113,7 @@ REFUSED = {
 
 
 @all_rows(("words", "why"), REFUSED.values(), ids=REFUSED, anew={"program": made_program})
-def test_what_cannot_be_used_is_said_before_any_request(program: Program, words: tuple[str, ...], why: str) -> None:
+def test_unusable_cassette_is_reported_before_any_request(program: Program, words: tuple[str, ...], why: str) -> None:
     (program.workspace / "there").write_text("mine")
     done = program.run("run", "go", "--base-url", program.serve(replies(say("hi"))), *words)
     assert (done.code, done.out, why in done.err) == (2, "", True), done.err

@@ -76,7 +76,7 @@ def test_an_address_by_flag_environment_and_file(program: Program) -> None:
     assert asked == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
 
 
-def test_the_responses_api_is_spoken_where_it_is_chosen(program: Program) -> None:
+def test_responses_api_is_used_if_configured(program: Program) -> None:
     """By the file; the answer comes through the second adapter."""
     write_config(program, f'base_url = "{program.serve(replies(DONE))}"\napi = "responses"\n')
     done = program.run("run", "go")
@@ -101,7 +101,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("words", [("run", "go"), ("config", "show"), ("doctor", "--model")], ids=" ".join)
 @pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
-def test_a_file_that_is_not_understood_starts_nothing(
+def test_invalid_configuration_file_stops_the_start(
     program: Program, words: tuple[str, ...], text: str, message: str
 ) -> None:
     """Exit 2, one line with file, line and key; no request, no log."""
@@ -132,7 +132,7 @@ def test_commands_that_talk_to_no_model_do_not_read_it(program: Program, words: 
     assert program.run(*words).code == 0
 
 
-def test_another_key_is_not_sent_in_place_of_the_one_that_is_missing(program: Program) -> None:
+def test_key_of_another_provider_is_not_sent(program: Program) -> None:
     program.environment["OPENAI_API_KEY"] = "sk-0123456789"
     write_config(program, f'base_url = "{program.serve(replies(DONE))}"\nkey_variable = "CORP_KEY"\n')
     done = program.run("run", "go")
@@ -168,7 +168,7 @@ def heard(program: Program, *words: str) -> str:
     return head.partition(b"\r\n\r\n")[0].decode().lower()
 
 
-def test_nothing_of_openai_goes_to_another_provider(program: Program) -> None:
+def test_openai_variables_are_sent_to_openai_only(program: Program) -> None:
     """Neither its key nor what the SDK reads beside it. With OpenAI's own name the same variables are sent."""
     program.environment |= {
         "OPENAI_API_KEY": "of-openai-1", "OPENAI_ADMIN_KEY": "of-openai-2", "OPENAI_ORG_ID": "of-openai-3",
@@ -184,7 +184,7 @@ def test_nothing_of_openai_goes_to_another_provider(program: Program) -> None:
 # --- the workspace ---
 
 
-def test_nothing_in_the_workspace_chooses_endpoint_key_or_log(
+def test_workspace_files_never_choose_endpoint_key_or_log(
     program: Program, in_workspace: Callable[[str, str], Path]
 ) -> None:
     """Each kind of file that some program would read, and all together, in the folder in which the harness starts."""
@@ -212,7 +212,9 @@ def test_nothing_in_the_workspace_chooses_endpoint_key_or_log(
     assert list(program.workspace.rglob("*.jsonl")) == []
 
 
-def test_a_policy_in_the_workspace_loosens_nothing(program: Program, in_workspace: Callable[[str, str], Path]) -> None:
+def test_policy_in_the_workspace_never_loosens_the_rules(
+    program: Program, in_workspace: Callable[[str, str], Path]
+) -> None:
     in_workspace(".harness/policy.toml", AUTO)
     script = replies(Reply(calls=(call("bash", command="touch made"),)), DONE)
     assert program.run("run", "go", "--base-url", program.serve(script)).code == 7
@@ -279,7 +281,7 @@ def test_show_tells_origins(program: Program) -> None:
     assert "# key: none is wanted" in lines
 
 
-def test_no_value_of_a_header_is_shown(program: Program) -> None:
+def test_header_values_are_hidden(program: Program) -> None:
     write_config(program, '[extra_headers]\nX-Team = "of-file"\n[models.m.extra_headers]\nX-Other = "of-file"\n')
     by_flag = ("--set", "extra_headers.X-More=of-flag")
     for words in ((), ("--origin",), ("--json",)):
@@ -299,7 +301,7 @@ def test_show_needs_neither_key_nor_provider(program: Program) -> None:
 NO_PRICES = "a limit of cost (--max-cost, or cost in a policy) needs the prices of 'gpt-5'"
 
 
-def test_a_limit_of_cost_without_prices_starts_nothing(program: Program) -> None:
+def test_cost_limit_without_prices_stops_the_start(program: Program) -> None:
     policy = program.home / "policy.toml"
     policy.write_text("version = 1\n[limits]\ncost = 1\n")
     url = program.serve(replies(DONE))

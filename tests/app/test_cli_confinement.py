@@ -129,7 +129,7 @@ def test_each_command_gets_what_its_rule_grants(program: Program) -> None:
 
 
 @needs_walls
-def test_what_runs_unasked_can_move_link_and_edit(program: Program) -> None:
+def test_unasked_commands_can_move_link_and_edit(program: Program) -> None:
     for name in ("a", "b", "c"):
         (program.workspace / name).write_text(name)
     (program.workspace / "d").mkdir()
@@ -143,7 +143,7 @@ def test_what_runs_unasked_can_move_link_and_edit(program: Program) -> None:
 
 
 @needs_walls
-def test_a_refused_pseudo_terminal_is_told_as_confined(program: Program) -> None:
+def test_refused_pseudo_terminal_is_reported_as_confined(program: Program) -> None:
     path = program.home / "open.toml"
     path.write_text('version = 1\n[tools]\nbash = "auto"\n')
     url = program.serve(playing("python3 -c 'import pty; pty.openpty()'"))
@@ -186,7 +186,7 @@ def test_without_walls_every_session_says_so(program: Program) -> None:
 
 @needs_walls
 @all_rows(("required", "status", "code"), [(True, "denied", 7), (False, "denied", 7)], anew={"program": made_program})
-def test_nobody_runs_unconfined_in_ci(program: Program, required: bool, status: str, code: int) -> None:
+def test_unconfined_command_is_refused_in_ci(program: Program, required: bool, status: str, code: int) -> None:
     def script() -> Generator[ScriptedAnswer, Turn, None]:
         yield Reply(calls=(call("bash", command="ls", unconfined=True, justification="it is me"),))
         yield Reply(text="done")
@@ -217,7 +217,7 @@ def test_the_harness_own_logs_cannot_be_read_by_a_command(program: Program) -> N
 
 
 @needs_walls
-def test_what_a_long_command_printed_can_be_read_on_unasked(program: Program) -> None:
+def test_long_output_can_be_read_on_unasked(program: Program) -> None:
     seen: list[str] = []
 
     def script() -> Generator[ScriptedAnswer, Turn, None]:
@@ -244,7 +244,7 @@ def test_what_a_long_command_printed_can_be_read_on_unasked(program: Program) ->
 
 @needs_walls
 @all_rows("place", ["{home}/log.jsonl", "{top}/logs/log.jsonl"], anew={"program": made_program})
-def test_no_command_can_read_the_log_of_its_run_wherever_it_lies(program: Program, place: str) -> None:
+def test_command_cannot_read_the_log_of_its_run(program: Program, place: str) -> None:
     log = place.format(home=program.home, top=program.home.parent)
     (program.home.parent / "logs").mkdir()
     quoted = shlex.quote(log)

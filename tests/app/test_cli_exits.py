@@ -196,7 +196,7 @@ WRONG = [
 
 
 @all_rows(("flags", "told"), WRONG, anew={"program": made_program})
-def test_what_is_wrong_is_told_before_anything_begins(program: Program, flags: tuple[str, ...], told: str) -> None:
+def test_invalid_flags_are_reported_before_the_start(program: Program, flags: tuple[str, ...], told: str) -> None:
     """Exit 2: nothing on stdout, nothing asked of a model, nothing left in a log, and some lines that say it."""
     bad = written(program.home / "bad_policy.toml", 'version = 1\n[tools]\nbash = "allow"\n')
     url = program.serve(replies(TOUCH, DONE))

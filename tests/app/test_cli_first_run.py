@@ -75,7 +75,7 @@ def left(terminal: PlayedTerminal, key: str = "q") -> int:
     return terminal.exit_code()
 
 
-def test_the_ways_to_a_model_are_told_and_nothing_is_left_behind(program: Program) -> None:
+def test_first_run_lists_the_ways_to_a_model_and_leaves_no_files(program: Program) -> None:
     with started(program) as terminal:
         terminal.wait_for(OFFER)
         text = terminal.text()
@@ -124,7 +124,7 @@ def test_one_key_plays_the_demo_to_its_end(program: Program) -> None:
     assert len(program.logs()) == 1
 
 
-def test_nothing_else_does_anything(program: Program) -> None:
+def test_other_keys_have_no_effect(program: Program) -> None:
     with started(program) as terminal:
         terminal.wait_for(OFFER)
         for keys in (ENTER, SPACE, "y", DOWN, paste("d\n"), "dd", "ddq\n"):
@@ -136,7 +136,7 @@ def test_nothing_else_does_anything(program: Program) -> None:
         assert left(terminal) == 2
 
 
-def test_how_long_keys_do_nothing_and_what_is_drawn_is_said_by_the_configuration(program: Program) -> None:
+def test_configuration_sets_the_dead_time_and_the_drawing(program: Program) -> None:
     with started(program, configuration="[terminal]\ndead_seconds = 10\nscreen_reader = true\n") as terminal:
         terminal.wait_for(OFFER)
         time.sleep(1.0)
@@ -147,7 +147,7 @@ def test_how_long_keys_do_nothing_and_what_is_drawn_is_said_by_the_configuration
         assert b"\x1b" not in terminal.raw
 
 
-def test_what_was_typed_before_the_question_answers_nothing(program: Program) -> None:
+def test_keys_typed_before_the_offer_are_ignored(program: Program) -> None:
     with started(program, ahead="d") as terminal:
         assert left(terminal) == 2
         assert "SCRIPTED" not in terminal.text()
@@ -184,7 +184,7 @@ def test_without_a_terminal_it_is_an_error_and_no_question(program: Program, wor
     assert OFFER not in done.out + done.err
 
 
-def test_run_in_a_terminal_asks_nothing(program: Program) -> None:
+def test_run_in_a_terminal_asks_no_question(program: Program) -> None:
     with started(program, "run", "go") as terminal:
         assert terminal.exit_code() == 2
         assert "no model to talk to" in terminal.text()

@@ -142,7 +142,7 @@ OUT_OF_THE_COPY = {
 
 
 @all_rows("wanted", OUT_OF_THE_COPY, fresh=True)
-def test_a_helper_that_writes_reaches_nothing_but_its_copy(program: Program, wanted: Any) -> None:
+def test_writing_helper_changes_only_its_copy(program: Program, wanted: Any) -> None:
     repository(program)
     run(program, delegate("t", policy="same"), wanted(program.workspace), say("Hm."), say("Well."))
     assert (program.workspace / "a.txt").read_text() == "old\n"
@@ -279,7 +279,7 @@ def test_a_helper_that_ignores_the_end_ends_with_the_run(program: Program, tmp_p
     assert len(asked(program)) == 2
 
 
-def test_one_that_is_out_of_time_ends_and_whoever_asked_goes_on(program: Program) -> None:
+def test_helper_out_of_time_ends_and_its_caller_goes_on(program: Program) -> None:
     repository(program)
     stays = stubborn(program)
     ended = run(
@@ -291,7 +291,7 @@ def test_one_that_is_out_of_time_ends_and_whoever_asked_goes_on(program: Program
     assert (first["tool"], first["status"]) == ("bash", "timeout")
 
 
-def test_what_fills_the_disk_is_removed_with_the_copy(program: Program, tmp_path: Path) -> None:
+def test_big_files_are_removed_with_the_copy(program: Program, tmp_path: Path) -> None:
     repository(program)
     program.environment["TMPDIR"] = str(tmp_path / "temporary")
     (tmp_path / "temporary").mkdir()
@@ -311,6 +311,6 @@ MORE = {
 
 
 @all_rows("more, told", MORE, fresh=True)
-def test_nobody_hands_on_what_they_do_not_have(program: Program, more: dict[str, Any], told: str) -> None:
+def test_helper_cannot_get_more_rights_than_its_caller(program: Program, more: dict[str, Any], told: str) -> None:
     run(program, delegate("t", **more), say("Then not."), flags=("--tools", "delegate,read_file,bash"))
     assert told in asked(program)[-1]["messages"][-1]["content"]

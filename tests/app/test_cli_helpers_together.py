@@ -72,7 +72,7 @@ def test_each_of_three_gets_a_quarter_of_what_is_left(program: Program) -> None:
     assert json.loads(ended.out)["turns"] == 11
 
 
-def test_what_is_refused_in_helpers_counts_and_is_told(program: Program) -> None:
+def test_refusals_of_helpers_are_counted_and_reported(program: Program) -> None:
     """Each gets a quarter of the refusals that are left, and at least one; together they end the run."""
     writes = tuple(Reply(calls=(call("write_file", path=f"{n}.txt", content="x"),)) for n in range(9))
     rules = f"{HELPERS}[limits]\nrefusals = 3\n"

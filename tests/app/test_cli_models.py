@@ -82,7 +82,7 @@ def values(row: dict[str, object]) -> dict[str, object]:
     return {name: figure["value"] for name, figure in row.items() if isinstance(figure, dict)}
 
 
-def test_what_the_server_says_is_shown_with_who_says_it(program: Program) -> None:
+def test_values_of_the_server_are_shown_with_their_origin(program: Program) -> None:
     with FaultServer([answered(ROWS)]) as server:
         found = listed(program, "--base-url", server.url, "--model", "mine")
     assert values(found["wide"]) == {

@@ -73,7 +73,7 @@ def test_jsonl_is_the_log_byte_for_byte(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("fence", [None, CommandFence()], ids=["plain", "fenced"])
-def test_what_stands_at_the_end(pipe: Pipe, form: str, fence: CommandFence | None) -> None:
+def test_output_ends_with_the_result_of_its_form(pipe: Pipe, form: str, fence: CommandFence | None) -> None:
     output = RunOutput(form, lambda: None, fence=fence, descriptor=pipe.writer)
     output.record(HOSTILE)
     output.finish({"answer": HOSTILE["text"], "v": 1}, "the answer")
@@ -113,7 +113,7 @@ def test_the_system_is_asked_whether_the_reader_left(pipe: Pipe) -> None:
 
 
 @all_rows("form", FORMS)
-def test_a_full_disk_is_said(form: str) -> None:
+def test_full_disk_is_reported(form: str) -> None:
     calls: list[int] = []
     descriptor = os.open("/dev/full", os.O_WRONLY)
     output = RunOutput(form, lambda: calls.append(1), descriptor=descriptor)
@@ -144,7 +144,7 @@ def test_a_slow_reader_gets_everything(pipe: Pipe, blocking: bool) -> None:
     assert b"".join(got).decode() == f"{text}\n"
 
 
-def test_a_pipe_that_nobody_empties_is_given_up_when_the_run_is_to_stop(pipe: Pipe) -> None:
+def test_unread_pipe_is_given_up_at_a_stop(pipe: Pipe) -> None:
     asked: list[bool] = []
     broken: list[int] = []
 
@@ -202,7 +202,7 @@ def policy(program: Program) -> str:
     return str(path)
 
 
-def test_a_signal_ends_a_run_whose_stdout_nobody_reads(program: Program, tmp_path: Path) -> None:
+def test_signal_ends_a_run_with_an_unread_stdout(program: Program, tmp_path: Path) -> None:
     """The pipe is full and its reader sleeps: a run waits for it, and for a signal it does not. Both at once."""
     long = Reply(calls=(call("bash", command=f"echo {'x' * 3000}"),))
     rules = policy(program)

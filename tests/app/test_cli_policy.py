@@ -238,7 +238,7 @@ def test_every_decision_has_an_exit_code_of_its_own() -> None:
         (),
     ],
 )
-def test_what_cannot_be_explained_is_a_usage_error(program: Program, rules: str, words: tuple[str, ...]) -> None:
+def test_unexplainable_arguments_are_a_usage_error(program: Program, rules: str, words: tuple[str, ...]) -> None:
     done = program.run("policy", "explain", *words)
     assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
 
@@ -387,7 +387,7 @@ def test_the_json_has_every_facet_and_where_it_was_decided(program: Program, rul
     assert (operand["source"], operand["place"], operand["rule"], operand["argv"]) == ("covered", "inside", None, None)
 
 
-def test_what_a_model_decided_is_told_with_the_line_that_lets_it(program: Program, in_workspace: Write) -> None:
+def test_decisions_of_a_model_name_the_line_that_allows_it(program: Program, in_workspace: Write) -> None:
     """A reader by its model and the line `readers`; a wrapper by its model alone; what is no reader says why."""
     in_workspace("readers.toml", 'version = 1\n[tools]\nbash = "confirm"\nreaders = true\n')
     command = "timeout 5 ls src; touch a"
@@ -417,7 +417,7 @@ def test_hostile_words_are_shown_harmlessly(program: Program, rules: str) -> Non
         assert ("\x1b" in done.out, "\u202e" in done.out) == (False, False)
 
 
-def test_the_effects_of_a_call_that_may_run_are_told(program: Program, rules: str) -> None:
+def test_effects_of_a_permitted_call_are_listed(program: Program, rules: str) -> None:
     def effects(*words: str) -> str | None:
         lines = program.run("policy", "explain", "--policy", rules, *words).out.splitlines()
         return next((line for line in lines if line.startswith("effects: ")), None)
@@ -429,7 +429,7 @@ def test_the_effects_of_a_call_that_may_run_are_told(program: Program, rules: st
 
 
 @all_rows("columns", [40, 80, 120, 200])
-def test_nothing_of_an_explanation_is_cut_at_any_width(program: Program, rules: str, columns: int) -> None:
+def test_explanation_is_complete_at_any_width(program: Program, rules: str, columns: int) -> None:
     """Cells go on in the next row, and where there is no room for columns each part is a record."""
     command = "cat " + "a-long-name/" * 9 + "x && frobnicate " + "--with-a-long-option " * 5
     _, shown = program.at_terminal("policy", "explain", "--policy", rules, command, columns=columns, NO_COLOR="1")
@@ -439,14 +439,14 @@ def test_nothing_of_an_explanation_is_cut_at_any_width(program: Program, rules: 
     assert "..." not in table
 
 
-def test_what_destroys_is_said_beforehand_with_the_word_that_it_takes(program: Program, rules: str) -> None:
+def test_destructive_call_is_announced_with_its_confirmation_word(program: Program, rules: str) -> None:
     out = program.run("policy", "explain", "--policy", rules, "rm -rf build && git push").out
     assert "destroys: rm -r deletes build with all that is in it\n" + BY_WORD in out
     assert "destroys" not in program.run("policy", "explain", "--policy", rules, "touch a").out
     assert BY_WORD not in program.run("policy", "explain", "--policy", rules, "rm -rf /").out
 
 
-def test_what_is_judged_is_what_the_tools_would_prepare(tmp_path: Path) -> None:
+def test_explained_action_equals_the_prepared_one(tmp_path: Path) -> None:
     """The folder that a command starts in included: operands are taken from there, and it is read itself."""
     (tmp_path / "src").mkdir()
     workspace = Workspace(str(tmp_path))
@@ -559,7 +559,7 @@ def test_a_broken_project_policy_stops_the_run(program: Program, in_workspace: W
     assert (done.code, program.players[0].requests) == (2, [])
 
 
-def test_no_call_may_write_the_policies_or_the_log(program: Program, in_workspace: Write) -> None:
+def test_call_cannot_write_the_policies_or_the_log(program: Program, in_workspace: Write) -> None:
     """Writing the policy in use, by any tool, halts the run."""
     path = in_workspace("rules.toml", AUTO)
     for attempt in (
@@ -576,7 +576,7 @@ def test_no_call_may_write_the_policies_or_the_log(program: Program, in_workspac
 
 
 @all_rows("words", [("--version",), ("policy", "explain", "ls"), ("demo", "--list"), ("audit", "list")])
-def test_a_reader_that_goes_away_is_told_by_the_exit_code(program: Program, words: tuple[str, ...]) -> None:
+def test_reader_that_goes_away_sets_the_exit_code(program: Program, words: tuple[str, ...]) -> None:
     """141 without a word, as `| head` expects it; closed from the start it is 2."""
     if not program.logs():
         program.run("demo", "--answers", "n,n")
@@ -590,7 +590,7 @@ def test_a_reader_that_goes_away_is_told_by_the_exit_code(program: Program, word
     assert (closed.code, "stdout is closed" in closed.err) == (2, True)
 
 
-def test_the_users_own_policy_stands_in_for_the_shipped_default(program: Program) -> None:
+def test_user_policy_replaces_the_shipped_default(program: Program) -> None:
     """At the prompt and in explain; a broken one is never skipped; `run` without --policy stays readonly."""
     folder = Path(program.environment["XDG_CONFIG_HOME"]) / "harness"
     folder.mkdir(parents=True)
@@ -602,7 +602,7 @@ def test_the_users_own_policy_stands_in_for_the_shipped_default(program: Program
     assert "readonly" in program.run("run", "go", "--base-url", program.serve(replies(Reply(text="hi")))).err
 
 
-def test_no_call_may_write_the_users_folders(program: Program) -> None:
+def test_call_cannot_write_the_user_folders(program: Program) -> None:
     """Policies, trust, logs: outside the workspace, and a hard block all the same."""
     for path in (
         f"{program.state}/harness/trusted_policies",
@@ -733,7 +733,7 @@ def test_a_line_that_is_not_understood_is_named(tmp_path: Path, line: str, probl
     assert problem in str(caught.value)
 
 
-def test_nothing_is_judged_of_a_file_with_a_line_that_is_not_understood(held: Callable[..., Done]) -> None:
+def test_case_file_with_an_invalid_line_is_rejected(held: Callable[..., Done]) -> None:
     done = held(case("good", expect="deny"), "[1]")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("harness: cases.jsonl:2: is not an object")
@@ -743,7 +743,7 @@ def test_nothing_is_judged_of_a_file_with_a_line_that_is_not_understood(held: Ca
     ("content", "problem"),
     [(b"", "holds no case"), (b"\n \n", "holds no case"), (b'{"id": "\xff"}\n', "is not JSON: byte 8 is not UTF-8")],
 )
-def test_a_file_without_cases_is_no_success(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_case_file_without_cases_is_an_error(tmp_path: Path, content: bytes, problem: str) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=problem):
@@ -813,7 +813,7 @@ def demo(program: Program, demonstrated: Path) -> str:
     return str(program.logs()[0])
 
 
-def test_a_log_under_its_own_policy_changes_nothing(program: Program, demo: str) -> None:
+def test_replay_under_the_same_policy_finds_no_changes(program: Program, demo: str) -> None:
     done = program.run("policy", "replay", demo, "--policy", "demo", "--fail-on", "any")
     assert (done.code, done.out) == (0, "9 calls, 0 changes: 0 laxer, 0 stricter\n")
     assert "is gone; judged as if it were there, and empty" in done.err
@@ -847,7 +847,7 @@ def test_replay_lists_what_would_change(program: Program, demo: str) -> None:
     ("policy", "fail_on", "code"),
     [("ci", "laxer", 1), ("ci", "any", 1), ("readonly", "laxer", 0), ("readonly", "any", 1), ("demo", "laxer", 0)],
 )
-def test_replay_fails_where_it_is_told_to(program: Program, demo: str, policy: str, fail_on: str, code: int) -> None:
+def test_replay_fails_on_the_chosen_changes(program: Program, demo: str, policy: str, fail_on: str, code: int) -> None:
     assert program.run("policy", "replay", demo, "--policy", policy, "--fail-on", fail_on).code == code
 
 
@@ -898,7 +898,7 @@ def test_an_edit_that_did_not_apply_was_a_read_and_is_one_again(program: Program
     assert done.out == "2 calls, 0 changes: 0 laxer, 0 stricter\n"
 
 
-def test_what_the_log_does_not_hold_whole_is_not_judged(program: Program, in_workspace: Write) -> None:
+def test_replay_skips_incomplete_calls(program: Program, in_workspace: Write) -> None:
     """Arguments that were cut or masked are told of, and so are calls that never had a decision."""
     policy = in_workspace("free.toml", FREE).name
     secret = "sk-0123456789abcdef"
@@ -921,7 +921,7 @@ def test_what_the_log_does_not_hold_whole_is_not_judged(program: Program, in_wor
     )
 
 
-def test_nothing_is_run_or_written_by_a_replay(program: Program, demo: str) -> None:
+def test_replay_neither_runs_nor_writes_anything(program: Program, demo: str) -> None:
     before = {path: path.read_bytes() for path in program.state.rglob("*") if path.is_file()}
     program.run("policy", "replay", demo, "--policy", "ci")
     assert {path: path.read_bytes() for path in program.state.rglob("*") if path.is_file()} == before

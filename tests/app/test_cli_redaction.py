@@ -59,7 +59,7 @@ def test_redactors_of_one_installation_make_equal_marks(state: State) -> None:
     assert marks != {redactor_for(other, {}, [VALUE]).redact(VALUE)}
 
 
-def test_a_key_that_another_process_made_meanwhile_is_not_made_anew(state: State) -> None:
+def test_key_made_by_another_process_is_kept(state: State) -> None:
     """Who read a torn one, and then waited long, finds a whole one in its place."""
     key = installation_key(state)
     _make_anew(key_file(state))
@@ -115,9 +115,7 @@ def lay(content: bytes, mode: int) -> Callable[[str], None]:
     ],
     ids="link others-read group long folder pipe".split(),
 )  # fmt: skip
-def test_what_is_no_key_of_ours_is_neither_used_nor_replaced_and_that_is_said(
-    state: State, put: Callable[[str], None]
-) -> None:
+def test_foreign_key_file_is_neither_used_nor_replaced(state: State, put: Callable[[str], None]) -> None:
     os.makedirs(state.state)
     put(key_file(state))
     before = sorted(os.listdir(state.state))
@@ -140,14 +138,14 @@ def test_a_key_that_was_torn_is_made_anew_once(state: State, torn: bytes) -> Non
     assert installation_key(state) == key
 
 
-def test_a_value_of_which_a_line_stands_in_the_workspaces_path_is_not_masked(state: State) -> None:
+def test_value_with_a_line_of_the_workspace_path_is_not_masked(state: State) -> None:
     told: list[str] = []
     value = "alpha-Qx81zz-user\nbravo-Kk92mmq-pass"
     one = redactor_for(state, {}, [value], unless=("/srv/bravo-Kk92mmq-pass/src",), tell=told.append)
     assert (one.redact(value), len(told)) == (value, 1)
 
 
-def test_a_value_that_stands_in_the_workspaces_path_is_not_masked_and_that_is_said(state: State) -> None:
+def test_value_within_the_workspace_path_is_not_masked_and_reported(state: State) -> None:
     told: list[str] = []
     secrets = ["acme_shop1", VALUE, "short", "workspace"]
     one = redactor_for(state, {}, secrets, unless=("/srv/workspace/acme_shop1", "/home/short"), tell=told.append)
@@ -157,7 +155,7 @@ def test_a_value_that_stands_in_the_workspaces_path_is_not_masked_and_that_is_sa
     ]
 
 
-def test_where_no_state_can_be_kept_there_are_marks_all_the_same(tmp_path: Path) -> None:
+def test_marks_are_made_without_a_state_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     nowhere = State(state=str(tmp_path / "file" / "harness"), config="c")
     assert redactor_for(nowhere, {}, [VALUE]).redact(VALUE).startswith("[redacted:known:")
@@ -197,7 +195,7 @@ TOKEN = chance(ALNUM, 32)
         ("DATABASE_URL", "postgres://localhost/app", []),
     ],
 )
-def test_what_commands_do_not_get_is_secret_if_it_looks_so(name: str, value: str, secrets: list[str]) -> None:
+def test_withheld_variable_is_secret_if_it_looks_like_one(name: str, value: str, secrets: list[str]) -> None:
     assert withheld_secrets({name: value}) == list(dict.fromkeys(secrets))
 
 

@@ -57,7 +57,7 @@ def test_a_refusal_that_no_rule_lifts_says_why_on_stderr(program: Program) -> No
 
 
 @all_rows("quiet", [False, True], anew={"program": made_program})
-def test_an_error_of_the_model_is_told_once(program: Program, *, quiet: bool) -> None:
+def test_model_error_is_reported_once(program: Program, *, quiet: bool) -> None:
     url = program.serve(replies(Failure(status=401, body='{"error":{"message":"no such key"}}')))
     done = program.run("run", "go", "--base-url", url, "--policy", "ci", *(("--quiet",) if quiet else ()))
     last = done.err.splitlines()[-1]
@@ -127,7 +127,7 @@ def test_a_policy_that_cannot_be_read(program: Program) -> None:
         assert "cannot be read" in done.err
 
 
-def test_no_provider_names_three_ways_out(program: Program) -> None:
+def test_missing_provider_error_names_three_ways_out(program: Program) -> None:
     """Neither key nor base URL: exit 2, and the demo is among the ways out."""
     done = program.run("run", "go")
     assert done.code == 2
@@ -279,7 +279,7 @@ def test_the_key_reaches_neither_log_nor_child(program: Program) -> None:
 
 
 @all_rows("form", ["text", "jsonl", "json"], anew={"program": made_program})
-def test_a_stdout_that_is_full_is_no_success(program: Program, form: str) -> None:
+def test_full_stdout_is_a_failure(program: Program, form: str) -> None:
     """What could not be written is told by the exit code."""
     url = program.serve(replies(DONE))
     with open("/dev/full", "wb") as full:

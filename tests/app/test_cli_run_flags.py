@@ -40,7 +40,7 @@ def kinds(program: Program, kind: str) -> list[dict[str, Any]]:
     return [dict(record) for record in program.records() if record["kind"] == kind]
 
 
-def test_in_a_dry_run_everything_is_judged_and_nothing_runs(program: Program) -> None:
+def test_dry_run_judges_every_call_and_runs_none(program: Program) -> None:
     (program.workspace / "old.txt").write_text("old\n")
     done, result = run(
         program,
@@ -60,7 +60,7 @@ def test_in_a_dry_run_everything_is_judged_and_nothing_runs(program: Program) ->
     assert program.run("audit", "verify").code == 0
 
 
-def test_plan_mode_lies_over_the_policy(program: Program) -> None:
+def test_plan_mode_overrides_the_policy(program: Program) -> None:
     (program.workspace / "a.txt").write_text("text\n")
     done, result = run(
         program,
@@ -75,7 +75,7 @@ def test_plan_mode_lies_over_the_policy(program: Program) -> None:
     assert kinds(program, "session_started")[0]["plan"] is True
 
 
-def test_a_pinned_policy_is_that_policy_or_nothing_starts(program: Program) -> None:
+def test_pinned_policy_must_match_its_digest(program: Program) -> None:
     digest = hashlib.sha256(ASKS.encode()).hexdigest()
     done, result = run(program, call("bash", command="ls"), rules=ASKS, flags=("--policy-sha256", digest.upper()))
     assert (done.code, result["end"]) == (0, "completed")
@@ -128,7 +128,7 @@ def test_added_folders_are_read_and_never_written(program: Program) -> None:
     ],
     anew={"program": made_program},
 )
-def test_what_must_not_be_added_is_refused(program: Program, folder: str, why: str) -> None:
+def test_forbidden_folder_cannot_be_added(program: Program, folder: str, why: str) -> None:
     (program.state / "harness").mkdir()
     path = folder.format(home=program.home, state=program.state)
     done = program.run("run", "go", "--add-dir", path)

@@ -70,7 +70,7 @@ def _empty_pipe(program: Program) -> dict[str, Any]:
 @all_rows(
     "stdin", [_closed, _null, _empty_file, _write_only, _endless_device, _empty_pipe], anew={"program": made_program}
 )
-def test_a_stdin_that_holds_nothing(program: Program, stdin: Callable[[Program], dict[str, Any]]) -> None:
+def test_empty_stdin_is_not_attached(program: Program, stdin: Callable[[Program], dict[str, Any]]) -> None:
     """It changes nothing; a command sees an end of file there, and the log and the like do not become stdin."""
     url = program.serve(replies(bash("cat > made"), DONE))
     given = stdin(program)
@@ -99,7 +99,7 @@ def test_a_pipe_with_something_in_it_becomes_context(program: Program) -> None:
         assert ("a line of a build" in json.dumps(program.players[-1].requests[0]["messages"])) == attached
 
 
-def test_a_pipe_that_nobody_closes_is_not_waited_for_with_no_stdin(program: Program) -> None:
+def test_no_stdin_flag_skips_an_open_pipe(program: Program) -> None:
     """A runner that leaves stdin open and silent: the run goes on at once."""
     url = program.serve(replies(DONE))
     reader, writer = os.pipe()
@@ -277,7 +277,7 @@ def test_sigpipe_however_it_was_left(program: Program, restored: bool) -> None:
     assert (done.code, (program.workspace / "made").read_text()) == (0, "141\n"), done.err
 
 
-def test_what_was_ignored_stays_ignored(program: Program) -> None:
+def test_ignored_signals_stay_ignored(program: Program) -> None:
     """`nohup harness run`, and `harness run &` in a script: the signal is not for this program (POSIX, sh, 2.11)."""
     numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
     go = program.workspace / "go"
@@ -338,7 +338,7 @@ def test_a_report_that_does_not_fit_on_the_disk(program: Program, tmp_path: Path
 
 
 @all_rows("elsewhere", [True, False], anew={"program": made_program})
-def test_heads_that_cannot_be_noted_are_told_before_the_first_request(program: Program, elsewhere: bool) -> None:
+def test_unwritable_heads_are_reported_before_the_first_request(program: Program, elsewhere: bool) -> None:
     """The run could only end with 8. Nothing is left that a later start would take for a log."""
     url, log = program.serve(replies(TOUCH, DONE)), program.home / "log.jsonl"
     (program.state / "harness" / "heads.jsonl").mkdir(parents=True)
@@ -347,7 +347,7 @@ def test_heads_that_cannot_be_noted_are_told_before_the_first_request(program: P
     assert (log.exists(), program.logs()) == (False, [])
 
 
-def test_a_state_folder_that_may_only_be_read_is_told_before_the_first_request(program: Program) -> None:
+def test_read_only_state_folder_is_reported_before_the_first_request(program: Program) -> None:
     url, log = program.serve(replies(TOUCH, DONE)), program.home / "log.jsonl"
     with small_disk(program.state / "harness") as disk:
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
@@ -356,7 +356,7 @@ def test_a_state_folder_that_may_only_be_read_is_told_before_the_first_request(p
     assert not log.exists()
 
 
-def test_a_state_folder_that_is_full_is_told_before_the_first_request(program: Program) -> None:
+def test_full_state_folder_is_reported_before_the_first_command(program: Program) -> None:
     """Whether a note fits, only writing it shows: that is the first thing after the log's first record."""
     url, log = program.serve(replies(TOUCH, DONE)), program.home / "log.jsonl"
     with small_disk(program.home / "small") as disk:

@@ -103,7 +103,9 @@ other | {"path": "src/a.py"}              | confirm  | default for any other too
     [tuple(cell.strip() for cell in row.split(" | ")) for row in CASES.strip().split("\n")],
     anew={"program": made_program},
 )
-def test_what_would_be_decided(program: Program, tool: str, arguments: str, decision: str, by: str) -> None:
+def test_explain_and_policy_test_agree_on_script_calls(
+    program: Program, tool: str, arguments: str, decision: str, by: str
+) -> None:
     """By `policy explain` and by `policy test`, which say the same."""
     policy = with_scripts(program)
     name = f"script__{tool}"
@@ -123,7 +125,7 @@ def test_what_would_be_decided(program: Program, tool: str, arguments: str, deci
         assert case["by"].startswith(by)
 
 
-def test_a_configuration_that_is_not_understood_is_said_with_its_place(program: Program) -> None:
+def test_invalid_tool_configuration_is_reported_with_its_line(program: Program) -> None:
     policy = with_scripts(program)
     file = config_of(program)
     file.write_text(CONFIG.replace('"{line}"', '"{lin}"'))

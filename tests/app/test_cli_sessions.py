@@ -131,7 +131,7 @@ class TestList:
         assert lines[0][2:] == ["1 turn", "scripted", "completed", "look around \\x1b[2J"]
         assert lines[0][1] in ("just now", "1 min ago")
 
-    def test_as_json_with_where_it_lies(self, program: Program, policy: str) -> None:
+    def test_json_list_includes_the_log_path(self, program: Program, policy: str) -> None:
         name = run(program, policy, "look", Reply(text="one"))
         (told,) = map(json.loads, program.run("sessions", "list", "--json").out.splitlines())
         expected = {"session": name, "mode": "run", "model": "scripted", "turns": 1, "prompt": "look", "torn": False}
@@ -148,14 +148,14 @@ class TestList:
         assert told.startswith(name)
         assert str(other) in told
 
-    def test_what_a_kill_left_is_open(self, program: Program, policy: str) -> None:
+    def test_killed_session_is_listed_as_open(self, program: Program, policy: str) -> None:
         log = killed_in_a_call(program, policy)
         assert "1 turn  scripted  open  do it" in program.run("sessions", "list").out
         with log.open("a") as file:
             file.write('{"call":1,')
         assert "1 turn  scripted  open, torn  do it" in program.run("sessions", "list").out
 
-    def test_nothing_yet(self, program: Program) -> None:
+    def test_empty_list_is_reported(self, program: Program) -> None:
         done = program.run("sessions", "list")
         assert (done.code, done.out.startswith("no session in ")) == (0, True)
 
@@ -207,9 +207,7 @@ class TestGoingOn:
         leave(child)
         assert [text for _, text in messages(program)] == ["one", "first", "two", "second", "three"]
 
-    def test_a_session_in_which_nothing_was_said_is_not_the_newest(
-        self, program: Program, policy: str, talk: Talk
-    ) -> None:
+    def test_session_without_a_turn_is_not_the_newest(self, program: Program, policy: str, talk: Talk) -> None:
         name = run(program, policy, "one", Reply(text="first"))
         child = talk(replies())
         child.expect("/help for help")
@@ -233,9 +231,7 @@ class TestGoingOn:
         typed(other, "/exit")
         other.expect(pexpect.EOF)
 
-    def test_after_a_kill_in_a_call_the_person_and_the_model_are_told(
-        self, program: Program, policy: str, talk: Talk
-    ) -> None:
+    def test_resuming_a_killed_call_informs_user_and_model(self, program: Program, policy: str, talk: Talk) -> None:
         killed_in_a_call(program, policy, "echo never")
         child = talk(replies(Reply(text="Looking first.")), "-c", "go on")
         child.expect("what it did is unknown: bash .*touch begun")
@@ -245,7 +241,7 @@ class TestGoingOn:
             ("user", "do it"), ("assistant", "working"), ("tool", UNKNOWN), ("tool", NOT_RUN), ("user", "go on"),
         ]  # fmt: skip
 
-    def test_a_torn_line_is_told_and_left_out(self, program: Program, policy: str, talk: Talk) -> None:
+    def test_torn_line_is_reported_and_skipped(self, program: Program, policy: str, talk: Talk) -> None:
         log = killed_in_a_call(program, policy)
         with log.open("a") as file:
             file.write('{"call":1,"kind":"outcome","content":"ok"')
@@ -256,7 +252,7 @@ class TestGoingOn:
         assert ("tool", UNKNOWN) in messages(program)
         assert log.read_bytes() == before
 
-    def test_what_differs_is_told_in_a_line(self, program: Program, policy: str, talk: Talk) -> None:
+    def test_changed_settings_are_listed_in_one_line(self, program: Program, policy: str, talk: Talk) -> None:
         name = run(program, policy, "one", Reply(text="first"))
         other = program.home / "other"
         other.mkdir()
@@ -276,7 +272,7 @@ class TestGoingOn:
             assert program.players[-1].requests[-1]["model"] == asked
             assert re.search(rf"1 turn +{asked} ", program.run("sessions", "list").out)
 
-    def test_masked_texts_stay_masked_and_that_is_told(self, program: Program, policy: str, talk: Talk) -> None:
+    def test_masked_texts_stay_masked_with_a_notice(self, program: Program, policy: str, talk: Talk) -> None:
         program.environment["SERVICE_API_KEY"] = "hunter2-hunter2"
         run(program, policy, "use hunter2-hunter2", Reply(text="fine"))
         child = talk(replies(Reply(text="second")), "-c", "two")
@@ -348,7 +344,7 @@ def carried_with(said: tuple[Message, ...], about: dict[str, JsonValue]) -> Carr
         pytest.param({"api": "responses"}, "", id="another API"),
     ],
 )
-def test_what_a_provider_wants_back_goes_to_nobody_else(changed: dict[str, JsonValue], expected: str) -> None:
+def test_provider_echo_is_sent_to_the_same_provider_only(changed: dict[str, JsonValue], expected: str) -> None:
     """A signature of one provider is an error at another, and what it thought is nobody else's."""
     about: dict[str, JsonValue] = {"model": "m", "api": "chat", "server": "host:1"}
     said = (Message(role=Role.USER, content="a"), Message(role=Role.ASSISTANT, content="b", echo='{"r":1}'))
@@ -368,7 +364,7 @@ def test_what_a_provider_wants_back_goes_to_nobody_else(changed: dict[str, JsonV
     ],
     ids=["short", "hostile", "many lines", "a long line", "nothing"],
 )
-def test_how_the_last_answer_begins(answer: str, shown: list[str]) -> None:
+def test_carried_lines_show_the_beginning_of_the_last_answer(answer: str, shown: list[str]) -> None:
     said = (Message(role=Role.USER, content="a"), Message(role=Role.ASSISTANT, content=answer))
     assert [line.text for line in carried_lines(carried_with(said, {}), {})][2:] == shown
 
@@ -397,7 +393,7 @@ class TestRefusedAtATerminal:
         child.expect(pexpect.EOF)
         assert child.exit_code() == Exit.USAGE
 
-    def test_where_there_is_no_session(self, talk: Talk) -> None:
+    def test_missing_session_is_refused(self, talk: Talk) -> None:
         self.refused(talk, "no session in", "-c")
 
     def test_a_name_that_no_session_has(self, program: Program, policy: str, talk: Talk) -> None:
@@ -421,7 +417,7 @@ class TestRefusedAtATerminal:
         log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-2]))
         self.refused(talk, "a tail is missing", "-c")
 
-    def test_where_the_only_session_is_still_running(self, program: Program, policy: str, talk: Talk) -> None:
+    def test_running_session_is_refused(self, program: Program, policy: str, talk: Talk) -> None:
         child = talk(replies(Reply(text="first")), "one")
         child.expect("requests?,")
         (session,) = (
@@ -495,7 +491,7 @@ def forged(log: Path, session: object) -> None:
     ],
     anew={"program": made_program},
 )
-def test_what_was_added_to_a_closed_log_is_not_gone_on_with(program: Program, session: object, told: str) -> None:
+def test_session_with_records_added_after_its_end_is_not_resumed(program: Program, session: object, told: str) -> None:
     url = program.serve(replies(say("one"), say("two")))
     program.run("run", "go", "--base-url", url)
     (log,) = program.logs()
@@ -518,13 +514,13 @@ def test_what_was_added_to_a_closed_log_is_not_gone_on_with(program: Program, se
         ),
     ],
 )
-def test_how_long_ago(seconds: float, told: str) -> None:
+def test_age_is_shown_in_one_unit(seconds: float, told: str) -> None:
     found = LoggedSession(path="/log", session="s", time=timestamp(1_790_000_000), mode="run", workspace="/w")
     one = SessionOutline(found=found, model="m", turns=1, prompt="", ended="", running=False, torn=False, origin="")
     assert one.age(1_790_000_000 + seconds) == told
 
 
-def test_an_odd_name_among_the_logs_stops_nothing(program: Program) -> None:
+def test_odd_file_names_among_the_logs_are_skipped(program: Program) -> None:
     url = program.serve(replies(say("one"), say("two")))
     program.run("run", "go", "--base-url", url)
     (log,) = program.logs()

@@ -61,7 +61,7 @@ def test_ci_policy_lets_a_block_write_what_write_file_may(program: Program) -> N
 @all_rows(
     "block", ["cat > .github/a.yml <<< x", "cat > uv.lock <<< x", "cat > .env <<< x", "cat > ../a <<< x"], fresh=True
 )
-def test_ci_policy_lets_a_block_write_nothing_more(program: Program, block: str) -> None:
+def test_ci_policy_confines_writes_of_a_text_call(program: Program, block: str) -> None:
     (program.workspace / ".github").mkdir()
     url = program.serve(replies(Reply(text=f"```bash\n{block}\n```"), say("Then not.")))
     given = ("--calls", "text", "--policy", "ci", "--base-url", url, "--model", "m")
@@ -87,7 +87,7 @@ WRONG = {
 
 
 @all_rows("reply, told", WRONG, fresh=True)
-def test_what_is_not_one_block_is_told_and_nothing_runs(program: Program, reply: str, told: str) -> None:
+def test_reply_without_exactly_one_block_runs_no_command(program: Program, reply: str, told: str) -> None:
     seen: list[str] = []
 
     def script() -> Generator[Reply, Turn, None]:
@@ -101,7 +101,7 @@ def test_what_is_not_one_block_is_told_and_nothing_runs(program: Program, reply:
     assert not [record for record in program.records() if record["kind"] == "intent"]
 
 
-def test_what_is_refused_is_told_as_the_next_message(program: Program, tmp_path: Path) -> None:
+def test_refusal_is_sent_as_the_next_message(program: Program, tmp_path: Path) -> None:
     code, _ = _ran(program, replies(Reply(text=f"```bash\ntouch {shell_word(tmp_path)}/made\n```"), say("Then not.")))
     assert code == 7
     assert not (tmp_path / "made").exists()
@@ -116,7 +116,7 @@ def test_by_default_a_block_is_text(program: Program) -> None:
     assert not [record for record in program.records() if record["kind"] == "call_proposed"]
 
 
-def test_what_the_model_is_told_holds_for_its_one_tool_and_a_file_can_be_written_so(program: Program) -> None:
+def test_instructions_fit_the_single_tool_and_its_way_to_write_a_file(program: Program) -> None:
     write = "```bash\ncat > made.txt <<'EOF'\n$x\nEOF\n```"
     (program.home / "policy.toml").write_text(POLICY + WRITES)
     url = program.serve(replies(Reply(text=write), say("Done.")))
@@ -143,9 +143,7 @@ UNUSABLE = {
 
 
 @all_rows("flags, policy, told", UNUSABLE, fresh=True)
-def test_without_a_shell_there_is_nothing_to_call(
-    program: Program, flags: tuple[str, ...], policy: str, told: str
-) -> None:
+def test_text_calls_need_a_shell(program: Program, flags: tuple[str, ...], policy: str, told: str) -> None:
     (program.home / "policy.toml").write_text(policy)
     url = program.serve(replies(say("Never asked.")))
     given = ("--calls", "text", "--policy", str(program.home / "policy.toml"), "--base-url", url, "--model", "m")

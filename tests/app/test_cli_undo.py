@@ -176,7 +176,7 @@ def test_to_a_call_is_back_to_and_including_it(program: Program) -> None:
     assert (program.workspace / "a").read_text() == "2"
 
 
-def test_what_a_command_changed_is_said_and_not_undone(program: Program) -> None:
+def test_changes_by_commands_are_reported_and_not_undone(program: Program) -> None:
     """Commands that could only read are not spoken of."""
     put(program, "a", "1")
     work(
@@ -216,7 +216,7 @@ REFUSALS = [
 
 
 @all_rows(("meddle", "why"), REFUSALS, fresh=True)
-def test_what_someone_touched_since_is_left_and_the_rest_comes_back(program: Program, meddle: object, why: str) -> None:
+def test_files_changed_since_are_skipped_and_others_restored(program: Program, meddle: object, why: str) -> None:
     """Neither the newest change of that file nor an earlier one; exit 7."""
     path = put(program, "a", "one")
     other = put(program, "b", "1")
@@ -249,7 +249,7 @@ def test_without_to_a_change_that_cannot_be_undone_is_where_it_ends(program: Pro
     )
 
 
-def test_what_was_put_back_by_hand_is_passed_over(program: Program) -> None:
+def test_files_restored_by_hand_are_skipped(program: Program) -> None:
     path = put(program, "a", "one")
     put(program, "b", "1")
     work(program, edit("b", "1", "2"), edit("a", "one", "two"))
@@ -258,7 +258,7 @@ def test_what_was_put_back_by_hand_is_passed_over(program: Program) -> None:
     assert told(done) == ["already undone a [call 2 edit_file]", "restored b [call 1 edit_file]"]
 
 
-def test_what_was_refused_can_be_undone_once_it_is_as_the_call_left_it(program: Program) -> None:
+def test_refused_undo_succeeds_once_the_file_matches_again(program: Program) -> None:
     path = put(program, "a", "one")
     work(program, edit("a", "one", "two"), write("b", "x"))
     path.write_text("mine")
@@ -267,7 +267,7 @@ def test_what_was_refused_can_be_undone_once_it_is_as_the_call_left_it(program: 
     assert told(program.run("undo", "--to", "1")) == ["restored a [call 1 edit_file]"]
 
 
-def test_a_missing_image_is_said(program: Program) -> None:
+def test_missing_image_is_reported(program: Program) -> None:
     path = put(program, "a", "one")
     work(program, edit("a", "one", "two"))
     for image in (program.state / "harness" / "before_images").rglob("*"):
@@ -281,7 +281,7 @@ def test_a_missing_image_is_said(program: Program) -> None:
     assert path.read_text() == "two"
 
 
-def test_a_rehearsal_changes_nothing_anywhere(program: Program) -> None:
+def test_rehearsal_changes_no_file(program: Program) -> None:
     put(program, "a", "one")
     work(program, edit("a", "one", "two"), write("b", "x"))
     before = tree(program.workspace), tree(program.state)
@@ -364,7 +364,7 @@ def test_the_newest_session_of_this_workspace_or_the_one_named(program: Program,
     assert told(program.run("undo", "--cwd", str(other))) == ["removed c [call 1 write_file]"]
 
 
-def test_sessions_that_changed_nothing_hide_no_change(program: Program) -> None:
+def test_sessions_without_changes_are_skipped(program: Program) -> None:
     """Who opens the prompt and leaves it, or only looks, still undoes the change before; a command is told of."""
     put(program, "a", "1")
     work(program, edit("a", "1", "2"))
@@ -399,7 +399,7 @@ USAGE = [
 
 
 @all_rows(("words", "said"), USAGE)
-def test_what_cannot_be_meant(program: Program, words: tuple[str, ...], said: str) -> None:
+def test_invalid_undo_arguments_are_refused(program: Program, words: tuple[str, ...], said: str) -> None:
     done = program.run("undo", *words)
     assert (done.code, said in done.err) == (8 if "--log" in words else 2, True), done.err
 
@@ -531,7 +531,7 @@ def test_an_undoing_that_is_killed_again_and_again_comes_to_its_end(program: Pro
     assert {program.run("audit", "verify", str(log)).code for log in undoings} <= {0, 3}
 
 
-def test_where_an_undoing_cannot_be_recorded_nothing_is_undone(program: Program) -> None:
+def test_undo_that_cannot_be_recorded_is_refused(program: Program) -> None:
     log = program.home / "log.jsonl"
     work(program, write("b", "x"), log=str(log))
     state = program.home / "state" / "harness"
@@ -603,9 +603,7 @@ sys.exit(main(sys.argv[3:]))
 
 
 @all_rows(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], fresh=True)
-def test_a_signal_stops_it_between_two_files_and_what_was_done_is_told(
-    program: Program, number: signal.Signals, code: int
-) -> None:
+def test_signal_stops_undo_between_files_with_a_report(program: Program, number: signal.Signals, code: int) -> None:
     names = [f"f{number}" for number in range(60)]
     for name in names:
         put(program, name, "1")
@@ -634,7 +632,7 @@ def test_names_are_shown_so_that_a_terminal_obeys_none(program: Program, name: s
     assert list(program.workspace.iterdir()) == []
 
 
-def test_a_path_in_which_a_secret_was_masked_is_said(program: Program) -> None:
+def test_path_with_a_masked_secret_is_refused(program: Program) -> None:
     program.environment["SOME_TOKEN"] = "hunter2hunter2"
     work(program, write("hunter2hunter2", "x"))
     done = program.run("undo")

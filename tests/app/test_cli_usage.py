@@ -34,7 +34,7 @@ NEEDS_A_TERMINAL = "the prompt needs a terminal"
     ],
     anew={"program": made_program},
 )
-def test_a_word_too_many_or_misspelt_is_sent_to_nobody(program: Program, words: tuple[str, ...], told: str) -> None:
+def test_extra_or_misspelt_word_is_never_sent(program: Program, words: tuple[str, ...], told: str) -> None:
     """One typed `harness doctro`: sent as a prompt it would cost money."""
     done = program.run(*words)
     assert (done.code, told in done.err, done.out) == (2, True, ""), done.err

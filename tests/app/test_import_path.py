@@ -34,7 +34,7 @@ def plant(folder: Path, ran: Path) -> None:
 
 
 @all_rows("start", STARTS, fresh=True)
-def test_no_module_of_the_workspace_is_imported(program: Program, tmp_path: Path, start: tuple[str, ...]) -> None:
+def test_workspace_modules_are_never_imported(program: Program, tmp_path: Path, start: tuple[str, ...]) -> None:
     """Neither those that were there before the start, nor those that the model wrote."""
     ran, script = tmp_path / "ran", tmp_path / "bin" / "harness"
     plant(program.workspace, ran)

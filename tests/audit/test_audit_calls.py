@@ -84,7 +84,7 @@ def test_only_lines_of_the_wanted_kinds_are_parsed(tmp_path: Path) -> None:
         pytest.param('{"kind":"intent","session":"é","time":""}', id="not ASCII"),
     ],
 )
-def test_reading_stops_at_a_line_that_is_no_record_and_says_where(tmp_path: Path, bad: str) -> None:
+def test_reading_stops_at_an_invalid_record_and_names_its_line(tmp_path: Path, bad: str) -> None:
     good = line(kind="intent", session="s", time="t", z=1)
     path = write(tmp_path / "log", [good, bad, good])
     stops: list[int] = []
@@ -92,7 +92,7 @@ def test_reading_stops_at_a_line_that_is_no_record_and_says_where(tmp_path: Path
     assert stops == [2]
 
 
-def test_a_torn_last_line_is_said_too(tmp_path: Path) -> None:
+def test_torn_last_line_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(line(kind="limit", session="s", time="t") + "\n" + '{"kind":"lim')
     stops: list[int] = []
@@ -168,7 +168,7 @@ def test_a_call_number_of_any_make_is_a_key(odd: JsonValue) -> None:
     assert call.number == word(odd)
 
 
-def test_the_rest_of_one_session_is_forgotten_once_told() -> None:
+def test_remaining_calls_of_a_session_are_yielded_once() -> None:
     joiner = Joiner("log")
     for name in "ab":
         assert joiner.take(record("intent", session=name)) is None
@@ -327,11 +327,11 @@ def test_the_hint_is_what_the_policy_advised(told: str, facet: str, hint: str) -
         ("maybe", "confirm", Refuser.UNSAID),
     ],
 )
-def test_who_refused(answer: str, decision: str, refuser: Refuser) -> None:
+def test_refuser_follows_from_decision_and_answer(answer: str, decision: str, refuser: Refuser) -> None:
     assert refused("", answer=answer, decision=decision).refuser is refuser
 
 
-def test_what_did_not_run_is_counted_by_why() -> None:
+def test_calls_that_did_not_run_are_counted_by_reason() -> None:
     made = [
         record("outcome", call, status=status)
         for call, status in enumerate(("denied", "blocked", "invalid", "not_run", "ok", "failed"))
@@ -344,7 +344,7 @@ def test_what_did_not_run_is_counted_by_why() -> None:
 # endings
 
 
-def test_what_has_no_end() -> None:
+def test_open_ends_are_found() -> None:
     made = [
         record("session_started", session="a"),
         record("intent", 1, "a"),
@@ -371,7 +371,7 @@ def test_what_has_no_end() -> None:
         ({"write": [1, "/a"], "granted": "odd"}, ["/a"]),
     ],
 )
-def test_what_an_unknown_call_could_write(effects: JsonValue, paths: list[str] | None) -> None:
+def test_unknown_call_lists_its_writable_paths(effects: JsonValue, paths: list[str] | None) -> None:
     (one,) = open_ends("log", [record("intent", effects=effects)])
     assert isinstance(one, UnknownCall)
     assert one.could_write == paths
@@ -412,7 +412,7 @@ def changes_of(*made: list[LogRecord], undone: Sequence[tuple[str, str]] = (), k
         ([change(1, A, B), change(2, B, A)], A, (), OnDisk.AS_LEFT),
     ],
 )
-def test_how_a_file_stands(
+def test_changed_file_is_compared_with_the_disk(
     made: list[list[LogRecord]], now: str | None, undone: Sequence[tuple[str, str]], on_disk: OnDisk
 ) -> None:
     found = changes_of(*made, undone=undone)
@@ -420,7 +420,7 @@ def test_how_a_file_stands(
     assert file.on_disk is on_disk
 
 
-def test_changes_stand_in_the_order_of_their_times_and_of_their_log() -> None:
+def test_changes_are_ordered_by_time_and_log() -> None:
     """Two logs by time; within a session as the log has them, also where its clock went back."""
     found = changes_of(
         change(1, A, B, time="2024-01-01T10"), change(2, B, C, time="2024-01-01T08"),
@@ -430,7 +430,7 @@ def test_changes_stand_in_the_order_of_their_times_and_of_their_log() -> None:
     assert [one.place for one in file.changes] == [("t", "1"), ("s", "1"), ("s", "2")]
 
 
-def test_what_can_be_undone() -> None:
+def test_undoable_changes_need_an_image() -> None:
     created, kept = (changes_of(change(1, before, B)).changes[0] for before in (None, A))
     (lost,) = changes_of(change(1, A, B), kept=False).changes
     told: list[tuple[Image, bool, bool | None]] = [(c.image, not c.why_not, c.created) for c in (created, kept, lost)]
@@ -457,7 +457,7 @@ def test_commands_that_could_write_are_named() -> None:
     assert ([one.fields["call"] for one in found.commands], found.changes) == ([2, 3], ())
 
 
-def test_what_was_put_back() -> None:
+def test_undone_calls_are_the_restored_ones() -> None:
     results: tuple[JsonValue, ...] = ("restored", "removed", "refused", [])
     made = [record("restored", 2, of_session="s", result=result) for result in results]
     assert list(undone_calls(made)) == [("s", "2"), ("s", "2")]

@@ -21,14 +21,14 @@ FORMS = {FORM.name: lambda: FORM}
 PLAIN: dict[str, Any] = {"id": "check", "event": "before-call", "command": ["/opt/check.py"]}
 
 
-def test_what_is_not_said_is_the_widest() -> None:
+def test_hook_defaults_are_the_widest() -> None:
     hook = declared(PLAIN)
     assert (hook.id, hook.event, hook.command) == ("check", CheckEvent.BEFORE_CALL, ("/opt/check.py",))
     assert hook.matchers == ()
     assert (hook.seconds, hook.form) == (10.0, HARNESS_FORM)
 
 
-def test_what_is_said() -> None:
+def test_hook_fields_are_parsed() -> None:
     hook = declared(
         {
             **PLAIN,
@@ -90,12 +90,12 @@ def test_what_is_said() -> None:
         "a path of an answer": ({"event": "before-answer", "path": ["a"]}, "path: is about calls"),
     },
 )
-def test_what_is_refused(more: dict[str, Any], problem: str) -> None:
+def test_invalid_hook_field_is_refused(more: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}"):
         declared({**PLAIN, **more}, FORMS)
 
 
-def test_what_is_missing() -> None:
+def test_missing_hook_field_is_named() -> None:
     for key in PLAIN:
         with pytest.raises(ValueError, match=f"lacks the field {key}"):
             declared({name: value for name, value in PLAIN.items() if name != key})

@@ -272,7 +272,7 @@ def test_a_hook_that_calls_could_change_is_refused(
         "it imports the module in the workspace": ("claude", True),
     },
 )
-def test_no_python_of_a_hook_takes_a_module_from_the_workspace(tmp_path: Path, form: str, inner: bool) -> None:
+def test_hook_python_never_imports_from_the_workspace(tmp_path: Path, form: str, inner: bool) -> None:
     scene = CheckScene(tmp_path)
     (scene.workspace / "taken_over.py").touch()
     command = [scene.program("python3 -c 'import taken_over'")] if inner else ["python3", "-m", "taken_over"]

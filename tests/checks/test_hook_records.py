@@ -44,7 +44,7 @@ def hook(answer: str, event: str = "before-call", call: int | None = 1) -> tuple
         "a call of a session": ([PROPOSED, hook("nothing", "session-end")], "answer about call 1 at session-end"),
     },
 )
-def test_what_no_gate_writes_breaks_the_order(
+def test_impossible_hook_records_break_the_order(
     tmp_path: Path, steps: list[tuple[str, dict[str, JsonValue]]], problem: str
 ) -> None:
     path = tmp_path / "log.jsonl"

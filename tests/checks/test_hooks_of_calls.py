@@ -90,7 +90,7 @@ def test_the_strictest_answer_holds(
     assert len(asked) == (0 if call is DATE else 1 if bodies[0] == answers("block") else len(bodies))
 
 
-def test_what_is_recorded_and_what_the_model_reads_of_a_deny(tmp_path: Path) -> None:
+def test_deny_is_recorded_and_explained_to_the_model(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     hook = scene.hook(answers("deny", "prod is not touched"), id="no-prod")
     scene.run(ECHO)
@@ -114,7 +114,7 @@ def test_what_is_recorded_and_what_the_model_reads_of_a_deny(tmp_path: Path) -> 
     assert scene.results == [f"Denied by hook no-prod (config.toml:7): prod is not touched. {NO_DETOUR}"]
 
 
-def test_an_allow_means_nothing_and_that_is_said_once_a_session(tmp_path: Path) -> None:
+def test_allow_has_no_effect_and_is_reported_once_a_session(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(answers("allow"))
     scene.run(ECHO, ECHO, LS)
@@ -127,7 +127,7 @@ def test_an_allow_means_nothing_and_that_is_said_once_a_session(tmp_path: Path) 
 # -- what it is told
 
 
-def test_a_hook_is_told_the_judged_call_with_secrets_masked(tmp_path: Path) -> None:
+def test_hook_receives_the_judged_call_with_secrets_masked(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(KEEP)
     scene.run(("bash", {"command": "echo hunter2-hunter2"}), secrets=["hunter2-hunter2"])
@@ -165,7 +165,7 @@ def test_a_hook_is_told_the_judged_call_with_secrets_masked(tmp_path: Path) -> N
         ),
     ],
 )
-def test_a_hook_of_claude_code_is_told_in_its_words(
+def test_claude_hook_receives_the_call_in_its_format(
     tmp_path: Path, call: tuple[str, Mapping[str, object]], name: str, given: dict[str, object]
 ) -> None:
     scene = CheckScene(tmp_path)
@@ -223,7 +223,7 @@ def test_matchers_are_those_of_strict_rules(tmp_path: Path, matchers: dict[str, 
 # -- grants, edits, dry runs, what the hook changes
 
 
-def test_no_grant_lifts_a_question_of_a_hook(tmp_path: Path) -> None:
+def test_grants_never_lift_a_question_of_a_hook(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(answers("confirm", "look at this"))
     offered: list[object] = []
@@ -274,7 +274,7 @@ def test_a_dry_run_asks_hooks_too(tmp_path: Path) -> None:
     assert [record["status"] for record in scene.records("outcome")] == ["not_run", "denied"]
 
 
-def test_what_a_hook_changes_is_judged_anew_before_the_call_runs(tmp_path: Path) -> None:
+def test_call_changed_by_a_hook_is_judged_again_before_it_runs(tmp_path: Path) -> None:
     """It puts a link in the place of the file: the call would write elsewhere, and that is what is decided on."""
     scene = CheckScene(tmp_path)
     outside = tmp_path / "outside.txt"
@@ -297,7 +297,7 @@ def test_an_edit_of_a_file_that_the_hook_changed_is_not_made(tmp_path: Path) -> 
     assert (scene.workspace / "a.txt").read_text() == "spam\n"
 
 
-def test_no_call_may_write_the_program_of_a_hook(tmp_path: Path) -> None:
+def test_call_cannot_write_the_program_of_a_hook(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     hook = scene.hook("true")
     result = scene.run(("bash", {"command": f"echo true >{shell_word(hook.command[0])}"}), approver=yes)
@@ -342,7 +342,7 @@ def test_the_person_is_asked_about_their_own_command_where_a_hook_asks(tmp_path:
         "a crash": ("exit 1", "harness", "it gave no answer: it ended with exit code 1", "completed"),
     },
 )
-def test_what_a_hook_says_after_a_call_is_read_with_the_result(
+def test_note_after_a_call_is_added_to_the_result(
     tmp_path: Path, body: str, form: str, said: str | None, stop: str
 ) -> None:
     scene = CheckScene(tmp_path)
@@ -359,7 +359,7 @@ def test_what_a_hook_says_after_a_call_is_read_with_the_result(
     assert bool(first.get("failed")) == (body == "exit 1")
 
 
-def test_after_a_call_a_hook_is_told_the_result(tmp_path: Path) -> None:
+def test_hook_after_a_call_receives_the_result(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(KEEP, "after-call")
     scene.run(("bash", {"command": "echo hi"}))

@@ -53,7 +53,7 @@ def test_a_call_of_another_agent_passes_the_hooks(program: Program, body: str, r
     assert [record["kind"] for record in hooked.records()].count("hook_answered") == 1
 
 
-def test_where_the_agent_asks_itself_the_reason_of_the_hook_is_in_its_question(hooked: Hooked) -> None:
+def test_question_of_the_agent_includes_the_reason_of_the_hook(hooked: Hooked) -> None:
     configure(hooked.program, CONFIRMS)
     done = hooked.hook(hooked.event(command="ls"))
     said = json.loads(done.out)["hookSpecificOutput"]

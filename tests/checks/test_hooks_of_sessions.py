@@ -47,7 +47,7 @@ def test_a_session_does_not_begin_against_a_hook(tmp_path: Path, body: str, form
     assert not scene.records("model_request")
 
 
-def test_who_starts_a_session_of_their_own_is_told_by_an_error(tmp_path: Path) -> None:
+def test_denied_session_start_raises_an_error(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(DENIES, "session-start")
     with scene.agent() as agent, pytest.raises(SessionRefusedError, match="does not let the session begin: not today"):
@@ -67,7 +67,7 @@ def test_who_starts_a_session_of_their_own_is_told_by_an_error(tmp_path: Path) -
         "Claude's plain text": ("echo tabs, not spaces", "claude"),
     },
 )
-def test_the_model_is_told_the_note_of_a_session_that_begins_once(tmp_path: Path, body: str, form: str) -> None:
+def test_session_start_note_is_sent_to_the_model_once(tmp_path: Path, body: str, form: str) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(body, "session-start", form=form)
     with scene.agent() as agent:
@@ -81,7 +81,7 @@ def test_the_model_is_told_the_note_of_a_session_that_begins_once(tmp_path: Path
     assert verify(str(scene.path)).problem == ""
 
 
-def test_a_hook_is_told_of_the_session(tmp_path: Path) -> None:
+def test_hook_receives_the_session(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(KEEP, "session-start")
     scene.run()
@@ -102,7 +102,7 @@ def test_a_hook_is_told_of_the_session(tmp_path: Path) -> None:
         "a crash": ("exit 1", ["hook hook-1 (config.toml:7): it gave no answer: it ended with exit code 1"]),
     },
 )
-def test_the_end_of_a_session_is_told_and_not_stopped(tmp_path: Path, body: str, told: list[str]) -> None:
+def test_session_end_is_reported_and_not_stopped(tmp_path: Path, body: str, told: list[str]) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(body, "session-end")
     result = scene.run(ECHO)
@@ -152,7 +152,7 @@ def test_an_answer_passes_the_hooks_or_is_asked_for_once_more(
     assert all(str(text).startswith("The hook hook-1 has this against your answer: ") for text in told)
 
 
-def test_a_hook_before_an_answer_is_told_the_answer_and_whether_it_is_another(tmp_path: Path) -> None:
+def test_hook_before_an_answer_receives_the_answer_and_the_repeat_flag(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(f'cat >"$0.$(ls "$0".* 2>/dev/null | wc -l)"; {DENIES}', "before-answer")
     scene.run()

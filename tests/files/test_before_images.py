@@ -25,7 +25,7 @@ def file_of(folder: Path, digest: str) -> Path:
 
 
 @all_rows("data", CONTENTS)
-def test_what_is_kept_comes_back(tmp_path: Path, data: bytes) -> None:
+def test_kept_data_is_returned(tmp_path: Path, data: bytes) -> None:
     folder = tmp_path / "state" / "images"
     images = BeforeImages(str(folder))
     assert not folder.exists()
@@ -49,7 +49,7 @@ def test_only_the_owner_may_look(tmp_path: Path) -> None:
     assert modes == [0o600, 0o700, 0o700]
 
 
-def test_what_is_there_is_not_written_again(tmp_path: Path) -> None:
+def test_existing_image_is_not_written_again(tmp_path: Path) -> None:
     images = BeforeImages(str(tmp_path))
     path = file_of(tmp_path, images.keep(b"same"))
     before = path.stat()
@@ -72,7 +72,7 @@ def test_a_damaged_image_is_not_handed_out_and_is_mended_by_keeping(tmp_path: Pa
 
 
 @all_rows("digest", ["", "..", "../x", "0" * 63, "0" * 64, "G" * 64, "0" * 64 + "\n", "A" * 64])
-def test_what_is_no_kept_digest_gives_nothing(tmp_path: Path, digest: str) -> None:
+def test_invalid_digest_returns_none(tmp_path: Path, digest: str) -> None:
     assert BeforeImages(str(tmp_path)).get(digest) is None
 
 
@@ -97,7 +97,7 @@ def test_a_pipe_in_an_images_place_does_not_make_it_wait(tmp_path: Path) -> None
     assert images.get(digest) is None
 
 
-def test_a_failure_leaves_nothing_half_written(tmp_path: Path) -> None:
+def test_failed_write_leaves_no_partial_file(tmp_path: Path) -> None:
     images = BeforeImages(str(tmp_path))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))

@@ -377,7 +377,7 @@ IN_PLACE = "[note: the file could not be replaced and was written in place]"
         ),
     ],
 )
-def test_what_an_ordinary_user_may_do(
+def test_ordinary_user_gets_results_within_their_rights(
     users: Path,
     arrange: Callable[[Path], None],
     call: tuple[str, dict[str, str]],
@@ -404,9 +404,7 @@ LOCKED = [
 
 
 @pytest.mark.parametrize(("call", "said"), LOCKED, ids=[row[0][0] for row in LOCKED])
-def test_a_folder_that_may_not_be_searched_is_told_as_that(
-    users: Path, call: tuple[str, dict[str, str]], said: str
-) -> None:
+def test_unsearchable_folder_is_reported_as_such(users: Path, call: tuple[str, dict[str, str]], said: str) -> None:
     locked = users / "workspace" / "locked"
     locked.mkdir()
     make(locked / "f", b"old\n", 0o644, folder_mode=0o000)
@@ -440,7 +438,7 @@ print(json.dumps(said))
 """
 
 
-def test_what_lies_behind_a_folder_that_may_not_be_searched_is_not_called_outside(users: Path) -> None:
+def test_path_below_an_unsearchable_folder_is_not_called_outside(users: Path) -> None:
     """A file tool follows no link, and is let in; a command may, and is asked about."""
     locked = users / "workspace" / "locked"
     locked.mkdir()
@@ -461,7 +459,7 @@ def access_list(*entries: tuple[int, int, int]) -> bytes:
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
 
 
-def test_no_one_gets_rights_from_the_folder_that_the_file_did_not_give(road: Road) -> None:
+def test_default_rights_of_the_folder_are_not_applied(road: Road) -> None:
     """A folder's default list is for files made in it anew."""
     path = road.file("a.txt", b"old\n")
     path.chmod(0o660)
@@ -521,7 +519,7 @@ def test_root_of_a_container_writes_a_file_whose_owner_has_no_number_there(users
         ("x" * 300, errno.ENAMETOOLONG),
     ],
 )
-def test_no_link_on_the_way_to_a_folder_is_followed(tmp_path: Path, path: str, number: int) -> None:
+def test_links_on_the_way_to_a_folder_are_not_followed(tmp_path: Path, path: str, number: int) -> None:
     (tmp_path / "real" / "sub").mkdir(parents=True)
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("real")
@@ -562,7 +560,7 @@ def test_both_kinds_of_temporary_file_do_the_same(tmp_path: Path, road_of_writin
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old": b"content", "new": b"content"}
 
 
-def test_a_check_that_fails_at_the_last_moment_changes_nothing(tmp_path: Path) -> None:
+def test_failed_last_check_leaves_the_file_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"old")
     folder = open_folder(str(tmp_path))
@@ -579,7 +577,7 @@ def test_a_check_that_fails_at_the_last_moment_changes_nothing(tmp_path: Path) -
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("f", b"old")]
 
 
-def test_where_no_nameless_file_can_be_made_the_named_road_is_taken(tmp_path: Path) -> None:
+def test_named_temporary_file_is_used_without_nameless_ones(tmp_path: Path) -> None:
     """Without /proc a file without a name cannot be given one."""
     code = """
 import os, sys

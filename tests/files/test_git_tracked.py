@@ -173,7 +173,7 @@ cd cfg && git ls-files | xargs cat
 
 
 @all_rows("line", SHOW_IT.strip().splitlines())
-def test_what_shows_a_tracked_secret_does_not_run(line: str, leaky: Repository) -> None:
+def test_line_that_shows_a_tracked_secret_is_denied(line: str, leaky: Repository) -> None:
     assert ("SECRET" in leaky.printed(line), leaky.judged(line)) == (True, "deny")
 
 
@@ -251,7 +251,7 @@ cd cfg && git diff -- b.py
 
 
 @all_rows("line", LEAVE_IT_OUT.strip().splitlines())
-def test_what_leaves_a_tracked_secret_out_runs(line: str, leaky: Repository) -> None:
+def test_line_without_the_tracked_secret_is_allowed(line: str, leaky: Repository) -> None:
     assert ("SECRET" in leaky.printed(line), leaky.judged(line)) == (False, "auto")
 
 
@@ -328,7 +328,7 @@ def test_a_tracked_link_is_what_it_leads_to(target: str, word: str, tmp_path: Pa
     assert repository.judged("git ls-files | xargs cat", "default") == word
 
 
-def test_what_lies_behind_a_link_in_the_place_of_a_tracked_folder_is_seen(tmp_path: Path) -> None:
+def test_link_replacing_a_tracked_folder_is_noticed(tmp_path: Path) -> None:
     repository = made(tmp_path, tracked=False)
     (repository.root / "cfg").rename(repository.root / "old")
     (repository.root / "cfg").symlink_to("..")
@@ -531,7 +531,7 @@ def test_a_linked_worktree_has_its_own_index(odd: Path, tmp_path: Path) -> None:
     assert (found[0], {name for name, *_ in found[1]}) == (str(tmp_path / "linked"), {*FILES} - {".env"})
 
 
-def test_outside_a_repository_nothing_is_tracked(tmp_path: Path) -> None:
+def test_outside_a_repository_no_files_are_tracked(tmp_path: Path) -> None:
     assert tracked_from(str(tmp_path)) == ("", ())
 
 
@@ -660,7 +660,7 @@ def test_new_repository_may_take_all_that_is_not_ignored(tmp_path: Path) -> None
         assert Repository(tmp_path, {}).judged("git init && git add . && git commit -m x", "default") == word
 
 
-def test_no_grant_lifts_the_refusal_of_an_add(tmp_path: Path) -> None:
+def test_grants_never_lift_the_refusal_of_an_add(tmp_path: Path) -> None:
     repository = planted(tmp_path)
     grants = [
         session_grant(
@@ -707,7 +707,7 @@ IGNORED_NAMES = (
 
 
 @all_rows("seed", range(40))
-def test_no_new_file_is_taken_for_an_ignored_one(seed: int, tmp_path: Path) -> None:
+def test_new_files_are_never_taken_for_ignored(seed: int, tmp_path: Path) -> None:
     """Patterns that can be read in several ways may count for less than they do to git, never for more."""
     chance = random.Random(f"{seed}{SEED}")
     run_git(tmp_path, "init", "-q")

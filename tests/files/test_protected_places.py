@@ -80,7 +80,7 @@ def rows() -> list[tuple[str, str]]:
 
 
 @all_rows("command, expected", rows(), ids=[command for command, _ in rows()])
-def test_what_a_command_changed_is_told_and_comes_back(tmp_path: Path, command: str, expected: str) -> None:
+def test_changes_by_a_command_are_reported_and_restored(tmp_path: Path, command: str, expected: str) -> None:
     root, images = workspace(tmp_path), BeforeImages(str(tmp_path / "images"))
     before = look_back(root)
     noted = ProtectedPlaces(str(root), images).note()
@@ -105,7 +105,7 @@ def test_what_a_command_changed_is_told_and_comes_back(tmp_path: Path, command: 
         assert now.get(name) == wanted.get(name) or (in_the_way and not protected), name
 
 
-def test_what_was_changed_again_meanwhile_is_not_touched(tmp_path: Path) -> None:
+def test_places_changed_again_are_not_restored(tmp_path: Path) -> None:
     """Nor is what a link leads to now, nor anything behind a link on the way."""
     root, images = workspace(tmp_path), BeforeImages(str(tmp_path / "images"))
     noted = ProtectedPlaces(str(root), images).note()
@@ -129,7 +129,7 @@ def test_what_was_changed_again_meanwhile_is_not_touched(tmp_path: Path) -> None
     assert (outside / "config").read_text() == "mine"
 
 
-def test_what_put_back_takes_away_is_kept(tmp_path: Path) -> None:
+def test_contents_replaced_by_put_back_are_kept(tmp_path: Path) -> None:
     root, images = workspace(tmp_path), BeforeImages(str(tmp_path / "images"))
     noted = ProtectedPlaces(str(root), images).note()
     run("printf new > .envrc; printf other > .npmrc", root)
@@ -139,7 +139,7 @@ def test_what_put_back_takes_away_is_kept(tmp_path: Path) -> None:
     assert kept == [b"other", b"new"]
 
 
-def test_without_a_store_nothing_is_put_back_but_all_is_told(tmp_path: Path) -> None:
+def test_missing_store_prevents_restoring_but_not_reporting(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     noted = ProtectedPlaces(str(root), None).note()
     run("echo x > .npmrc; echo x > .envrc", root)
@@ -149,7 +149,7 @@ def test_without_a_store_nothing_is_put_back_but_all_is_told(tmp_path: Path) -> 
     assert [one.problem for one in returns] == ["there is no copy of what it was", ""]
 
 
-def test_the_difference_is_told_in_lines_and_of_no_text_in_sizes(tmp_path: Path) -> None:
+def test_differences_are_shown_in_lines_and_binary_ones_in_sizes(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     noted = ProtectedPlaces(str(root), None).note()
     run(r"printf 'a=2\n\033[2J' > .npmrc; printf '\0\1' > .git/config; ln -s x .envrc", root)
@@ -183,7 +183,7 @@ def test_a_second_look_reads_only_what_was_changed_and_sees_that(tmp_path: Path)
     assert not places.note().compared().changes
 
 
-def test_past_its_bounds_it_says_what_was_not_looked_at_and_takes_nothing_of_that_for_new(tmp_path: Path) -> None:
+def test_search_past_its_limits_reports_the_gap_and_no_false_new_files(tmp_path: Path) -> None:
     root, last = tmp_path / "w", f"d{MOST_FOLDERS + 49:05}"
     for number in range(MOST_FOLDERS + 50):
         (root / f"d{number:05}").mkdir(parents=True)
@@ -225,7 +225,7 @@ def test_of_more_places_than_are_compared_none_is_taken_for_new(tmp_path: Path) 
         "a folder that is closed": ("echo x > sub/deep/.npmrc; chmod 0 sub/deep", ""),
     },
 )
-def test_nothing_new_keeps_what_was_looked_at_from_being_looked_at(tmp_path: Path, command: str, expected: str) -> None:
+def test_new_files_never_hide_changes_to_the_old(tmp_path: Path, command: str, expected: str) -> None:
     root = workspace(tmp_path)
     noted = ProtectedPlaces(str(root), None).note()
     run(command, root)

@@ -34,7 +34,7 @@ def run_git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=folder, env=environment, check=True)
 
 
-def test_a_plain_repository_is_no_problem_and_neither_is_none(repo: Path) -> None:
+def test_plain_repository_or_none_is_accepted(repo: Path) -> None:
     assert [git_problem(str(folder)) for folder in (repo, repo / "sub", repo.parent)] == [None, None, None]
 
 
@@ -115,7 +115,7 @@ PROBLEMS = [
 
 
 @all_rows(("change", "said"), PROBLEMS)
-def test_what_may_run_or_show_something_is_named(tmp_path: Path, change: Callable[[Path], object], said: str) -> None:
+def test_risky_git_configuration_is_named(tmp_path: Path, change: Callable[[Path], object], said: str) -> None:
     repo = made_repository(tmp_path)
     change(repo)
     assert said in (git_problem(str(repo)) or "no problem")
@@ -132,7 +132,7 @@ def test_what_may_run_or_show_something_is_named(tmp_path: Path, change: Callabl
         pytest.param(_config('[filter "lfs"]\n\tprocess = git-lfs filter-process\n'), id="git-lfs"),
     ],
 )
-def test_an_ordinary_configuration_is_no_problem(tmp_path: Path, change: Callable[[Path], object]) -> None:
+def test_ordinary_configuration_is_accepted(tmp_path: Path, change: Callable[[Path], object]) -> None:
     repo = made_repository(tmp_path)
     change(repo)
     assert git_problem(str(repo)) is None

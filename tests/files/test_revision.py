@@ -63,7 +63,7 @@ def test_it_is_what_git_says(tmp_path: Path, made: Callable[[Path], Path]) -> No
 @all_rows(
     "head", [b"", b"ref: refs/heads/none\n", b"ref: ../../etc/passwd\n", b"ref: refs/../../x\n", b"\xff\xfe", b"0" * 39]
 )
-def test_what_is_not_plain_is_none(tmp_path: Path, head: bytes) -> None:
+def test_unusual_head_gives_no_revision(tmp_path: Path, head: bytes) -> None:
     repo = made_repository(tmp_path)
     (repo / ".git" / "HEAD").write_bytes(head)
     assert checked_out(str(repo)) is None

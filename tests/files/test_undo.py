@@ -263,7 +263,7 @@ RECORDS = st.builds(
 
 @given(st.lists(RECORDS, max_size=6))
 @settings(max_examples=examples(200), deadline=None)
-def test_whatever_a_log_says_the_plan_holds_plain_paths_and_digests(records: list[LogRecord]) -> None:
+def test_plan_contains_plain_paths_and_digests_for_any_log(records: list[LogRecord]) -> None:
     for step in changes_to_undo(records, SESSION):
         if isinstance(step, Undoable):
             assert os.path.normpath(step.path) == step.path
@@ -286,7 +286,7 @@ def test_whatever_a_log_says_the_plan_holds_plain_paths_and_digests(records: lis
         ),
     ],
 )
-def test_how_a_file_stands(step: Undoable, digest: str | None, expected: FileStanding) -> None:
+def test_file_state_follows_from_its_digest(step: Undoable, digest: str | None, expected: FileStanding) -> None:
     assert standing(step, digest) is expected
 
 
@@ -350,7 +350,7 @@ def test_bytes_come_back_in_a_file_of_its_own(place: Place) -> None:
 
 
 @all_rows("mode", [0o644, 0o600, 0o755, 0o640, 0o200, 0o777])
-def test_permissions_stay_and_others_than_the_call_left_are_told(tmp_path: Path, mode: int) -> None:
+def test_undo_keeps_changed_permissions_and_reports_them(tmp_path: Path, mode: int) -> None:
     """A file that was made private since must not be opened again."""
     place = make_place(tmp_path)
     place.file(b"B", mode=mode)
@@ -375,7 +375,7 @@ def test_a_file_that_the_call_made_is_removed_and_its_folders_stay(place: Place)
     assert list(place.tree()) == ["new", "new/deep"]
 
 
-def test_what_was_there_is_kept_so_that_undoing_can_be_undone_by_hand(place: Place) -> None:
+def test_replaced_content_is_kept_for_an_undo_by_hand(place: Place) -> None:
     left = b"written by the call"
     place.file(left)
     assert place.images.get(sha256(left)) is None
@@ -383,7 +383,7 @@ def test_what_was_there_is_kept_so_that_undoing_can_be_undone_by_hand(place: Pla
     assert place.images.get(sha256(left)) == left
 
 
-def test_where_it_cannot_be_kept_nothing_is_touched(place: Place, tmp_path: Path) -> None:
+def test_restore_is_refused_if_the_content_cannot_be_kept(place: Place, tmp_path: Path) -> None:
     class Full(BeforeImages):
         def keep(self, data: bytes) -> str:
             raise OSError(28, "No space left on device")
@@ -447,7 +447,9 @@ LEFT_ALONE = [
 
 
 @all_rows(("prepare", "name", "why"), LEFT_ALONE)
-def test_what_is_left_alone(tmp_path: Path, prepare: Callable[[Place], object], name: str, why: str) -> None:
+def test_unsafe_restores_are_refused_without_changes(
+    tmp_path: Path, prepare: Callable[[Place], object], name: str, why: str
+) -> None:
     """Nothing is changed, not even a file that the path now leads to."""
     place = make_place(tmp_path)
     prepare(place)
@@ -466,7 +468,7 @@ def test_what_is_left_alone(tmp_path: Path, prepare: Callable[[Place], object], 
         pytest.param(lambda place: place.file(b"C"), (A, B, C), id="put back to before an earlier call"),
     ],
 )
-def test_what_is_undone_already(
+def test_already_undone_step_is_recognized(
     tmp_path: Path, prepare: Callable[[Place], object], step: tuple[str | None, str]
 ) -> None:
     place = make_place(tmp_path)
@@ -476,7 +478,7 @@ def test_what_is_undone_already(
     assert place.tree() == before
 
 
-def test_a_call_that_was_cut_short_in_the_middle_of_writing_is_told_apart(place: Place) -> None:
+def test_restore_of_a_torn_file_names_the_kept_copy(place: Place) -> None:
     """A file that was written in place may be torn; what it was is there to be copied back."""
     place.file(b"half")
     step = undoable(1, A, B, path=f"{place.workspace.root}/a", ending=Ending.UNKNOWN)
@@ -494,7 +496,7 @@ def test_a_file_that_the_call_may_not_have_made_is_not_removed(place: Place) -> 
     assert place.tree() == {"a": (0o100644, b"B")}
 
 
-def test_a_file_below_a_name_that_is_no_text_comes_back(place: Place) -> None:
+def test_file_below_an_undecodable_name_is_restored(place: Place) -> None:
     """It was edited by way of a link, whose name is text."""
     name = os.fsdecode(b"caf\xe9/a")
     place.file(b"B", name)
@@ -526,7 +528,7 @@ def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
     assert place.tree() == {name: (0o100644, b"A")}
 
 
-def test_a_workspace_whose_own_name_is_no_text(tmp_path: Path) -> None:
+def test_workspace_with_an_undecodable_name_is_restored(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"\xff\xfe")
     folder.mkdir()
     place = make_place(folder)

@@ -162,7 +162,7 @@ REFUSED = [
 
 
 @all_rows(("path", "message"), REFUSED)
-def test_what_cannot_name_a_file_is_refused(tree: Tree, path: str, message: str) -> None:
+def test_invalid_path_is_refused(tree: Tree, path: str, message: str) -> None:
     with pytest.raises(ToolError) as caught:
         tree.workspace.resolve(path, Access.READ)
     assert str(caught.value) == message
@@ -184,7 +184,7 @@ def test_the_workspace_itself_is_resolved_through_links(tree: Tree) -> None:
 
 
 @all_rows("made", [pytest.param(False, id="that does not exist"), pytest.param(True, id="that is a file")])
-def test_a_workspace_that_is_no_folder_is_refused(tmp_path: Path, made: bool) -> None:
+def test_workspace_that_is_not_a_folder_is_refused(tmp_path: Path, made: bool) -> None:
     folder = tmp_path / "x"
     if made:
         folder.touch()

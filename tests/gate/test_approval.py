@@ -27,7 +27,7 @@ NO = Approval(answer=Answer.NO, by="script")
 USED_UP = Approval(answer=Answer.NO, by="script", words="no answer was prepared for this question")
 
 
-def test_nobody_is_there() -> None:
+def test_deny_all_names_no_person() -> None:
     """No person is claimed, and nothing is permitted."""
     assert deny_all(action(), VERDICT) == Approval(answer=Answer.NOBODY, by="nobody")
 
@@ -56,7 +56,7 @@ def test_answers_that_are_not_plain_are_refused_before_anything_runs(text: str) 
         ScriptedAnswers([text])
 
 
-def test_answers_are_given_in_order_and_then_it_is_no() -> None:
+def test_scripted_answers_come_in_order_and_then_deny() -> None:
     """A question too many is never a yes."""
     answers = ScriptedAnswers(["y", "n"])
     assert answers.unused == 2
@@ -66,6 +66,6 @@ def test_answers_are_given_in_order_and_then_it_is_no() -> None:
     assert answers.unused == 0
 
 
-def test_without_answers_everything_is_no() -> None:
+def test_missing_answers_mean_no() -> None:
     answers = ScriptedAnswers([])
     assert (answers(action(), VERDICT), answers.unused) == (USED_UP, 0)

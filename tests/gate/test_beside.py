@@ -39,7 +39,7 @@ READER = Effects(read=(), write=(), network=False, unasked=True)
         pytest.param(replace(READER, enforcement=Enforcement.OFF), False, id="unconfined"),
     ],
 )
-def test_what_only_looks(effects: Effects, looks: bool) -> None:
+def test_calls_without_writes_or_network_only_look(effects: Effects, looks: bool) -> None:
     assert looks_only(effects) is looks
 
 
@@ -58,7 +58,7 @@ def test_a_log_that_fails_in_the_middle_ends_what_runs(tmp_path: Path) -> None:
     assert (sorted(scene.floor.ran), scene.floor.running) == (["reads1", "reads2"], set())
 
 
-def test_what_no_attempt_takes_passes_through_when_all_have_ended(tmp_path: Path) -> None:
+def test_unexpected_errors_are_raised_after_all_attempts_end(tmp_path: Path) -> None:
     scene = Together(str(tmp_path / "log.jsonl"), reply(deed(1, "reads"), deed(2, "reads", "wait")), together=2)
 
     def fail(identity: str) -> None:
@@ -92,7 +92,7 @@ def test_a_keyboard_interrupt_of_pythons_own_handler_ends_all(tmp_path: Path) ->
     assert all(result.startswith("Interrupted by the person") for result in scene.results())
 
 
-def test_where_the_system_gives_no_thread_they_run_one_after_the_other(tmp_path: Path) -> None:
+def test_calls_run_one_by_one_if_threads_are_missing(tmp_path: Path) -> None:
     scene = Together(str(tmp_path / "log.jsonl"), reply(deed(1, "reads"), deed(2, "reads")), DONE, together=2)
     scene.order([["reads1"], ["reads2"]], 1)
     before = threading.stack_size(1 << 46)  # more than any machine's addresses
@@ -104,7 +104,7 @@ def test_where_the_system_gives_no_thread_they_run_one_after_the_other(tmp_path:
     assert scene.results() == ["did work 1", "did work 2"]
 
 
-def test_what_is_printed_before_its_turn_is_kept_within_bounds() -> None:
+def test_output_before_its_turn_is_kept_within_bounds() -> None:
     """The first is told at once; of the second the end is kept until the first is over."""
     shown: list[str] = []
     second_printed = threading.Event()
@@ -145,7 +145,7 @@ def content_of(attempt: Attempt | None) -> str:
     return attempt.result(str).content
 
 
-def test_a_body_has_something_done_on_the_thread_that_waits_while_nothing_disturbs_it() -> None:
+def test_body_can_call_on_the_waiting_thread_undisturbed() -> None:
     block: list[str] = []
 
     @contextmanager
@@ -174,7 +174,7 @@ def test_a_body_has_something_done_on_the_thread_that_waits_while_nothing_distur
     assert on_gates_thread(threading.current_thread) is threading.main_thread()
 
 
-def test_who_is_to_stop_asks_nobody() -> None:
+def test_stopped_body_asks_no_question() -> None:
     asked: list[int] = []
 
     def body(neighbour: Neighbour) -> object:

@@ -117,7 +117,7 @@ def test_it_is_judged_like_every_call(path: str, wanted: str, answers: list[str]
     assert rebuilt_as_lived(scene, path)
 
 
-def test_an_edit_is_no_yes(path: str) -> None:
+def test_edit_is_not_an_approval(path: str) -> None:
     """It is asked about anew, and nothing runs without an answer."""
     scene = Scene(path, reply(call(1, "asked", "old")), DONE, approver=ScriptedAnswers([edit("new")]))
     scene.play()
@@ -143,7 +143,7 @@ def test_edits_without_end_stop_the_run(path: str) -> None:
 
 
 @all_rows("arguments", [None, 1, b"{}"], anew={"path": new_path})
-def test_arguments_that_are_no_text_are_no_edit(path: str, arguments: object) -> None:
+def test_edit_without_text_arguments_is_an_error(path: str, arguments: object) -> None:
     odd = Approval(answer=Answer.EDIT, by="script", arguments=arguments)  # type: ignore[arg-type]
     scene = Scene(path, reply(call(1, "asked")), DONE, approver=answering(lambda: odd))
     assert (scene.play().stop, scene.ran) == (StopReason.GATE_ERROR, [])

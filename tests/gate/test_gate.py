@@ -252,7 +252,7 @@ def begun_dry(path: Path) -> ActionLog:
         ("halted", YES, "blocked"),
     ],
 )
-def test_in_a_dry_run_nothing_runs(tmp_path: Path, tool: str, answer: Callable[[], object], status: str) -> None:
+def test_dry_run_of_the_gate_runs_no_call(tmp_path: Path, tool: str, answer: Callable[[], object], status: str) -> None:
     with_log = begun_dry(tmp_path / "log.jsonl")
     gate = Gate(
         tools=tools(),
@@ -464,7 +464,7 @@ def test_an_outcome_that_cannot_be_written_is_a_log_error(desk: MakeDesk) -> Non
     assert verify(str(here.path)).unknown_calls == (f"{here.log.session}:1",)
 
 
-def test_an_interrupt_while_the_intent_is_shown_arms_nothing(desk: MakeDesk) -> None:
+def test_interrupt_during_the_intent_leaves_no_permit(desk: MakeDesk) -> None:
     """Ctrl-C between the record and the permit: the intent is on disk, and there is nothing to run it with."""
     here = desk()
 
@@ -947,7 +947,7 @@ def test_refusals_in_full(facet: FacetVerdict, approval: Approval | None, decisi
     assert refusal_text(verdict, approval, decision) == text
 
 
-def test_what_the_model_reads_is_what_the_log_keeps(desk: MakeDesk) -> None:
+def test_text_for_the_model_equals_the_logged_text(desk: MakeDesk) -> None:
     """The golden text of a whole road: rule, file and line, part, reason, hint, no detour."""
     here = desk()
     judged = action("bash", command("pytest", "-q"), command("touch", "x"))
@@ -992,19 +992,19 @@ def test_an_entry_point_written_unseen_suspends_the_auto_rule_until_it_was_shown
     assert verdict.facets[0].source is Source.SUSPENDED
 
 
-def test_what_a_tool_of_another_kind_writes_is_taken_for_changed_though_it_reports_nothing(desk: MakeDesk) -> None:
+def test_files_of_other_tools_count_as_changed_without_a_report(desk: MakeDesk) -> None:
     here = desk()
     here.call(action("free", writing("conftest.py"), preview="+import evil"), ToolOutput(content="done"))
     assert judge(here, PYTEST) == "asked, notes ['+import evil']"
 
 
-def test_a_tool_of_files_that_reports_no_change_suspends_nothing(desk: MakeDesk) -> None:
+def test_file_tool_without_a_change_suspends_no_grant(desk: MakeDesk) -> None:
     here = desk()
     here.call(action("write_file", writing("conftest.py")), ToolOutput(content="Unchanged: conftest.py"))
     assert judge(here, PYTEST) == "not asked"
 
 
-def test_a_file_that_is_no_entry_point_suspends_nothing(desk: MakeDesk) -> None:
+def test_file_that_is_not_an_entry_point_suspends_no_grant(desk: MakeDesk) -> None:
     here = desk()
     change(here, "notes.md", "+hello")
     assert judge(here, PYTEST) == "not asked"
@@ -1023,7 +1023,7 @@ def test_without_a_yes_the_rule_stays_suspended(desk: MakeDesk, answer: Answer) 
     assert judge(here, PYTEST) == "asked, notes ['+import evil']"
 
 
-def test_a_yes_to_something_else_clears_nothing(desk: MakeDesk) -> None:
+def test_approval_of_another_call_clears_no_change(desk: MakeDesk) -> None:
     """The change was not among what that person was shown."""
     here = desk()
     change(here, "conftest.py", "+import evil")
@@ -1086,7 +1086,7 @@ def _facets(value: Sequence[FacetVerdict]) -> list[str]:
     return [facet.source.value for facet in value]
 
 
-def test_what_runs_is_what_was_shown(desk: MakeDesk) -> None:
+def test_shown_action_is_the_one_that_runs(desk: MakeDesk) -> None:
     """The very object."""
     here = desk()
     here.call(action("bash", MKDIR, PYTEST))

@@ -39,7 +39,7 @@ from harness.terminal.trace import event_line
 from policies import ASKING
 
 
-def test_what_is_granted_for_the_session_is_not_asked_again(tmp_path: Path) -> None:
+def test_call_granted_for_the_session_is_not_asked_again(tmp_path: Path) -> None:
     scene = Scene(tmp_path, bash("mkdir a"), bash("mkdir b"), bash("mkdir a"), approver=granting(GrantScope.SESSION))
     assert scene.agent.run("go").stop is StopReason.COMPLETED
     assert [record["decision"] for record in scene.records("decision")] == ["confirm", "confirm", "auto"]
@@ -57,7 +57,7 @@ def test_what_is_granted_for_the_session_is_not_asked_again(tmp_path: Path) -> N
     scene.close()
 
 
-def test_what_is_revoked_is_asked_again(tmp_path: Path) -> None:
+def test_call_is_asked_again_after_its_grant_is_revoked(tmp_path: Path) -> None:
     scene = Scene(tmp_path, bash("mkdir a"), approver=granting(GrantScope.SESSION))
     session = scene.agent.start()
     scene.agent.run("go", session)
@@ -73,7 +73,7 @@ def test_what_is_revoked_is_asked_again(tmp_path: Path) -> None:
     scene.close()
 
 
-def test_what_is_kept_holds_in_the_next_session_of_this_workspace_alone(tmp_path: Path) -> None:
+def test_kept_grant_applies_to_later_sessions_of_the_workspace_only(tmp_path: Path) -> None:
     first = Scene(tmp_path, bash("mkdir a"), approver=granting(GrantScope.WORKSPACE), kept=True)
     first.agent.run("go")
     (grant,) = first.records("grant")
@@ -98,7 +98,7 @@ def test_what_is_kept_holds_in_the_next_session_of_this_workspace_alone(tmp_path
     assert os.stat(second.kept.path).st_mode & 0o777 == 0o600
 
 
-def test_a_file_of_grants_that_is_removed_meanwhile_gives_no_id_twice(tmp_path: Path) -> None:
+def test_removed_grant_file_never_repeats_an_id(tmp_path: Path) -> None:
     scene = Scene(tmp_path, bash("mkdir a"), bash("mkdir b"), approver=granting(GrantScope.WORKSPACE), kept=True)
     session = scene.agent.start()
     scene.agent.run("go", session)
@@ -123,7 +123,7 @@ def test_a_granted_command_that_writes_an_entry_point_suspends(tmp_path: Path) -
     scene.close()
 
 
-def test_what_cannot_be_kept_holds_for_the_session_and_says_so(tmp_path: Path) -> None:
+def test_grant_that_cannot_be_saved_applies_to_the_session_with_a_notice(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "grants").write_text("a file where the folder would be")
     scene = Scene(tmp_path, bash("mkdir a"), bash("mkdir a"), approver=granting(GrantScope.WORKSPACE), kept=True)
@@ -154,9 +154,7 @@ def _never() -> object:
         (lambda text: text.replace('["mkdir", "a"]', '"mkdir"'), "list of texts"),
     ],
 )
-def test_a_file_of_grants_that_is_not_understood_counts_for_nothing(
-    tmp_path: Path, spoil: Callable[[str], str], problem: str
-) -> None:
+def test_invalid_grant_file_is_ignored(tmp_path: Path, spoil: Callable[[str], str], problem: str) -> None:
     kept = KeptGrants(str(tmp_path / "grants"), "w", "/w")
     assert kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "a"), folder="/w", write=(".",), network=True))
     assert len(kept.read().grants) == 1
@@ -223,7 +221,7 @@ def test_a_grant_for_which_the_disk_has_no_room_leaves_the_others(tmp_path: Path
 
 
 @all_rows("mode", [0o622, 0o602])
-def test_a_file_of_grants_that_others_may_write_counts_for_nothing(tmp_path: Path, mode: int) -> None:
+def test_grant_file_writable_by_others_is_ignored(tmp_path: Path, mode: int) -> None:
     kept = KeptGrants(str(tmp_path / "grants"), "w", "/w")
     assert kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "a"), folder="/w"))
     os.chmod(kept.path, mode)
@@ -415,7 +413,7 @@ def test_an_offer_is_of_the_policy_in_force(tmp_path: Path) -> None:
         (lambda record: record["kind"] != "approval_answered", "no yes before it says so"),
     ],
 )
-def test_a_log_without_the_grant_is_no_whole_log(
+def test_log_without_the_grant_record_is_broken(
     tmp_path: Path, forge: Callable[[LogRecord], bool], problem: str
 ) -> None:
     scene = Scene(tmp_path, bash("mkdir a"), bash("mkdir a"), approver=granting(GrantScope.SESSION))
@@ -441,9 +439,7 @@ def test_a_log_without_the_grant_is_no_whole_log(
         ({"change": "revoked"}, "not in force"),
     ],
 )
-def test_a_grant_that_nobody_gave_so_breaks_the_log(
-    tmp_path: Path, changes: dict[str, JsonValue], problem: str
-) -> None:
+def test_forged_grant_breaks_the_log(tmp_path: Path, changes: dict[str, JsonValue], problem: str) -> None:
     scene = Scene(tmp_path, bash("mkdir a"), bash("mkdir a"), approver=granting(GrantScope.SESSION))
     scene.agent.run("go")
     scene.close()
@@ -489,7 +485,7 @@ def test_a_call_runs_within_its_decision_or_the_walls_granted_at_its_question(
 
 
 @pytest.mark.forges_logs
-def test_what_runs_after_a_halt_breaks_the_log(tmp_path: Path) -> None:
+def test_call_after_a_halt_breaks_the_log(tmp_path: Path) -> None:
     scene = Scene(
         tmp_path, bash("mkdir a", "mkdir b"), approver=lambda _: Asked(lambda: Approval(answer=Answer.YES, by="person"))
     )

@@ -166,12 +166,12 @@ def test_argument_with_one_possible_reading_is_read_so(sent: str, read: dict[str
     assert json.dumps(value) == json.dumps({"text": "x", **read})
 
 
-def test_null_for_all_arguments_is_no_arguments() -> None:
+def test_null_arguments_count_as_empty() -> None:
     spec = replace(SPEC, parameters={**SPEC.parameters, "required": []})
     assert parse_arguments("null", spec) == parse_arguments("", spec) == {}
 
 
-def test_arguments_that_nobody_checks_stay_as_they_came() -> None:
+def test_unchecked_arguments_stay_unchanged() -> None:
     sent = {"text": None, "count": "2", "size": 2.0}
     assert json.dumps(parse_arguments(json.dumps(sent), replace(SPEC, is_checked=False))) == json.dumps(sent)
 
@@ -297,7 +297,7 @@ def test_arguments_that_do_not_fit_are_refused_with_a_text_for_the_model(text: s
         ).map(json.dumps),
     )
 )
-def test_whatever_is_sent_either_fits_the_schema_or_is_a_tool_error(text: str) -> None:
+def test_arguments_fit_the_schema_or_raise_a_tool_error(text: str) -> None:
     """Never another exception, never a value of another type."""
     try:
         value = parse_arguments(text, SPEC)
@@ -326,7 +326,7 @@ def test_the_specs_are_those_of_the_tools_in_order() -> None:
     assert ToolRegistry(tools).specs == tuple(tool.spec for tool in tools)
 
 
-def test_an_unknown_tool_is_told_which_there_are() -> None:
+def test_unknown_tool_error_lists_the_tools() -> None:
     """Names are compared to the letter; a long one is never told in part: half a secret would not be masked."""
     registry = ToolRegistry([Probe(), Probe(name="other")])
     for name in ("Probe", "probe ", "pr\u043ebe", "", "p" * 1000):
@@ -406,7 +406,7 @@ def test_a_tool_that_cannot_prepare_gives_a_tool_error(prepare: Callable[[Action
     [{}, {"properties": []}, {"properties": {"text": []}}, {"properties": {"text": {"type": "null"}}}],
     ids=["no properties", "properties that are a list", "a property that is a list", "a type that is not checked"],
 )
-def test_a_schema_that_cannot_be_checked_lets_nothing_through(parameters: Mapping[str, JsonValue]) -> None:
+def test_uncheckable_schema_rejects_every_call(parameters: Mapping[str, JsonValue]) -> None:
     registry = ToolRegistry([Probe(parameters=parameters)])
     with pytest.raises(ToolError, match="probe could not prepare this call: TypeError"):
         registry.prepare(call())
@@ -415,7 +415,7 @@ def test_a_schema_that_cannot_be_checked_lets_nothing_through(parameters: Mappin
 # --- running -------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_run_is_what_was_prepared_and_its_time_is_told(run: Run) -> None:
+def test_prepared_action_is_the_one_that_runs_and_is_timed(run: Run) -> None:
     prepared: list[Action] = []
 
     def prepare(action: Action) -> Action:
@@ -430,7 +430,7 @@ def test_what_is_run_is_what_was_prepared_and_its_time_is_told(run: Run) -> None
     assert [ran is prepared[0] for ran in probe.ran] == [True]
 
 
-def test_what_a_tool_reports_is_the_result(run: Run) -> None:
+def test_tool_report_becomes_the_result(run: Run) -> None:
     output = ToolOutput(
         content="cut",
         status=ResultStatus.TIMEOUT,

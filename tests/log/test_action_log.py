@@ -230,7 +230,7 @@ def test_an_observer_that_is_interrupted_leaves_a_log_that_goes_on(path: Path) -
     [{"x": float("nan")}, {"x": float("inf")}, {"x": object()}, {"x": b"bytes"}, {"x": {1, 2}}],
     ids=["NaN", "infinity", "an object", "bytes", "a set"],
 )
-def test_what_is_no_json_is_a_log_error_and_leaves_no_trace(tmp_path: Path, fields: dict[str, JsonValue]) -> None:
+def test_invalid_json_value_is_a_log_error_and_leaves_no_trace(tmp_path: Path, fields: dict[str, JsonValue]) -> None:
     """The record is not written, and nothing is ever after: something ran on that could not be recorded."""
     path = tmp_path / "log.jsonl"
     log = ActionLog.open(str(path))
@@ -244,7 +244,7 @@ def test_what_is_no_json_is_a_log_error_and_leaves_no_trace(tmp_path: Path, fiel
     log.close()
 
 
-def test_a_closed_log_takes_nothing(path: Path) -> None:
+def test_closed_log_accepts_no_records(path: Path) -> None:
     """Closing twice is fine; appending is an error and changes nothing."""
     log = ActionLog.open(str(path))
     append_filled(log, [START])
@@ -393,9 +393,7 @@ def _boolean_sequence(path: Path) -> None:
         "a sequence number that is no number",
     ],
 )
-def test_what_is_not_a_log_to_go_on_with_is_refused_and_not_touched(
-    tmp_path: Path, make: Callable[[Path], None], words: str
-) -> None:
+def test_unusable_log_file_is_refused_and_not_touched(tmp_path: Path, make: Callable[[Path], None], words: str) -> None:
     path = tmp_path / "folder" / "log.jsonl"
     path.parent.mkdir()
     make(path)
@@ -551,7 +549,7 @@ def test_every_changed_byte_shows_against_the_head(path: Path) -> None:
         assert proved(str(path)) != sound, position
 
 
-def test_a_log_cannot_be_verified_through_what_is_no_file(tmp_path: Path) -> None:
+def test_verify_needs_a_regular_file(tmp_path: Path) -> None:
     """A FIFO does not hang and a folder does not pass for an empty log."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -639,7 +637,7 @@ def test_every_road_that_the_gate_can_take_is_whole(tmp_path: Path, steps: Seque
         ((START, END, START), "starts a session that was started before"),
     ],
 )  # fmt: skip
-def test_what_the_gate_never_does_is_found_in_a_log_whose_chain_is_right(
+def test_impossible_gate_records_are_found_in_an_intact_chain(
     tmp_path: Path, steps: Sequence[Step], problem: str
 ) -> None:
     path = tmp_path / "log.jsonl"
@@ -686,9 +684,7 @@ KEY = "sk-abcdefgh12345678"
         "a short one is left",
     ],
 )
-def test_secrets_are_masked_in_texts_and_nothing_else_changes(
-    tmp_path: Path, secret: str, text: str, shown: str
-) -> None:
+def test_secrets_are_masked_in_texts_only(tmp_path: Path, secret: str, text: str, shown: str) -> None:
     path = tmp_path / "log.jsonl"
     log = ActionLog.open(str(path), secrets=[secret])
     fields: dict[str, Any] = {"text": text, "deep": [{"x": [text]}, (text,)]}
@@ -726,7 +722,7 @@ def test_secrets_are_masked_in_texts_and_nothing_else_changes(
         "the date",
     ],
 )
-def test_no_secret_can_break_a_record(tmp_path: Path, secret: str, shown: str) -> None:
+def test_secrets_never_break_a_record(tmp_path: Path, secret: str, shown: str) -> None:
     """Numbers, kinds, names of fields and the chain are not texts that came from outside."""
     path = tmp_path / "log.jsonl"
     log = ActionLog.open(str(path), secrets=[secret], clock=lambda: 0.0)
@@ -767,7 +763,7 @@ def test_the_longest_secret_goes_first(path: Path) -> None:
     after=st.text(max_size=6),
     number=st.integers(0, 10**12),
 )
-def test_no_secret_and_no_text_can_break_a_log(secrets: list[str], before: str, after: str, number: int) -> None:
+def test_secrets_and_texts_never_break_a_log(secrets: list[str], before: str, after: str, number: int) -> None:
     """Whatever the secrets and whatever surrounds them: every line is a record, and the chain holds."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "log.jsonl")
@@ -904,7 +900,7 @@ def test_a_sync_that_fails_once_is_final(path: Path) -> None:
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def test_reading_stops_before_the_first_line_that_is_no_record(path: Path) -> None:
+def test_reading_stops_before_the_first_invalid_record(path: Path) -> None:
     """What comes before is given."""
     write_log(path)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -916,7 +912,7 @@ def test_reading_stops_before_the_first_line_that_is_no_record(path: Path) -> No
     "line",
     [b"", b"{", b"null", b'"x"', b"{}", b'{"v":1,"v":1}', b"\xff\xfe", b"1" * 5000, b'{"a":{"b":1,"b":2}}'],
 )
-def test_a_line_that_is_no_record_is_none(line: bytes) -> None:
+def test_invalid_line_parses_to_none(line: bytes) -> None:
     assert parse_line(line) is None
 
 

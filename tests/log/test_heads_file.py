@@ -95,7 +95,7 @@ def test_a_note_says_what_pins_the_log(state: State, log: ActionLog) -> None:
     assert os.stat(state.heads).st_mode & 0o777 == 0o600
 
 
-def test_what_pins_the_log_is_said_with_a_short_path(log: ActionLog) -> None:
+def test_head_lines_use_a_short_path(log: ActionLog) -> None:
     folder, name = os.path.split(log.path)
     homes = (folder, f"{folder}/", folder[:-1], "/", "")
     inside, outside = f"log: ~/{name}", f"log: {log.path}"
@@ -103,7 +103,7 @@ def test_what_pins_the_log_is_said_with_a_short_path(log: ActionLog) -> None:
     assert pinned(log)[1:] == (f"records: {log.count}", f"head: {log.head}")
 
 
-def test_what_cannot_be_noted_does_not_stop_a_run_before_its_end(state: State, log: ActionLog) -> None:
+def test_failed_note_stops_a_run_only_at_its_end(state: State, log: ActionLog) -> None:
     os.makedirs(state.heads)
     notes = HeadNotes(state, log, complain)
     log.append("session_started", {"harness": "0"})
@@ -149,7 +149,7 @@ def test_a_line_that_a_crash_tore_is_not_glued_onto(state: State, log: ActionLog
         b'{"file":"/l","records":1,"head":null}', b'{"file":"/l","records":1' + b"0" * 5_000 + b',"head":"x"}',
     ],
 )  # fmt: skip
-def test_what_is_no_note_is_passed_over(line: bytes, tmp_path: Path) -> None:
+def test_invalid_notes_are_skipped(line: bytes, tmp_path: Path) -> None:
     heads = tmp_path / "heads.jsonl"
     good = b'{"closed": true, "file": "/l", "head": "h", "records": 5, "session": "s"}'  # as version 0.1.0 wrote it
     heads.write_bytes(line + b"\n" + good + b"\n" + line + b"\n")
@@ -216,7 +216,7 @@ def test_a_log_is_found_by_a_session_that_it_holds(asked_before: int, tmp_path: 
     assert {known.file for known in heads.every()} == {"/a", "/b"}
 
 
-def test_a_path_is_found_whatever_it_holds_and_however_it_is_reached(tmp_path: Path) -> None:
+def test_odd_path_is_found_through_a_link(tmp_path: Path) -> None:
     folder = tmp_path / 'odd "name" \udce4\n'
     folder.mkdir()
     log = write(folder / "log.jsonl", [])
@@ -228,7 +228,7 @@ def test_a_path_is_found_whatever_it_holds_and_however_it_is_reached(tmp_path: P
         assert known.records == 3
 
 
-def test_no_heads_file_holds_no_notes_and_one_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+def test_missing_heads_file_is_empty_and_an_unreadable_one_an_error(tmp_path: Path) -> None:
     assert HeadsFile(str(tmp_path / "missing")).of_path("/a") is None
     with pytest.raises(UsageError, match="cannot be read"):
         HeadsFile(str(tmp_path)).of_path("/a")
@@ -257,7 +257,7 @@ for number in range(200):
 """
 
 
-def test_processes_at_once_lose_and_mix_nothing(tmp_path: Path) -> None:
+def test_concurrent_processes_keep_every_note_intact(tmp_path: Path) -> None:
     heads = str(tmp_path / "heads.jsonl")
     running = [subprocess.Popen([sys.executable, "-c", WRITER, heads, f"/log{n}"]) for n in range(WRITERS)]
     assert [process.wait(timeout=600) for process in running] == [0] * WRITERS

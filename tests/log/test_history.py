@@ -68,7 +68,7 @@ class TestHistory:
             said("seen"),
         ]
 
-    def test_what_got_no_answer_is_joined(self) -> None:
+    def test_consecutive_user_messages_are_merged(self) -> None:
         history = History("")
         history.ask("one")
         history.ask("two")
@@ -82,7 +82,7 @@ class TestHistory:
         assert history.messages[1:] == [user("one"), said("a\n\nb", call("1"), echo="[]"), result("1", "r")]
 
     @all_rows("text", ["", " \n"])
-    def test_a_reply_that_says_nothing_is_not_added(self, text: str) -> None:
+    def test_empty_reply_is_not_added(self, text: str) -> None:
         history = History("")
         history.ask("one")
         history.reply(text, echo="{}")
@@ -90,7 +90,7 @@ class TestHistory:
         assert history.messages[1:] == [user("one\n\ntwo")]
 
     @all_rows("results", [[], ["a", "b"]])
-    def test_a_call_without_its_one_result_is_refused_and_nothing_added(self, results: list[str]) -> None:
+    def test_reply_needs_one_result_per_call(self, results: list[str]) -> None:
         history = History("")
         history.ask("one")
         with pytest.raises(ValueError, match="zip"):
@@ -141,9 +141,7 @@ class TestHistory:
             pytest.param(0, 4, (), id="past the end"),
         ],
     )
-    def test_a_splice_that_would_break_it_changes_nothing(
-        self, start: int, stop: int, messages: tuple[Message, ...]
-    ) -> None:
+    def test_invalid_splice_is_refused(self, start: int, stop: int, messages: tuple[Message, ...]) -> None:
         history = History("s")
         history.ask("one")
         history.reply("", [call("1")], ["r"])
@@ -166,7 +164,7 @@ class TestJson:
         assert message_of(json.loads(json.dumps(message_json(message)))) == message
 
     @all_rows("echo", ["{broken", f'{{"signature":"{MARK}"}}', "[" * 100_000])
-    def test_what_is_not_as_the_provider_sent_it_is_left_out(self, echo: str) -> None:
+    def test_invalid_echo_is_left_out(self, echo: str) -> None:
         assert message_of({"role": "assistant", "content": "x", "echo": echo}) == said("x")
 
     @all_rows(
@@ -183,7 +181,7 @@ class TestJson:
             {"role": "tool", "content": "", "tool_call_id": 1},
         ],
     )
-    def test_what_is_no_message_is_refused(self, value: JsonValue) -> None:
+    def test_invalid_message_is_refused(self, value: JsonValue) -> None:
         with pytest.raises(ValueError, match=r"."):
             message_of(value)
 
@@ -319,7 +317,7 @@ class TestRebuilt:
         common: LogRecord = {"kind": "call_proposed", "call": number, "id": f"c{number}", "tool": "bash"}
         return {**common, "arguments": "{}", **fields}
 
-    def test_nothing(self) -> None:
+    def test_empty_log_rebuilds_an_empty_history(self) -> None:
         assert rebuilt([]) == Rebuilt()
 
     def test_the_calls_whose_end_is_unknown_are_named(self) -> None:
@@ -340,12 +338,12 @@ class TestRebuilt:
         assert (found.cut_arguments, found.messages[1].echo) == (1, "")
         assert strict_problem(found.messages) == ""
 
-    def test_what_belongs_to_a_whole_reply_does_not_go_back_with_a_part_of_it(self) -> None:
+    def test_echo_is_kept_for_complete_replies_only(self) -> None:
         part = rebuilt(self.records(self.response(2, echo="{}"), self.proposed(1)))
         whole = rebuilt(self.records(self.response(1, echo="{}"), self.proposed(1)))
         assert (part.messages[1].echo, whole.messages[1].echo) == ("", "{}")
 
-    def test_ids_that_masking_made_equal_are_told_apart(self) -> None:
+    def test_ids_made_equal_by_masking_are_made_distinct(self) -> None:
         masked = (
             self.proposed(1, id=MARK),
             self.proposed(2, id=MARK),
@@ -355,7 +353,7 @@ class TestRebuilt:
         assert [one.id for one in found.messages[1].tool_calls] == [MARK, "call_2", "call_3"]
         assert strict_problem(found.messages) == ""
 
-    def test_a_reply_without_text_that_was_stopped_before_its_first_call_leaves_nothing(self) -> None:
+    def test_empty_reply_stopped_before_its_first_call_is_dropped(self) -> None:
         found = rebuilt(self.records(self.response(2), {"kind": "user_message", "text": "again"}))
         assert found.messages == (user("go\n\nagain"),)
 

@@ -130,7 +130,7 @@ SEEN_BY_ITSELF: dict[str, tuple[Callable[[Lines], bytes], int, str]] = {
 
 
 @all_rows("name", list(SEEN_BY_ITSELF))
-def test_what_a_log_shows_by_itself(name: str, tmp_path: Path) -> None:
+def test_spoiled_log_is_reported_with_its_first_bad_line(name: str, tmp_path: Path) -> None:
     """The first bad line is named, by number and by offset, and so is what is wrong with it."""
     spoil, line, words = SEEN_BY_ITSELF[name]
     data = spoil(list(GOOD))
@@ -160,7 +160,7 @@ BLIND: dict[str, Callable[[Lines], Lines]] = {
 
 
 @all_rows("name", list(BLIND))
-def test_what_only_a_head_shows(name: str, tmp_path: Path) -> None:
+def test_rewritten_log_is_detected_by_a_head_only(name: str, tmp_path: Path) -> None:
     """Without a head all is well; against the head that was kept, and against a note on the way, it is not the same log."""
     data = joined(BLIND[name](list(GOOD)))
     alone = verified(tmp_path, data)
@@ -288,7 +288,7 @@ CLOCKS = {
 
 
 @all_rows(("first", "second", "jumps"), CLOCKS.values(), ids=CLOCKS)
-def test_a_wall_clock_that_jumps_is_told(
+def test_wall_clock_jump_is_reported(
     first: tuple[str, int], second: tuple[str, int], jumps: list[tuple[int, int]], tmp_path: Path
 ) -> None:
     """It is no breach: whoever has the machine may set it."""
@@ -326,7 +326,7 @@ def test_a_decision_is_the_strictest_of_those_on_its_parts(
     assert (found.broken_line, "decide" in found.problem) == ((None, False) if good else (3, True)), found.problem
 
 
-def test_what_a_crash_left_open(tmp_path: Path) -> None:
+def test_call_left_open_by_a_crash_is_unknown(tmp_path: Path) -> None:
     found = verified(tmp_path, joined(lines_of((started(), *one_call(1), *one_call(2)[:3]))))
     assert (found.broken_line, found.unknown_calls) == (None, ("0123456789ab:2",))
 
@@ -347,7 +347,7 @@ WRONG_STEP = proof_size("WRONG_STEP", 4, full=1)
 
 
 @all_rows("place", range(len(GOOD)))
-def test_nothing_in_any_field_makes_verifying_fail(place: int, tmp_path: Path) -> None:
+def test_verify_survives_any_value_in_any_field(place: int, tmp_path: Path) -> None:
     """Whatever is there: a line is named, or the record is right; and what is said of it is short."""
     for number, name in enumerate(json.loads(GOOD[place]), place):
         for value in WRONG[number % WRONG_STEP :: WRONG_STEP]:
@@ -358,7 +358,7 @@ def test_nothing_in_any_field_makes_verifying_fail(place: int, tmp_path: Path) -
 
 
 @all_rows("depth", [150, 900, 5_000])
-def test_depth_is_no_way_to_make_it_fail(depth: int, tmp_path: Path) -> None:
+def test_verify_survives_deep_nesting(depth: int, tmp_path: Path) -> None:
     text = b"[" * depth + b"1" + b"]" * depth
     line = re.sub(rb'"mode":"run"', b'"mode":' + text, GOOD[0])
     found = verified(tmp_path, line + b"\n")
@@ -383,7 +383,7 @@ def test_a_line_that_is_longer_than_any_record_is_never_held(tmp_path: Path) -> 
     assert done_.stdout.strip() == f"16 is longer than {MAX_RECORD_BYTES} bytes"
 
 
-def test_what_the_real_writer_writes_is_in_the_form_that_is_asked_for(tmp_path: Path) -> None:
+def test_written_records_have_the_canonical_form(tmp_path: Path) -> None:
     """Lone surrogates, control characters, DEL, large and small numbers: what is written encodes to itself again."""
     path = str(tmp_path / "log.jsonl")
     log = ActionLog.open(path)
@@ -404,7 +404,7 @@ def test_the_first_session(tmp_path: Path) -> None:
     assert first_session(str(write(tmp_path / "d", []))) == ""
 
 
-def test_what_is_no_file_is_an_error_and_does_not_wait(tmp_path: Path) -> None:
+def test_verify_refuses_a_missing_or_special_file_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, tmp_path / "missing"):
         with pytest.raises(LogError, match="cannot be read"):

@@ -225,7 +225,7 @@ def test_an_interrupted_call_that_is_reported_closes_the_log_too(tmp_path: Path)
     assert list(what_is_wrong(world, disk)) == []
 
 
-def test_where_the_part_cannot_be_taken_back_the_log_is_torn_and_says_so(tmp_path: Path) -> None:
+def test_log_is_torn_if_a_partial_record_cannot_be_removed(tmp_path: Path) -> None:
     """A file that can only grow (chattr(1) +a) refuses ftruncate: the rest of the record stays, and verify names it."""
 
     def refuse_later(descriptor: int, data: bytes) -> int:
@@ -335,7 +335,7 @@ def test_a_disk_that_is_full_ends_the_run(tmp_path: Path) -> None:
     check_a_full_disk(kept, json.loads(child.stdout), "No space left on device")
 
 
-def test_what_always_is_full_is_no_log() -> None:
+def test_full_device_is_refused_as_a_log() -> None:
     """/dev/full is a device, and refused before anything could be lost on it."""
     with pytest.raises(LogError, match="not a regular file"):
         ActionLog.open("/dev/full")

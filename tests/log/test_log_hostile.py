@@ -93,7 +93,7 @@ def hostile_world(folder: str, text: str) -> World:
 
 
 @all_rows("text", HOSTILE.values(), ids=HOSTILE)
-def test_what_is_hostile_is_logged_verified_and_read_back_equal(tmp_path: Path, text: str) -> None:
+def test_hostile_text_is_logged_verified_and_read_back(tmp_path: Path, text: str) -> None:
     """In arguments, ids, names of tools, results, prompts, answers' words and file names."""
     world = hostile_world(str(tmp_path), text)
     assert world.play(text).stop is StopReason.COMPLETED
@@ -169,7 +169,7 @@ def test_arguments_about_the_bound_are_kept_whole_or_by_their_digest(tmp_path: P
 
 
 @all_rows("opening", ["[", '{"do":', '[{"x":'], ids=["lists", "objects", "both"])
-def test_arguments_ten_thousand_deep_are_no_call_and_a_good_record(tmp_path: Path, opening: str) -> None:
+def test_deeply_nested_arguments_are_refused_and_well_recorded(tmp_path: Path, opening: str) -> None:
     arguments = opening * 10_000 + "1" + {"[": "]", '{"do":': "}", '[{"x":': "}]"}[opening] * 10_000
     world = World(str(tmp_path), [reply(ToolCall(id="c1", name="free", arguments=arguments))], redactor=PLAIN)
     assert world.play().stop is StopReason.COMPLETED
@@ -333,7 +333,7 @@ def hostile_log(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "log.jsonl").read_bytes()
 
 
-def test_no_question_prints_what_a_terminal_obeys(program: Program, tmp_path: Path, hostile_log: bytes) -> None:
+def test_audit_prints_no_control_sequences(program: Program, tmp_path: Path, hostile_log: bytes) -> None:
     """Every `harness audit ...` over real runs whose every text is hostile."""
     log = put_into_the_state(program, "20260101T000000Z-aaaaaa.jsonl", hostile_log)
     put_into_the_state(program, "20260102T000000Z-bbbbbb.jsonl", b"".join(forged(LOUD)))
@@ -440,7 +440,7 @@ def _steps(chance: random.Random, *, spoil: float) -> list[Step]:
 @pytest.mark.parametrize(
     ("seed", "spoil"), [(1, 0.0), (2, 0.03), (3, 0.3)], ids=["of the schema", "a few not", "many not"]
 )
-def test_no_question_trusts_a_record(program: Program, tmp_path: Path, seed: int, spoil: float) -> None:
+def test_audit_trusts_no_record(program: Program, tmp_path: Path, seed: int, spoil: float) -> None:
     """A tampered or foreign log, in the right chain, that holds anything anywhere: answered or refused, in safe words."""
     chance = random.Random(seed)
     log = put_into_the_state(program, "20260101T000000Z-cccccc.jsonl", b"".join(forged(_steps(chance, spoil=spoil))))

@@ -449,5 +449,5 @@ def test_the_auditor_finds_what_the_gate_never_does(tmp_path: Path) -> None:
     assert any("other arguments" in breach for breach in Audit(lines).breaches)
 
 
-def test_a_model_that_has_nothing_more_to_say_ends_the_run() -> None:
+def test_exhausted_model_ends_the_run() -> None:
     assert Playing([]).complete([], [], on_text=print, on_retry=print).text == "nothing more"

@@ -121,7 +121,7 @@ def test_every_reference_leads_somewhere() -> None:
         (record("approval_answered", {"seconds": True}), "seconds: must be a number, not"),
     ],
 )
-def test_what_is_wrong_with_a_record_is_said_and_both_say_it(made: dict[str, JsonValue], words: str) -> None:
+def test_record_problem_is_found_by_check_and_schema(made: dict[str, JsonValue], words: str) -> None:
     found = problem(made)
     assert words in found
     assert not PRINTED.fits(made)
@@ -343,7 +343,7 @@ HOSTILE: Mapping[str, Callable[[], JsonValue]] = {
 
 
 @all_rows("made", HOSTILE)
-def test_nothing_brings_the_check_down_and_what_it_says_is_short(made: Callable[[], JsonValue]) -> None:
+def test_schema_check_survives_any_value_with_a_short_message(made: Callable[[], JsonValue]) -> None:
     """In each field of each kind, as a kind, and as the name of a field."""
     value = made()
     for kind in RECORDS:
@@ -364,9 +364,7 @@ def test_the_check_is_total(made: dict[str, JsonValue]) -> None:
 
 @pytest.mark.forges_logs
 @all_rows("made", HOSTILE)
-def test_a_hostile_record_breaks_a_log_at_its_line_and_nothing_else(
-    tmp_path: Path, made: Callable[[], JsonValue]
-) -> None:
+def test_hostile_record_breaks_the_log_at_its_line(tmp_path: Path, made: Callable[[], JsonValue]) -> None:
     """Whatever stands in a record of a log whose chain is right: verify says at which line it is, or takes it."""
     value = made()
     path = tmp_path / "log.jsonl"

@@ -185,7 +185,7 @@ def test_every_action_says_of_a_log_what_verify_does(scene: Scene, tampering: Ta
 
 
 @all_rows("tampering", {name: one for name, one in TAMPERINGS.items() if name not in ("torn", "removed")})
-def test_nothing_is_built_on_what_does_not_verify(scene: Scene, tampering: Tampering) -> None:
+def test_broken_log_is_never_built_on(scene: Scene, tampering: Tampering) -> None:
     """Neither signed, nor gone on with, recovered, resumed or undone; and afterwards it verifies as before."""
     scene.again()
     program = scene.program
@@ -209,7 +209,7 @@ def test_nothing_is_built_on_what_does_not_verify(scene: Scene, tampering: Tampe
     assert (log.read_bytes() == before) is not tampering.fit
 
 
-def test_under_the_name_of_a_log_that_is_gone_a_new_one_begins_and_that_is_told(scene: Scene) -> None:
+def test_log_replacing_a_missing_one_is_reported(scene: Scene) -> None:
     """On stderr, in its first record, and by `verify --all`, which knows of logs outside the state folder too."""
     log, archive, program = scene.program.home / "mine.jsonl", scene.program.home / "archive.jsonl", scene.program
     assert scene.run_on("--log", str(log)) == 0
@@ -240,7 +240,7 @@ def test_a_log_that_was_emptied_is_not_gone_on_with(scene: Scene) -> None:
     assert "was emptied" in scene.err
 
 
-def test_a_log_that_is_gone_is_told_of_where_logs_are_looked_for(scene: Scene) -> None:
+def test_missing_log_is_reported_by_audit_commands(scene: Scene) -> None:
     """Also where others are left: the answer is not about all that there was."""
     assert scene.run_on() == 0
     scene.log.unlink()
@@ -258,7 +258,7 @@ for words in json.loads(sys.argv[1]):
 """
 
 
-def test_no_reader_holds_more_of_a_line_than_a_record(scene: Scene) -> None:
+def test_readers_limit_the_length_of_a_line(scene: Scene) -> None:
     """A line of 600 MB, in a process that may have 500 MB of memory."""
     with scene.elsewhere.open("wb") as file:
         os.truncate(file.fileno(), 600_000_000)
@@ -290,7 +290,7 @@ def test_a_head_in_capitals_is_that_head(scene: Scene) -> None:
     assert scene.program.run("audit", "verify", "--head", head.upper(), str(scene.log)).code == 0
 
 
-def test_a_head_does_not_stand_for_a_signature_that_is_missing(scene: Scene) -> None:
+def test_head_does_not_replace_a_missing_signature(scene: Scene) -> None:
     """Both were asked for, so that both must hold."""
     key, signers = scene.program.home / "key", scene.program.home / "signers"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, capture_output=True)
@@ -306,7 +306,7 @@ def test_a_head_does_not_stand_for_a_signature_that_is_missing(scene: Scene) -> 
     assert (other.code, "not the log that was kept in mind" in other.out) == (1, True)
 
 
-def test_recover_takes_nothing_from_a_file_that_lies_beside_a_whole_log(scene: Scene) -> None:
+def test_recover_ignores_a_torn_file_beside_a_complete_log(scene: Scene) -> None:
     Path(f"{scene.log}.torn").write_bytes(b"somebody's bytes")
     before = scene.log.read_bytes()
     done = scene.program.run("audit", "recover", str(scene.log))
@@ -315,7 +315,7 @@ def test_recover_takes_nothing_from_a_file_that_lies_beside_a_whole_log(scene: S
 
 
 @all_rows("kind", ["a pipe", "another name of a file"])
-def test_recover_writes_to_nothing_that_lies_where_it_keeps_the_torn_end(scene: Scene, kind: str) -> None:
+def test_recover_never_writes_through_an_existing_file(scene: Scene, kind: str) -> None:
     scene.again()
     victim, made = scene.program.home / "precious", Path(f"{scene.log}.torn.tmp")
     victim.write_text("precious")
@@ -330,7 +330,7 @@ def test_recover_writes_to_nothing_that_lies_where_it_keeps_the_torn_end(scene: 
     assert scene.program.run("audit", "verify", str(scene.log)).code == 0
 
 
-def test_what_cannot_be_removed_beside_a_log_does_not_keep_it(scene: Scene) -> None:
+def test_file_that_cannot_be_removed_does_not_keep_its_log(scene: Scene) -> None:
     os.mkdir(f"{scene.log}.head")
     done = scene.program.run("audit", "prune", "--keep-bytes", "0")
     assert (done.code, scene.log.exists()) == (0, False)

@@ -451,7 +451,7 @@ def test_without_a_head_only_the_blind_kinds_are_missed_and_they_are_named(scene
     assert set(missed) == {kind.__name__ for kind in (*BLIND, *TORN)}, "a kind that is called blind is not"
 
 
-def test_what_is_added_after_the_end_does_not_pass_for_whole(scene: Scene) -> None:
+def test_records_added_after_the_end_are_not_proved(scene: Scene) -> None:
     """A whole session more, rightly chained: up to the head nothing was changed, and of the rest nothing is claimed."""
     added = b"".join(rechained(scene.lines + scene.other))
     scene.path.write_bytes(added)

@@ -43,7 +43,7 @@ argv = ["echo", "..."]
 """
 
 
-def test_runs_at_once_in_one_state_folder_lose_and_mix_nothing(program: Program) -> None:
+def test_concurrent_runs_keep_their_logs_intact(program: Program) -> None:
     """Many processes of the program: as many logs, each whole, each against its own head, each of its own run alone."""
     policy = program.home / "policy.toml"
     policy.write_text(POLICY)
@@ -151,9 +151,7 @@ def test_a_clock_that_is_set_in_the_middle_of_a_run_changes_no_order(tmp_path: P
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR], ids=["an hour forward", "an hour back"])
-def test_what_is_shown_of_a_run_keeps_its_order_whatever_the_clock_says(
-    program: Program, tmp_path: Path, step: float
-) -> None:
+def test_shown_run_keeps_its_order_despite_clock_jumps(program: Program, tmp_path: Path, step: float) -> None:
     """`show` in the order of the file; `verify` finds nothing; no duration is negative."""
     world = eventful(str(tmp_path / "world"), clock=stepping({20: step}))
     world.play()

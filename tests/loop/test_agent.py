@@ -250,7 +250,7 @@ def test_calls_with_one_id_or_none_keep_their_order(path: str) -> None:
         "an unknown tool", "broken JSON", "a wrong schema", "a call that its tool cannot prepare", "a denied call",
         "a call that the person denies", "a tool that fails", "a tool that crashes", "a tool that would leave",
     ], anew={"path": new_path})  # fmt: skip
-def test_a_call_that_comes_to_nothing_is_a_result_and_the_loop_goes_on(
+def test_call_that_does_not_run_has_a_result_and_the_loop_goes_on(
     path: str, bad: ToolCall, ends: str, content: str
 ) -> None:
     scene = Scene(path, reply(bad, call(2, "free")), DONE)
@@ -358,7 +358,7 @@ def test_a_block_among_three_calls_lets_none_of_them_run(path: str, place: int) 
     )
 
 
-def test_a_block_beside_invalid_and_asked_calls_asks_nobody(path: str) -> None:
+def test_blocked_call_prevents_every_question_of_its_reply(path: str) -> None:
     approver = ScriptedAnswers(["y", "y"])
     calls = (ToolCall(id="c1", name="rm", arguments="{"), call(2, "asked"), call(3, "halted"), call(4, "halted"))
     scene = Scene(path, reply(*calls), approver=approver)
@@ -377,7 +377,7 @@ def test_a_call_that_becomes_a_block_by_what_ran_before_it_halts_the_run(path: s
     assert scene.results() == ["did work", result.detail, OTHER_BLOCKED]
 
 
-def test_nobody_to_ask_can_be_a_block(path: str) -> None:
+def test_missing_approver_can_be_a_block(path: str) -> None:
     """Where the policy says so; what stands behind it does not run."""
     scene = Scene(path, reply(call(1, "asked"), call(2, "free")), approver=NOBODY, policy=POLICY + UNATTENDED_BLOCK)
     result = scene.play()
@@ -404,7 +404,7 @@ def test_calls_of_a_withheld_reply_do_not_run(path: str) -> None:
     )
 
 
-def test_calls_of_a_reply_that_is_too_long_do_not_run_and_the_model_is_told(path: str) -> None:
+def test_calls_of_a_cut_off_reply_do_not_run_and_the_model_is_informed(path: str) -> None:
     """Not even a block counts. The second such reply in a row ends the run."""
     replies = [reply(call(number, "halted"), text="half", finish=FinishReason.LENGTH) for number in (1, 2)]
     scene = Scene(path, *replies)
@@ -418,7 +418,7 @@ def test_calls_of_a_reply_that_is_too_long_do_not_run_and_the_model_is_told(path
     )
 
 
-def test_a_reply_that_is_no_answer_is_asked_for_once_more(path: str) -> None:
+def test_empty_reply_is_requested_once_more(path: str) -> None:
     """A model of any kind: what says nothing has not succeeded, and nothing is made up in its place."""
     scene = Scene(path, *[reply(usage=(40, 2))] * 2)
     result = scene.play()
@@ -471,7 +471,7 @@ def test_a_bug_in_a_model_ends_the_run_and_harms_no_history(path: str) -> None:
     scene.check()
 
 
-def test_an_observer_of_text_that_fails_harms_nothing(path: str) -> None:
+def test_failing_text_observer_is_harmless(path: str) -> None:
     """The run goes on as if nobody had listened."""
 
     def broken(text: str) -> None:
@@ -621,7 +621,7 @@ def test_a_stop_at_the_question_ends_the_turn(path: str, approver: Approver) -> 
     assert scene.story().endswith("answer 1 stop; outcome 1 denied; decide 2 none; outcome 2 not_run; end interrupted")
 
 
-def test_a_yes_after_an_interrupt_runs_nothing(path: str) -> None:
+def test_approval_after_an_interrupt_runs_no_call(path: str) -> None:
     """The signal came while the question stood, and was only noted: it counts before the yes does."""
 
     def late_yes() -> object:
@@ -1069,7 +1069,7 @@ _ANSWERS = st.sampled_from([*Answer, Answer.YES, Answer.YES, KeyboardInterrupt()
     room=st.one_of(st.none(), st.none(), st.integers(2, 40)),
     limits=st.builds(Limits, max_turns=st.integers(1, 6), max_refusals=st.integers(1, 6)),
 )
-def test_whatever_the_model_and_the_person_do_the_promises_hold(
+def test_promises_hold_for_any_model_and_user(
     prompts: list[list[Step]],
     answers: list[Answer | BaseException | None],
     block: bool,

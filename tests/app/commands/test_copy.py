@@ -67,7 +67,7 @@ def test_a_program_for_it_comes_before_the_terminal(program: Program, start: Sta
 
 
 @pytest.mark.terminal
-def test_where_there_is_no_clipboard_or_no_room_that_is_said(program: Program, start: Start) -> None:
+def test_copy_without_clipboard_or_room_reports_the_reason(program: Program, start: Start) -> None:
     prompt = start(replies(Reply(text="word " * 12_000)))
     prompt.ask("how?", "word")
     prompt.say("/copy", "too much for a terminal; /export writes a file")
@@ -92,7 +92,7 @@ def said(role: Role, text: str) -> Message:
         ),
     ],
 )
-def test_only_what_the_model_said_is_copied(messages: tuple[Message, ...], expected: str) -> None:
+def test_copy_takes_the_last_model_text_only(messages: tuple[Message, ...], expected: str) -> None:
     assert last_answer(messages) == expected
 
 
@@ -123,7 +123,7 @@ def test_blocks_of_code(text: str, expected: list[str]) -> None:
         pytest.param("日本 ü", "日本 ü", 0, id="letters of all scripts"),
     ],
 )
-def test_what_is_pasted_only_stands_there(text: str, expected: str, dropped: int) -> None:
+def test_pasted_text_is_inserted_without_line_ends_or_controls(text: str, expected: str, dropped: int) -> None:
     assert pasted_safely(text) == (expected, dropped)
 
 
@@ -137,7 +137,9 @@ def test_what_is_pasted_only_stands_there(text: str, expected: str, dropped: int
         pytest.param({"TMUX": "x", "SSH_CONNECTION": "1 2 3 4"}, ["tmux", "load-buffer", "-w", "-"], id="tmux knows"),
     ],
 )
-def test_which_program_takes_it(tmp_path: Path, environment: dict[str, str], expected: list[str]) -> None:
+def test_clipboard_program_is_chosen_from_environment(
+    tmp_path: Path, environment: dict[str, str], expected: list[str]
+) -> None:
     for name in ("xclip", "wl-copy", "tmux"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)

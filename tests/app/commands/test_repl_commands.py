@@ -103,7 +103,7 @@ def test_a_known_word_is_a_command_with_what_follows_as_it_was_typed(line: str, 
         ("/fork 1 2", "usage: /fork [TURN]"),
     ],
 )
-def test_what_is_no_command_goes_nowhere(line: str, told: str) -> None:
+def test_invalid_command_is_reported_and_not_sent(line: str, told: str) -> None:
     meaning = meaning_of(line)
     assert isinstance(meaning, Wrong)
     assert told in meaning.problem
@@ -149,7 +149,7 @@ def test_a_command_is_one_module_in_the_folder_of_commands(program: Program, tmp
         assert prompt.leave() == 0
 
 
-def test_no_two_commands_have_one_name() -> None:
+def test_command_names_and_aliases_are_unique() -> None:
     names = [name for command in slash_commands() for name in (command.name, *command.aliases)]
     assert sorted(names) == sorted(set(names))
 
@@ -173,7 +173,7 @@ def test_help_names_every_command_and_the_keys(start: Start, columns: int) -> No
     assert prompt.leave() == 0
 
 
-def test_what_shows_shows(program: Program, start: Start) -> None:
+def test_showing_commands_print_their_text_and_send_no_request(program: Program, start: Start) -> None:
     """Each showing command before and after a turn; none of them sends anything."""
     write_config(program, "[terminal]\ndead_seconds = 0.15\n[prices.scripted]\ninput = 1\noutput = 2\n")
     prompt = start(replies(Reply(text="It is so.", calls=(call("read_file", path="b.txt"),)), Reply(text="Done.")))
@@ -230,7 +230,7 @@ def test_diff_tells_what_the_session_changed_and_what_is_not_known(program: Prog
     assert verified(program)
 
 
-def test_known_secrets_are_masked_where_changes_and_turns_are_told(program: Program, start: Start) -> None:
+def test_known_secrets_are_masked_in_changes_and_turns(program: Program, start: Start) -> None:
     secret = "sk-verysecret-0123456789abcdefghij"
     program.environment["OPENAI_API_KEY"] = secret
     write = call("write_file", path="a.txt", content=f"key={secret}\n")
@@ -265,7 +265,7 @@ def test_a_command_of_the_person_runs_and_the_model_hears_of_it_once(program: Pr
     assert verified(program)
 
 
-def test_a_long_output_is_told_in_part_and_plan_mode_is_told_all_the_same(program: Program, start: Start) -> None:
+def test_long_output_is_shortened_and_plan_mode_is_still_announced(program: Program, start: Start) -> None:
     """There is only so much room for outputs, and none is needed for plan mode, which a forgotten turn does not end."""
     prompt = start(replies(Reply(text="Long."), Reply(text="Again."), Reply(text="Over.")))
     prompt.say("!seq 1 2100", "more lines")
@@ -308,7 +308,7 @@ HELLO = Message(role=Role.USER, content="hello")
         pytest.param((Message(role=Role.USER, content=PLAN_OVER), ON), True, "go on", id="the last word counts"),
     ],
 )
-def test_the_model_knows_of_plan_mode_whatever_was_forgotten(
+def test_model_is_informed_of_plan_mode_after_forgotten_turns(
     messages: tuple[Message, ...], plans: bool, begins: str
 ) -> None:
     answered = (*messages, Message(role=Role.ASSISTANT, content="Well.")) if messages else ()
@@ -334,7 +334,7 @@ def test_the_model_knows_that_a_message_before_got_no_answer(last: Message, inte
     assert own_words(said) == "do that"
 
 
-def test_what_the_person_said_is_told_without_what_their_commands_printed() -> None:
+def test_own_words_leave_out_the_output_of_user_commands() -> None:
     notes = NotesToModel()
     for printed, end in (("a\n\nb", "exit code 0"), ("[exit code 0]\n\nforged", "exit code -9"), ("", "timeout")):
         notes.add(f"{RAN_BY_PERSON}\n$ ls\n{printed}\n[{end}]")
@@ -351,11 +351,11 @@ def test_what_the_person_said_is_told_without_what_their_commands_printed() -> N
         pytest.param(StopReason.INTERRUPTED, "interrupted while x", "", "interrupted while x", id="not twice"),
     ],
 )
-def test_how_a_turn_ended_is_said_once(stop: StopReason, detail: str, error: str, told: str) -> None:
+def test_end_of_a_turn_is_reported_once(stop: StopReason, detail: str, error: str, told: str) -> None:
     assert how_it_ended(RunResult(stop=stop, text="", detail=detail), error) == told
 
 
-def test_outputs_are_told_up_to_a_limit_and_once() -> None:
+def test_outputs_are_sent_once_up_to_a_limit() -> None:
     told = NotesToModel()
     assert [told.add("x" * size) for size in (6_000, 6_000, 4_001, 4_000, 1)] == [True, True, False, True, False]
     assert told.message("go", (), plans=False).count("x") == 16_000
@@ -411,7 +411,7 @@ def asked(record: Mapping[str, object]) -> tuple[object, ...] | None:
     return tuple(found[name] for name in ("answer", "by", "words")) if isinstance(found, dict) else None
 
 
-def test_words_to_a_plan_reach_the_model_whatever_they_begin_with(program: Program, start: Start) -> None:
+def test_comments_on_a_plan_reach_the_model_as_the_next_message(program: Program, start: Start) -> None:
     """They are the next message, never a command; the log holds question and answer."""
     prompt = start(replies(Reply(text="The plan."), Reply(text="A better plan.")))
     prompt.say("/plan", "plan mode: nothing is changed")
@@ -483,7 +483,7 @@ def test_plan_mode_can_be_left_without_a_plan(program: Program, start: Start) ->
     assert verified(program)
 
 
-def test_no_tool_is_said_to_run_unasked_in_plan_mode(program: Program, start: Start) -> None:
+def test_status_line_names_unasked_tools_outside_plan_mode_only(program: Program, start: Start) -> None:
     (program.home / "own.toml").write_text('version = 1\n[tools]\nwrite_file = "auto"\n')
     prompt = start(replies(), "--policy", f"{program.home}/own.toml")
     prompt.wait_for("write_file runs UNASKED | mode ask")
@@ -600,7 +600,7 @@ def test_a_model_is_chosen_from_the_providers_list_and_a_policy_from_those_that_
     assert verified(program)
 
 
-def test_what_every_command_may_write_is_said_by_the_policy_that_holds(program: Program, start: Start) -> None:
+def test_prompt_names_the_writable_paths_of_the_active_policy(program: Program, start: Start) -> None:
     for name in ("one", "two"):
         (program.home / name).mkdir()
         rules = f'version = 1\n[tools]\nbash = "confirm"\n[sandbox]\nwrite = ["~/{name}"]\n'
@@ -693,9 +693,7 @@ def test_resume_goes_on_with_a_session_of_another_log(program: Program, start: S
     assert verified(program)
 
 
-def test_a_title_is_the_persons_words_and_what_sent_nothing_is_listed_only_with_all(
-    program: Program, start: Start
-) -> None:
+def test_title_is_the_first_prompt_and_empty_sessions_need_all(program: Program, start: Start) -> None:
     prompt = start(replies(Reply(text="There.")))
     prompt.say("!echo mine", "the model is told with your next message")
     prompt.say("/plan", "plan mode: nothing is changed")
@@ -711,7 +709,7 @@ def test_a_title_is_the_persons_words_and_what_sent_nothing_is_listed_only_with_
     assert [line.split("  ")[5] for line in everything] == ["where is it?", "(nothing typed)"]
 
 
-def test_export_writes_a_new_private_file_and_nothing_over_another(program: Program, start: Start) -> None:
+def test_export_creates_a_new_private_file_and_never_overwrites(program: Program, start: Start) -> None:
     hostile = "## You\n```\nfine\x1b[2J"
     script = replies(Reply(text=hostile, calls=(call("bash", command="echo '````'"),)), Reply(text="Done."))
     prompt = start(script, columns=WIDE)
@@ -893,7 +891,7 @@ def test_a_policy_that_came_with_the_folder_is_asked_about_and_can_be_trusted_la
     assert verified(program)
 
 
-def test_what_the_person_ran_is_no_part_of_a_turn_that_is_undone(program: Program, start: Start) -> None:
+def test_undo_of_a_turn_keeps_what_the_user_ran(program: Program, start: Start) -> None:
     prompt = start(replies(Reply(calls=(WRITE,)), Reply(text="Done.")))
     prompt.type("go")
     prompt.press("write_file", "y")
@@ -952,7 +950,7 @@ def test_plan_mode_only_tightens(tmp_path: Path, held: str, tool: str, text: str
 
 
 @all_rows(("tool", "text"), [("bash", "ls"), ("read_file", "a.txt")])
-def test_nothing_runs_in_plan_mode_that_the_policy_never_let_run(tmp_path: Path, tool: str, text: str) -> None:
+def test_plan_mode_keeps_the_denials_of_the_policy(tmp_path: Path, tool: str, text: str) -> None:
     policy = parse_policy(b'version = 1\n[tools]\nbash = "confirm"\n', "own.toml")
     assert evaluate(with_plan_mode(policy), action_for(tool, text, Workspace(str(tmp_path)))).decision is Decision.DENY
 

@@ -81,7 +81,7 @@ def test_a_program_that_is_known_to_ask_for_keys_gets_it_unasked(program: Progra
 
 
 @pytest.mark.parametrize("colour", ["", "1"])
-def test_what_is_killed_leaves_a_terminal_as_it_was(program: Program, start: Start, colour: str) -> None:
+def test_killed_command_leaves_the_terminal_as_it_was(program: Program, start: Start, colour: str) -> None:
     program.environment["NO_COLOR"] = colour
     script(
         program, "printf '\\033[?1049h\\033[?25l\\033[?1000;1006h\\033[3;5r\\033[31mmid'\nstty raw -echo\nkill -9 $$\n"
@@ -96,7 +96,7 @@ def test_what_is_killed_leaves_a_terminal_as_it_was(program: Program, start: Sta
     assert prompt.leave() == 0
 
 
-def test_ctrl_c_is_for_the_command_and_ctrl_z_stops_nobody(program: Program, start: Start) -> None:
+def test_ctrl_c_reaches_the_command_and_ctrl_z_has_no_effect(program: Program, start: Start) -> None:
     script(program, "trap 'echo caught' INT\necho ready\nread -r x\nread -r x\necho got $x\n")
     prompt = start(replies())
     sit_at(prompt, "!tty bash it.sh", "ready")
@@ -112,7 +112,7 @@ def test_ctrl_c_is_for_the_command_and_ctrl_z_stops_nobody(program: Program, sta
     assert prompt.leave() == 0
 
 
-def test_a_window_that_changes_is_told_and_one_that_is_closed_ends_it(program: Program, start: Start) -> None:
+def test_command_is_notified_of_a_resize_and_ends_with_the_window(program: Program, start: Start) -> None:
     script(program, "trap 'stty size' WINCH\necho ready\nwhile :; do sleep 0.05; done\n")
     prompt = start(replies())
     sit_at(prompt, "!tty bash it.sh", "ready")

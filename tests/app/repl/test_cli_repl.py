@@ -56,7 +56,7 @@ def test_a_yes_runs_and_a_no_with_words_reaches_the_model(program: Program, star
     assert program.run("audit", "verify").code == 0
 
 
-def test_what_is_not_one_lone_y_approves_nothing(program: Program, start: Start) -> None:
+def test_approval_needs_a_single_y(program: Program, start: Start) -> None:
     """The question stays, whatever is typed or pasted, also where the up arrow could find an earlier yes; a no ends it."""
     prompt = start(replies(TOUCH, OTHER, Reply(text="Fine.")))
     prompt.type("make it")
@@ -262,7 +262,7 @@ def test_hostile_text_cannot_touch_the_terminal(program: Program, start: Start) 
     assert [answer for answer, _, _ in answers(program)] == ["no", "no"]
 
 
-def test_what_cannot_be_shown_whole_cannot_be_approved(program: Program, start: Start) -> None:
+def test_call_that_cannot_be_shown_in_full_cannot_be_approved(program: Program, start: Start) -> None:
     """The person is told, and so is the model."""
     content = "x = 1\n" * 5000 + "import os\n"
     prompt = start(replies(Reply(calls=(call("write_file", path="big.py", content=content),)), Reply(text="Fine.")))

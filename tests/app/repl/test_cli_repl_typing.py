@@ -73,7 +73,7 @@ def test_lines_that_were_typed_ahead_run_in_order(program: Program, start: Start
 
 
 @pytest.mark.parametrize("stop", [CTRL_C, ESC], ids=["Ctrl-C", "Esc"])
-def test_after_a_stop_what_was_typed_ahead_stands_in_the_line(program: Program, start: Start, stop: str) -> None:
+def test_text_typed_ahead_stays_in_the_line_after_a_stop(program: Program, start: Start, stop: str) -> None:
     """Nothing is sent by itself, and each line stands alone: none becomes an argument of the one before."""
     prompt = start(replies(SLOW, Reply(text="One."), Reply(text="Two.")))
     begin(prompt, program)
@@ -114,7 +114,7 @@ def test_after_an_error_of_the_provider_the_queue_waits(program: Program, start:
     assert said(program) == ["go", "second"]
 
 
-def test_what_was_typed_ahead_answers_no_question(program: Program, start: Start) -> None:
+def test_text_typed_ahead_never_answers_a_question(program: Program, start: Start) -> None:
     """A queued y is a line; the question waits for a key of its own. Pasted lines begin none of the harness's."""
     prompt = start(
         replies(
@@ -144,7 +144,7 @@ def test_what_was_typed_ahead_answers_no_question(program: Program, start: Start
     assert said(program) == ["go", "y", "see\n+ allowed  rm  by you"]
 
 
-def test_a_history_that_cannot_be_kept_is_said(program: Program, start: Start) -> None:
+def test_unsaved_history_is_reported_once(program: Program, start: Start) -> None:
     """Once, after the line that was typed."""
     path = program.state / "harness" / "history"
     path.parent.mkdir(mode=0o700)

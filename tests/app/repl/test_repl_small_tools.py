@@ -81,9 +81,7 @@ def test_ctrl_c_at_a_question_of_the_model_stops_the_turn(program: Program, star
     assert [status for status, _ in outcomes(program)] == ["interrupted"]
 
 
-def test_the_list_stands_above_the_prompt_and_again_where_the_session_is_resumed(
-    program: Program, start: Start
-) -> None:
+def test_task_list_is_shown_above_the_prompt_and_after_resuming(program: Program, start: Start) -> None:
     prompt = start(replies(LIST, DONE), *named(program))
     prompt.ask("go", "Done.")
     prompt.wait_for("[x] read\\x1b[2J it")
@@ -95,7 +93,7 @@ def test_the_list_stands_above_the_prompt_and_again_where_the_session_is_resumed
     assert again.leave() == 0
 
 
-def test_unattended_nobody_is_there_and_the_run_goes_on(program: Program) -> None:
+def test_unattended_run_goes_on_without_an_answer(program: Program) -> None:
     url = program.serve(replies(WHICH, LIST, DONE))
     done = program.run("run", "go", "--base-url", url, *named(program))
     assert (done.code, done.out) == (0, "Done.\n")

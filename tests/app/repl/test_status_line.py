@@ -64,7 +64,7 @@ LOOSE = replace(FULL, loosened=("UNCONFINED allowed", "network open"), mode=Mode
         ),
     ],
 )  # fmt: skip
-def test_what_is_said(status: Status, width: int, text: str) -> None:
+def test_status_text_fits_the_width(status: Status, width: int, text: str) -> None:
     assert status_text(status, width) == text
 
 
@@ -112,7 +112,7 @@ ANY = st.text(max_size=60)
     model=ANY, policy=ANY, confinement=ANY, loosened=st.lists(ANY, max_size=3), mode=st.sampled_from(Mode),
     width=st.integers(1, 220), numbers=st.lists(st.integers(0, 10**12), min_size=6, max_size=6),
 )  # fmt: skip
-def test_it_fits_and_is_visible_whatever_it_says(
+def test_status_line_fits_and_is_visible_for_any_values(
     model: str, policy: str, confinement: str, loosened: list[str], mode: Mode, width: int, numbers: list[int]
 ) -> None:
     status = Status(

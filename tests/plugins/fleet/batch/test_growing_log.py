@@ -18,7 +18,7 @@ def add(log: ActionLog, count: int = 1, words: str = "a word") -> None:
         log.append("error", {"error": words})
 
 
-def test_the_head_is_the_one_that_the_log_itself_has(tmp_path: Path) -> None:
+def test_head_equals_that_of_the_writing_log(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     log = ActionLog.open(str(path))
     assert head_of(str(path)) is None
@@ -71,7 +71,7 @@ def test_a_log_is_looked_at_again_and_again_while_it_grows(tmp_path: Path) -> No
     log.close()
 
 
-def test_what_is_no_log_is_an_error(tmp_path: Path) -> None:
+def test_unreadable_log_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="cannot be read"):
         head_of(str(tmp_path / "none.jsonl"))
     with pytest.raises(LogError, match="not a regular file"):
