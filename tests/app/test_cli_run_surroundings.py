@@ -99,7 +99,7 @@ def test_a_pipe_with_something_in_it_becomes_context(program: Program) -> None:
         assert ("a line of a build" in json.dumps(program.players[-1].requests[0]["messages"])) == attached
 
 
-def test_no_stdin_flag_skips_an_open_pipe(program: Program) -> None:
+def test_open_pipe_is_skipped_with_the_no_stdin_flag(program: Program) -> None:
     """A runner that leaves stdin open and silent: the run goes on at once."""
     url = program.serve(replies(DONE))
     reader, writer = os.pipe()

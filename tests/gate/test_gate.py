@@ -1086,7 +1086,7 @@ def _facets(value: Sequence[FacetVerdict]) -> list[str]:
     return [facet.source.value for facet in value]
 
 
-def test_shown_action_is_the_one_that_runs(desk: MakeDesk) -> None:
+def test_shown_action_itself_is_run(desk: MakeDesk) -> None:
     """The very object."""
     here = desk()
     here.call(action("bash", MKDIR, PYTEST))

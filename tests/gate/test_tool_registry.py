@@ -415,7 +415,7 @@ def test_uncheckable_schema_rejects_every_call(parameters: Mapping[str, JsonValu
 # --- running -------------------------------------------------------------------------------------------------------
 
 
-def test_prepared_action_is_the_one_that_runs_and_is_timed(run: Run) -> None:
+def test_prepared_action_itself_is_run_and_timed(run: Run) -> None:
     prepared: list[Action] = []
 
     def prepare(action: Action) -> Action:

@@ -1214,7 +1214,7 @@ def test_a_summary_counts_against_the_limits(path: str) -> None:
 # --- a conversation that goes on, or is changed ------------------------------------------------------------------------
 
 
-def test_a_carried_conversation_stands_in_the_new_log_and_before_the_model(path: str) -> None:
+def test_carried_conversation_is_logged_and_sent_to_the_model(path: str) -> None:
     carried = [Message(role=Role.USER, content="before"), Message(role=Role.ASSISTANT, content="yes")]
     scene = Scene(path, DONE)
     scene.session = scene.agent.start(carried=carried, origin={"session": "abc", "how": "forked"})
@@ -1227,7 +1227,7 @@ def test_a_carried_conversation_stands_in_the_new_log_and_before_the_model(path:
     assert (changed["why"], changed["start"], changed["stop"]) == ("forked", 0, 0)
 
 
-def test_a_change_that_would_part_a_call_from_its_result_changes_nothing_and_is_not_recorded(path: str) -> None:
+def test_change_that_separates_call_and_result_is_refused_and_not_recorded(path: str) -> None:
     scene = Scene(path, reply(call(1, "free")), DONE)
     session = scene.session = scene.agent.start()
     scene.agent.run("go", session)
@@ -1274,7 +1274,7 @@ def test_a_limit_on_the_cost_needs_prices(path: str) -> None:
 
 
 @all_rows("length", range(60, 141, 10), anew={"path": new_path})
-def test_no_part_of_a_secret_is_told_of_a_call_that_cannot_be_prepared(path: str, length: int) -> None:
+def test_unprepared_call_reveals_no_part_of_a_secret(path: str, length: int) -> None:
     """Wherever it stands in a name that is too long to be told: a part of it would not be masked."""
     token = "".join(("ghp", "_", "A1b2C3d4E5" * 4))
     named = ToolCall(id="c1", name="n" * (length - 20) + " " + token, arguments="{}")
@@ -1304,7 +1304,7 @@ def test_time_is_looked_at_before_every_call(path: str) -> None:
 NOT_BEGUN = "Error: nothing was done: {} before it began."
 
 
-def test_a_call_that_nobody_was_asked_about_does_not_begin_after_the_time(path: str) -> None:
+def test_unasked_call_does_not_begin_after_the_time_limit(path: str) -> None:
     """It ended while the intent was written: on a busy disk that takes seconds."""
     now = [0.0]
     scene = Scene(
@@ -1369,7 +1369,7 @@ def test_an_interrupt_while_a_call_is_prepared_ends_the_run_before_any_is_asked_
     assert "intent" not in scene.story()
 
 
-def test_an_interrupt_after_the_intent_says_that_nothing_was_done(path: str) -> None:
+def test_interrupt_after_the_intent_reports_the_call_as_not_begun(path: str) -> None:
     scene = Scene(path, reply(call(1, "free")))
     scene.log.observers.append(lambda record: scene.interrupt.request() if record["kind"] == "intent" else None)
     assert (scene.play().stop, scene.ran) == (StopReason.INTERRUPTED, [])
@@ -1471,7 +1471,7 @@ def test_a_reply_that_no_record_could_hold_is_the_fault_of_the_model(path: str, 
     assert (error["fault"], error["input_tokens"], error["output_tokens"]) == ("reply", 7, 9)
 
 
-def test_what_was_undone_does_not_make_the_next_prompt_long(path: str) -> None:
+def test_undone_turn_does_not_count_toward_the_next_summary(path: str) -> None:
     script = (reply(call(1, "free", LONG), usage=(10, 1)), reply(text="x", usage=(950, 10)), DONE)
     scene = Scene(path, *script, context_tokens=1_000)
     session = scene.session = scene.agent.start()
@@ -1523,7 +1523,7 @@ def test_a_call_that_was_understood_begins_the_count_of_bad_ones_anew(path: str)
     assert scene.play().stop is StopReason.COMPLETED
 
 
-def test_a_carried_conversation_that_is_not_whole_leaves_nothing_in_the_log(path: str) -> None:
+def test_broken_carried_conversation_leaves_the_log_empty(path: str) -> None:
     scene = Scene(path)
     parted = [Message(role=Role.TOOL, content="of what?", tool_call_id="c9")]
     with pytest.raises(ValueError, match="c9"):
@@ -1547,7 +1547,7 @@ def test_a_summary_that_is_due_and_cannot_be_had_is_asked_for_once_for_each_repl
 
 
 @all_rows("context", [10_000, None], anew={"path": new_path})
-def test_what_a_request_for_a_summary_may_have(path: str, context: int | None) -> None:
+def test_summary_request_is_limited_by_the_context_size(path: str, context: int | None) -> None:
     """Two characters for each token that the model takes; where nobody knows how many, a third of what was too long."""
     steps = [reply(call(n, "free", "x" * 3_000)) for n in range(30)]
     scene = Scene(path, *steps, TOO_LONG, SUMMARY, DONE, context_tokens=context)
@@ -1557,7 +1557,7 @@ def test_what_a_request_for_a_summary_may_have(path: str, context: int | None) -
     assert most // 2 < characters(request) <= most
 
 
-def test_whoever_shows_the_text_may_fail(path: str) -> None:
+def test_failing_text_display_does_not_end_the_run(path: str) -> None:
     def speak(on_text: OnText, on_retry: OnRetry) -> ModelResponse:
         on_text("done")
         return DONE
@@ -1571,7 +1571,7 @@ def test_whoever_shows_the_text_may_fail(path: str) -> None:
 USED = Usage(input_tokens=40, output_tokens=2)
 
 
-def test_what_failed_tries_used_is_counted_and_logged(path: str) -> None:
+def test_usage_of_failed_tries_is_counted_and_logged(path: str) -> None:
     """Of those that were tried again, and of the one that ended the request; it counts against the limits."""
 
     def stumble(on_text: OnText, on_retry: OnRetry) -> ModelResponse:
@@ -1586,7 +1586,7 @@ def test_what_failed_tries_used_is_counted_and_logged(path: str) -> None:
     assert told == [[40, 2, None], [0, 0, 1]]
 
 
-def test_what_a_failed_try_used_counts_against_the_limits(path: str) -> None:
+def test_usage_of_a_failed_try_counts_against_the_limits(path: str) -> None:
     def stumble(on_text: OnText, on_retry: OnRetry) -> ModelResponse:
         on_retry(Retry(attempt=1, attempts=2, wait_seconds=0, reason="cut", usage=USED))
         return reply(call(1, "free"))

@@ -73,7 +73,7 @@ def test_of_a_turn_that_does_not_fit_the_prompt_and_the_last_exchanges_stay() ->
     assert messages[3].content == "z" * 100
 
 
-def test_where_nothing_fits_the_prompt_alone_stays() -> None:
+def test_only_the_prompt_is_kept_if_it_alone_fits() -> None:
     history = History("system")
     history.ask("fix it")
     history.reply("", [ToolCall(id="1", name="bash", arguments="{}")], ["x" * 50_000])
@@ -97,7 +97,7 @@ def test_the_prompt_of_a_turn_that_is_done_does_not_wait_for_an_answer() -> None
         pytest.param(conversation(("x" * 50_000, [])), id="the reply alone would be left"),
     ],
 )
-def test_what_is_not_worth_a_request(history: History) -> None:
+def test_short_history_is_not_summarized(history: History) -> None:
     if len(history.messages) == 3:
         del history.messages[2]
     assert looked(history) is None
@@ -108,7 +108,7 @@ def test_a_short_past_is_not_worth_a_request_however_little_is_kept() -> None:
     assert looked(history, keep=150) is None
 
 
-def test_an_earlier_summary_is_summarized_too_and_stands_once() -> None:
+def test_earlier_summary_is_summarized_again() -> None:
     history = conversation(("one", ["x" * 5_000]), ("two", ["y" * 5_000]), ("three", ["z"]))
     after(history, to_summarize(history, keep=100), "FIRST " + "s" * 6_000 + " LAST")
     history.ask("four")
@@ -149,7 +149,7 @@ def test_the_words_of_a_forgotten_turn_leave_the_summary_before_them() -> None:
     assert "two" not in history.messages[1].content
 
 
-def test_nothing_stays_of_a_turn_without_a_summary() -> None:
+def test_turn_without_a_summary_is_removed_completely() -> None:
     assert without_turn(Message(role=Role.USER, content="one")) == ()
 
 
@@ -165,7 +165,7 @@ def test_the_request_is_instructions_and_one_json_object_a_line() -> None:
     assert "characters cut" in lines[2]["text"]
 
 
-def test_of_a_very_long_past_the_newest_is_told() -> None:
+def test_newest_part_of_a_very_long_history_is_summarized() -> None:
     history = conversation(*((f"turn {number}", ["x" * 900]) for number in range(2_000)), ("last", []))
     found = to_summarize(history, keep=100, request=50_000)
     transcript = found.request[1].content
@@ -186,7 +186,7 @@ STEPS = st.lists(
 
 @settings(max_examples=examples(150), deadline=None)
 @given(steps=STEPS, keep=st.integers(0, 30_000), limit=st.integers(4_000, 60_000), again=st.booleans())
-def test_whatever_was_said_the_request_fits_and_the_conversation_stays_whole(
+def test_summary_request_fits_and_the_conversation_stays_valid(
     steps: list[tuple[str, str | list[str]]], keep: int, limit: int, again: bool
 ) -> None:
     history = History("system")
@@ -222,7 +222,9 @@ def test_whatever_was_said_the_request_fits_and_the_conversation_stays_whole(
         pytest.param((0, 0), 100, False, id="nothing reported"),
     ],
 )
-def test_when_a_summary_is_due(used: tuple[int, int], context: int | None, *, expected: bool) -> None:
+def test_summary_is_due_at_four_fifths_of_the_context(
+    used: tuple[int, int], context: int | None, *, expected: bool
+) -> None:
     assert due(Usage(input_tokens=used[0], output_tokens=used[1]), context) is expected
 
 
@@ -276,7 +278,7 @@ def test_of_a_long_summary_the_beginning_is_kept() -> None:
     assert split_summary(made[0].content)[1] == "my own words"
 
 
-def test_what_only_begins_like_a_summary_is_the_persons_own() -> None:
+def test_text_that_only_begins_like_a_summary_is_kept() -> None:
     """Without the mark of its end it is none: nothing of theirs may be lost at the next one."""
     (made,) = OlderPart(start=0, stop=2, request=(), prompt="").replacement("a summary")
     pasted = made.content.removesuffix("[End of the summary.]") + "and what do you make of this?"
@@ -297,7 +299,7 @@ ROUNDS: dict[str, tuple[tuple[tuple[int, str] | None, ...], list[int | None]]] =
 
 
 @all_rows("lists, held", ROUNDS)
-def test_what_holds_on_is_said_again_with_each_summary(
+def test_current_list_is_repeated_with_each_summary(
     lists: tuple[tuple[int, str] | None, ...], held: list[int | None]
 ) -> None:
     """A list that is still in the conversation is not said twice, and none can end the summary."""
@@ -313,7 +315,7 @@ def test_what_holds_on_is_said_again_with_each_summary(
         assert split_summary(messages[1].content)[1] == ""
 
 
-def test_a_list_that_stays_in_the_conversation_is_not_said_again() -> None:
+def test_list_still_in_the_conversation_is_not_repeated() -> None:
     history = conversation()
     for place in (1, 2):
         history.ask("go on")

@@ -173,7 +173,7 @@ def test_a_signal_while_the_window_is_held_waits_until_it_is_not(interrupt: Inte
     strike()
 
 
-def test_without_a_signal_holding_changes_nothing(interrupt: Interrupt) -> None:
+def test_holding_has_no_effect_without_a_signal(interrupt: Interrupt) -> None:
     """The window is open again behind it, and shut behind the window."""
     with pytest.raises(KeyboardInterrupt):
         in_window(interrupt, lambda: held(interrupt), strike)
@@ -206,7 +206,7 @@ def test_an_error_inside_that_is_caught_leaves_the_window_open(interrupt: Interr
         in_window(interrupt, work)
 
 
-def test_a_request_from_another_thread_raises_nothing_and_is_met_at_the_next_window(interrupt: Interrupt) -> None:
+def test_request_from_another_thread_takes_effect_at_the_next_window(interrupt: Interrupt) -> None:
     in_window(interrupt, interrupt.note, interrupt.note)
     assert (interrupt.requested, interrupt.count) == (True, 2)
     with pytest.raises(KeyboardInterrupt):

@@ -110,7 +110,7 @@ def patiently(*observers: Observer) -> Observers:
 BEGIN = ["record session_started", "record user_message", "record model_request"]
 
 
-def test_everything_is_heard_in_order_and_the_end_last(tmp_path: Path) -> None:
+def test_observer_receives_everything_in_order_with_the_end_last(tmp_path: Path) -> None:
     hearing = Hearing()
     assert agent(tmp_path, patiently(hearing), "a b").run("go").stop is StopReason.COMPLETED
     assert hearing.heard == [
@@ -125,7 +125,7 @@ def test_everything_is_heard_in_order_and_the_end_last(tmp_path: Path) -> None:
         pytest.param(KeyboardInterrupt(), "end interrupted", id="an interrupt"),
     ],
 )
-def test_every_end_is_told_once(tmp_path: Path, answer: BaseException, end: str) -> None:
+def test_each_end_is_reported_once(tmp_path: Path, answer: BaseException, end: str) -> None:
     hearing = Hearing()
     agent(tmp_path, patiently(hearing), answer).run("go")
     assert [heard for heard in hearing.heard if heard.startswith("end")] == [end]
@@ -149,13 +149,13 @@ def test_two_runs_are_two_ends(tmp_path: Path) -> None:
     assert hearing.heard.count("end completed") == 2
 
 
-def test_one_that_raises_everything_changes_nothing(tmp_path: Path) -> None:
+def test_raising_observer_has_no_effect(tmp_path: Path) -> None:
     hearing = Hearing()
     result = agent(tmp_path, patiently(Raising(), hearing), "a b").run("go")
     assert (result.stop, hearing.heard[-1]) == (StopReason.COMPLETED, "end completed")
 
 
-def test_one_that_never_listens_holds_nothing_up(tmp_path: Path) -> None:
+def test_blocked_observer_does_not_delay_the_run(tmp_path: Path) -> None:
     """The run and the other observer are done; the end waits only so long for one that would never hear it."""
     blocked, hearing = Blocked(), Hearing()
     result = agent(tmp_path, Observers([hearing, blocked]), "a b").run("go")
@@ -165,7 +165,7 @@ def test_one_that_never_listens_holds_nothing_up(tmp_path: Path) -> None:
     blocked.let.set()
 
 
-def test_what_one_cannot_take_in_is_dropped_but_never_records_or_the_end() -> None:
+def test_text_is_dropped_for_a_slow_observer_but_records_are_kept() -> None:
     blocked = Blocked()
     hub = patiently(blocked)
     for _ in range(MAX_WAITING + 50):
@@ -215,7 +215,7 @@ class Vandal(Observer):
         cast("dict[str, object]", record).clear()
 
 
-def test_what_one_does_to_a_record_changes_neither_the_log_nor_what_others_hear(tmp_path: Path) -> None:
+def test_observer_cannot_change_records_of_the_log_or_of_others(tmp_path: Path) -> None:
     hearing = Hearing()
     made = agent(tmp_path, patiently(Vandal(), hearing), "a")
     made.run("go")
@@ -223,7 +223,7 @@ def test_what_one_does_to_a_record_changes_neither_the_log_nor_what_others_hear(
     assert hearing.heard[:3] == BEGIN
 
 
-def test_text_is_bounded_by_its_size_as_well() -> None:
+def test_waiting_text_is_bounded_by_its_size() -> None:
     blocked = Blocked()
     hub = Observers([blocked])
     for _ in range(30):
@@ -232,7 +232,7 @@ def test_text_is_bounded_by_its_size_as_well() -> None:
     blocked.let.set()
 
 
-def test_one_that_was_late_is_not_waited_for_again() -> None:
+def test_late_observer_is_not_waited_for_again() -> None:
     """By the clock there would be a year for it, which it takes."""
     blocked, clock = Blocked(), Clock(PARTING_SECONDS)
     hub = Observers([blocked], monotonic=clock)
@@ -267,7 +267,7 @@ class Calling:
         return self._replies.pop(0)
 
 
-def test_what_a_command_prints_is_heard_between_its_intent_and_its_outcome(tmp_path: Path) -> None:
+def test_command_output_is_observed_between_intent_and_outcome(tmp_path: Path) -> None:
     hearing = Hearing()
     hub = patiently(hearing)
     (tmp_path / "w").mkdir()

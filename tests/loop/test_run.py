@@ -42,7 +42,7 @@ WRITTEN = Prices(input=2.0, output=10.0, cached_input=0.5, cache_write=2.5)
         pytest.param(PRICES, Usage(input_tokens=5, unreported=1), None, id="one reply that reported nothing"),
     ],
 )
-def test_what_tokens_cost(prices: Prices, usage: Usage, dollars: float | None) -> None:
+def test_cost_follows_from_tokens_and_prices(prices: Prices, usage: Usage, dollars: float | None) -> None:
     assert prices.cost(usage) == (None if dollars is None else pytest.approx(dollars))
 
 
@@ -104,7 +104,7 @@ def test_a_cost_without_prices_is_not_known() -> None:
     assert (run.cost, run.limit_reached()) == (None, "what the run has cost is not known (cost = 1)")
 
 
-def test_time_runs_from_the_beginning_and_what_is_left_is_never_below_nothing() -> None:
+def test_time_runs_from_the_start_and_the_rest_is_never_negative() -> None:
     now = [100.0]
     run = run_of(Limits(max_seconds=10.0), clock=lambda: now[0])
     now[0] = 107.5

@@ -28,7 +28,7 @@ from harness.tools.command_walls import CommandWalls
 
 @pytest.mark.parametrize("ends", list(permutations((1, 2, 3))), ids=str)
 @pytest.mark.parametrize("together", [2, 3, 8])
-def test_in_whatever_order_they_end_all_is_told_in_the_order_of_the_calls(
+def test_parallel_calls_are_recorded_in_the_order_of_the_reply(
     tmp_path: Path, ends: Sequence[int], together: int
 ) -> None:
     """The turnstile lets none out before as many are inside as may be."""
@@ -79,7 +79,7 @@ def test_every_interleaving_tells_what_one_after_the_other_would(
         assert sorted(beside.floor.ran) == sorted(alone.floor.ran)
 
 
-def test_what_writes_or_asks_is_alone_and_in_its_place(tmp_path: Path) -> None:
+def test_writing_or_asked_call_runs_alone_and_in_order(tmp_path: Path) -> None:
     calls = [
         deed(1, "reads"), deed(2, "reads"), deed(3, "asked"), deed(4, "reads"), deed(5, "reads"), deed(6, "writes"),
         deed(7, "reads"), deed(8, "alone"), deed(9, "reads"),

@@ -101,7 +101,7 @@ def test_a_conversation_becomes_turns_of_blocks() -> None:
     assert [tool["input_schema"]["type"] for tool in found["tools"]] == ["object", "object"]
 
 
-def test_arguments_that_json_cannot_say_are_told_as_text() -> None:
+def test_arguments_outside_json_are_sent_as_text() -> None:
     for text in ('{"a": 1e999}', '{"a": NaN}', "[1]", '"a"', '{"a":' * 5_000 + "1" + "}" * 5_000):
         found = body(user("a"), said("", call("c1", text)), result("c1", "x"))
         assert found["messages"][1]["content"][0]["input"] == {"invalid_arguments": text}
@@ -130,7 +130,7 @@ THOUGHT = (
 )
 
 
-def test_thinking_goes_back_where_it_stood_unchanged() -> None:
+def test_thinking_is_sent_back_unchanged_in_its_place() -> None:
     reply = read(*THOUGHT)
     assert (reply.text, [made.arguments for made in reply.tool_calls]) == ("I look.", ['{"a":1}', ""])
     message = said(reply.text, *reply.tool_calls, echo=reply.echo)
@@ -234,7 +234,7 @@ ENDS = {
 }
 
 
-def test_why_a_message_stopped() -> None:
+def test_stop_reason_gives_the_finish_reason() -> None:
     for reason, expected in ENDS.items():
         assert read(start(0, type="text", text="a"), end(reason)).finish_reason is expected
     assert read(end("tool_use")).finish_reason is FinishReason.NO_CALLS
@@ -263,12 +263,12 @@ DOUBTFUL: dict[str, tuple[dict[str, object], ...]] = {
 
 
 @pytest.mark.parametrize("name", DOUBTFUL)
-def test_nothing_is_used_of_a_reply_that_is_in_doubt(name: str) -> None:
+def test_doubtful_reply_is_rejected(name: str) -> None:
     with pytest.raises(CutReply):
         read(*DOUBTFUL[name])
 
 
-def test_what_the_server_runs_itself_is_no_call_of_ours() -> None:
+def test_tools_run_by_the_server_are_not_calls() -> None:
     reply = read(
         start(0, type="server_tool_use", id="s1", name="bash", input={}),
         delta(0, "input_json_delta", partial_json='{"q":1}'),

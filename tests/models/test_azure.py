@@ -111,14 +111,14 @@ def test_its_refusals_are_known(
     assert KEY not in str(raised.value)
 
 
-def test_an_azure_endpoint_without_an_address_sends_nothing() -> None:
+def test_azure_endpoint_needs_an_address() -> None:
     model = OpenAIChat("my-gpt", Endpoint(api_key=KEY, azure_api_version=VERSION))
     with pytest.raises(ModelError, match=r"^The base URL must begin with http") as raised:
         model.complete(GO, (), on_text=lambda _: None, on_retry=lambda _: None)
     assert raised.value.fault is ModelFault.SETTINGS
 
 
-def test_a_first_chunk_that_only_tells_of_the_filter_says_nothing() -> None:
+def test_chunk_with_only_filter_results_adds_no_text() -> None:
     told = json.dumps({"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]})
     data = f"data: {told}\n\n".encode() + CHAT.text("a") + CHAT.end()
     text, _ = ask(OpenAIChat, whole(data), azure_api_version=VERSION)

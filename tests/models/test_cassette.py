@@ -167,7 +167,7 @@ def test_a_cassette_is_private_lines_of_json_that_say_what_was_asked_and_what_ca
     assert "bash" in one["tools"]
 
 
-def test_what_is_there_is_not_overwritten_and_no_link_is_followed(tmp_path: Path) -> None:
+def test_recording_never_overwrites_a_file_or_follows_a_link(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     for name, why in (
@@ -181,7 +181,7 @@ def test_what_is_there_is_not_overwritten_and_no_link_is_followed(tmp_path: Path
     assert ((tmp_path / "there").read_text(), (tmp_path / "elsewhere").exists()) == ("mine", False)
 
 
-def test_no_secret_comes_into_a_cassette(tmp_path: Path) -> None:
+def test_secrets_never_reach_a_cassette(tmp_path: Path) -> None:
     """Not from prompts, results, replies, raw arguments, echoes, reasons of retries or errors; not by its beginning either."""
     redactor = Redactor((SECRET,), key=b"k")
     long = "x" * (SHOWN_CHARACTERS - 5) + SECRET
@@ -218,7 +218,7 @@ def test_an_error_replays_as_the_error_it_was(tmp_path: Path, kind: type[ModelEr
     assert (type(raised.value), raised.value.fault, raised.value.usage) == (kind, fault, usage)
 
 
-def test_retries_are_told_again_and_not_waited_for(tmp_path: Path) -> None:
+def test_replayed_retries_are_reported_without_waiting(tmp_path: Path) -> None:
     retry = Retry(attempt=1, attempts=3, wait_seconds=1e8, reason="overloaded", usage=Usage(output_tokens=4))
     recording = RecordingModel(Saying(said("ok"), retries=[retry]), str(tmp_path / "c"), PLAIN)
     ask(recording)
@@ -227,7 +227,7 @@ def test_retries_are_told_again_and_not_waited_for(tmp_path: Path) -> None:
     assert (texts, retries) == (["ok"], [retry])
 
 
-def test_many_retries_are_told_only_as_long_as_the_run_has_time(tmp_path: Path) -> None:
+def test_replayed_retries_stop_when_the_time_is_over(tmp_path: Path) -> None:
     """Each takes its time: they are written to a log. Here it takes a second."""
     (tmp_path / "c").write_bytes(asked(retries=[RETRY] * 1_000))
     model, told = ReplayingModel(str(tmp_path / "c"), lambda _: None, monotonic=Clock(1.0)), list[Retry]()
@@ -320,7 +320,7 @@ def test_paths_of_the_recorded_workspace_mean_the_present_one(tmp_path: Path) ->
     assert (result.text, Path(moved).read_text()) == (f"I wrote {moved}.", f"{moved} {moved}2")
 
 
-def test_another_policy_is_tried_and_the_first_difference_told_once(tmp_path: Path) -> None:
+def test_replay_under_another_policy_reports_the_first_difference_once(tmp_path: Path) -> None:
     told: list[Divergence] = []
     answers = (calling(1, "bash", command="echo hi"), calling(2, "bash", command="touch made"), said("done"))
     run(RecordingModel(Saying(*answers), str(tmp_path / "c"), PLAIN), tmp_path / "a")
@@ -345,7 +345,7 @@ def test_a_run_that_asks_for_more_than_there_is_ends_as_the_models_fault(tmp_pat
     assert "is used up: it holds 1 reply, and the run asks for one more" in result.detail
 
 
-def test_what_was_left_over_is_told(tmp_path: Path) -> None:
+def test_unused_replies_are_reported(tmp_path: Path) -> None:
     model = ReplayingModel(str(cassette(tmp_path / "c", said("a"), said("b"), said("c"))), never)
     ask(model)
     assert (model.unused, model.notes[0][:30]) == (2, "replay: 3 replies of spoken-1,")
@@ -406,7 +406,7 @@ DIFFERENCES = {
 
 
 @all_rows(("recorded", "now", "expected"), DIFFERENCES)
-def test_where_a_conversation_differs(
+def test_difference_names_message_and_place(
     tmp_path: Path, recorded: list[Message], now: list[Message], expected: tuple[int, str, str, str, str]
 ) -> None:
     found = differing(tmp_path, recorded, now)
@@ -415,7 +415,7 @@ def test_where_a_conversation_differs(
     assert found.request == 1
 
 
-def test_a_difference_in_the_middle_is_told_by_its_digest(tmp_path: Path) -> None:
+def test_difference_in_the_middle_is_shown_by_its_digest(tmp_path: Path) -> None:
     one, two = (message("a" * 500 + middle + "b" * 500) for middle in "12")
     found = differing(tmp_path, [one], [two])
     assert found is not None
@@ -459,12 +459,12 @@ UNLIKE = {
 
 
 @all_rows(("one", "other"), ALIKE)
-def test_what_differs_in_every_run_does_not_count(one: str, other: str) -> None:
+def test_values_that_vary_in_every_run_are_ignored(one: str, other: str) -> None:
     assert (one != other, common_form(one)) == (True, common_form(other))
 
 
 @all_rows(("one", "other"), UNLIKE)
-def test_what_a_program_says_counts(one: str, other: str) -> None:
+def test_different_program_output_counts_as_a_difference(one: str, other: str) -> None:
     assert common_form(one) != common_form(other)
 
 
@@ -472,7 +472,7 @@ LONG = ("/a" * 100_000, "1" * 200_000, "[a/" * 60_000, "a:b" * 70_000, "[1] " * 
 
 
 @all_rows("text", LONG, ids=lambda text: text[:6])
-def test_a_long_text_in_which_nothing_varies_is_its_own_common_form(text: str) -> None:
+def test_long_text_without_variation_is_its_own_common_form(text: str) -> None:
     """How long each of them takes is timed by bench/growth.py."""
     assert common_form(text) == text
     (outline,) = Outlines(str, {"/a/work": "<workspace>"}).of([message(text)])
@@ -568,7 +568,7 @@ NO_CASSETTES = {
 
 
 @all_rows(("data", "why"), NO_CASSETTES)
-def test_what_is_no_cassette_is_refused_with_its_line(tmp_path: Path, data: bytes, why: str) -> None:
+def test_invalid_cassette_is_rejected_with_line_number(tmp_path: Path, data: bytes, why: str) -> None:
     (tmp_path / "c").write_bytes(data)
     with pytest.raises(UsageError) as raised:
         ReplayingModel(str(tmp_path / "c"), never)
@@ -584,7 +584,7 @@ json_values = st.recursive(
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(st.sampled_from([*ASKED, "error"]), json_values), st.sampled_from([ASKED, ERROR]), json_values)
-def test_whatever_a_line_holds_it_is_read_or_refused(
+def test_cassette_line_is_parsed_or_rejected(
     changed: dict[str, object], base: dict[str, object], other: object
 ) -> None:
     response = {**RESPONSE, **other} if isinstance(other, dict) else other
@@ -596,13 +596,13 @@ def test_whatever_a_line_holds_it_is_read_or_refused(
 
 
 @all_rows("name", ["nowhere", ".", "pipe", "a\0b"])
-def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
+def test_cassette_must_be_a_regular_file(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="cannot be read"):
         ReplayingModel(str(tmp_path / name), never)
 
 
-def test_a_line_without_its_end_is_left_out_and_told(tmp_path: Path) -> None:
+def test_unfinished_line_is_left_out_with_a_note(tmp_path: Path) -> None:
     path = cassette(tmp_path / "c", said("a"), said("b"))
     path.write_bytes(path.read_bytes()[:-10])
     model = ReplayingModel(str(path), never)
@@ -632,7 +632,7 @@ def small_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_files")
-def test_a_full_disk_leaves_whole_lines_and_is_told(tmp_path: Path) -> None:
+def test_full_disk_leaves_complete_lines_and_a_note(tmp_path: Path) -> None:
     answers = [said("a"), said("b" * 3_000), said("c")]
     recording = RecordingModel(Saying(*answers), str(tmp_path / "c"), PLAIN)
     assert [ask(recording) for _ in answers] == answers
@@ -642,7 +642,7 @@ def test_a_full_disk_leaves_whole_lines_and_is_told(tmp_path: Path) -> None:
 
 
 @all_rows("kind", ["nothing", "closed", "asked", "replaced"])
-def test_a_recording_that_began_nothing_leaves_nothing(tmp_path: Path, kind: str) -> None:
+def test_recording_without_an_exchange_leaves_no_file(tmp_path: Path, kind: str) -> None:
     recording = RecordingModel(Saying(said("a")), str(tmp_path / "c"), PLAIN)
     match kind:
         case "closed":

@@ -58,7 +58,7 @@ MESSAGES = st.lists(
 
 @given(st.lists(st.tuples(MESSAGES, st.sampled_from([(), (BASH,), (replace(BASH, name="sh"),)])), max_size=5))
 @settings(max_examples=examples(300), deadline=None)
-def test_whatever_was_asked_before_a_body_is_that_of_its_own_messages(
+def test_request_body_depends_on_its_own_messages_only(
     history: list[tuple[list[Message], tuple[ToolSpec, ...]]],
 ) -> None:
     conversation = ChatDialect("m1", Endpoint())
@@ -169,7 +169,7 @@ def test_reasoning_goes_back_and_that_of_earlier_turns_stays_where_it_was() -> N
 
 
 @all_rows("echo", ["{", "[]", '{"api":"responses","reasoning":{"reasoning_content":"x"}}', "[" * 10**5])
-def test_what_another_adapter_kept_is_not_sent(echo: str) -> None:
+def test_echo_of_another_adapter_is_not_sent(echo: str) -> None:
     assert sent([user("a"), assistant("b", echo=echo)])["messages"][1] == {"role": "assistant", "content": "b"}
 
 
@@ -205,7 +205,7 @@ TALK = [
         "LiteLLM": (CacheMarks.RESULTS, {"content": "out", **MARKED}),
     },
 )
-def test_of_claude_the_system_message_and_what_was_said_last_are_marked(
+def test_cache_marks_are_set_on_system_and_last_messages_of_claude(
     marks: CacheMarks, results: dict[str, object]
 ) -> None:
     quirks = Quirks(cache_marks=marks)

@@ -43,7 +43,7 @@ def test_pieces_are_put_together(deltas: list[dict[str, JsonValue]], expected: d
 
 
 @all_rows("value", [None, "", [], 0, 7, True, {"a": 1}])
-def test_a_field_that_is_neither_text_nor_parts_is_nothing(value: JsonValue) -> None:
+def test_field_that_is_neither_text_nor_parts_is_ignored(value: JsonValue) -> None:
     echo = Echo(("r",))
     echo.add({"r": value})
     assert echo.text([None, None]) == ""
@@ -54,14 +54,14 @@ def test_signatures_are_kept_by_the_place_of_their_call() -> None:
     assert given_back(text, ()) == ({}, [None, {"s": 1}])
 
 
-def test_what_is_too_long_is_not_kept_at_all() -> None:
+def test_too_long_echo_is_dropped() -> None:
     echo = Echo(("r",))
     for _ in range(5):
         echo.add({"r": "x" * (ECHO_CHARACTERS // 4)})
     assert echo.text([]) == ""
 
 
-def test_what_is_nested_too_deeply_is_not_kept() -> None:
+def test_too_deep_echo_is_dropped() -> None:
     deep: JsonValue = 1
     for _ in range(60):
         deep = [deep]

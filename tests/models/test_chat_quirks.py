@@ -47,9 +47,7 @@ LEARNED: dict[str, tuple[list[bytes], list[tuple[bool, bool]]]] = {
 
 
 @all_rows(("answers", "asked_for"), LEARNED)
-def test_what_a_server_refuses_is_left_out_from_then_on(
-    answers: list[bytes], asked_for: list[tuple[bool, bool]]
-) -> None:
+def test_refused_field_is_left_out_of_later_requests(answers: list[bytes], asked_for: list[tuple[bool, bool]]) -> None:
     with Wire(*answers) as wire:
         asked = Asked(wire.url, attempts=1)
         learned = len(answers) - 2
@@ -58,7 +56,7 @@ def test_what_a_server_refuses_is_left_out_from_then_on(
     assert [retry.wait_seconds for retry in asked.retries] == [0.0] * learned
 
 
-def test_what_is_refused_again_without_it_is_told() -> None:
+def test_repeated_refusal_is_reported() -> None:
     with (
         Wire(NO_USAGE, NO_USAGE) as wire,
         pytest.raises(ModelError, match=r"^The provider refused .*stream_options\)\. \(tried 2 times\)$"),
@@ -106,7 +104,7 @@ WANTED = (
 
 
 @all_rows("said", WANTED)
-def test_where_all_reasoning_is_wanted_back_a_blank_stands_for_what_another_model_did_not_think(said: str) -> None:
+def test_blank_replaces_missing_reasoning_of_another_model(said: str) -> None:
     thought = '{"api":"chat","reasoning":{"reasoning_content":"hm"}}'
     turn = (
         *USER,
@@ -189,7 +187,7 @@ UNREAD = {
 
 
 @all_rows("text", UNREAD)
-def test_a_call_that_the_server_left_in_the_text_is_told_and_not_run(text: str) -> None:
+def test_call_left_in_the_text_is_an_error_and_not_run(text: str) -> None:
     with Wire(stream(said(text), STOP, DONE)) as wire:
         asked = Asked(wire.url)
         with pytest.raises(
@@ -252,7 +250,7 @@ THOUGHTS = {
 
 
 @all_rows("text", THOUGHTS)
-def test_thoughts_alone_are_no_answer(text: str) -> None:
+def test_reply_of_thoughts_only_ends_by_reasoning(text: str) -> None:
     with Wire(stream(said(text), STOP, DONE)) as wire:
         assert Asked(wire.url).complete().finish_reason is FinishReason.REASONING
 
@@ -279,7 +277,7 @@ def test_of_a_long_text_beginning_and_end_are_looked_at() -> None:
     assert unread_call("```\n" + "x" * 1_000_000 + "\n" + call, bash_only) == ""
 
 
-def test_of_a_text_of_nothing_but_marks_no_more_is_looked_at_than_of_any() -> None:
+def test_search_for_marks_in_a_text_is_bounded() -> None:
     short, long = "\n[TOOL_CALLS]" * 20_000, "\n[TOOL_CALLS]" * 2_000_000
     assert unread_call(long, frozenset(("bash",))) == ""
     steps = [lines_run(partial(unread_call, text, frozenset(("bash",)))) for text in (short, long)]
@@ -319,7 +317,7 @@ USAGES: dict[str, tuple[dict[str, Any], Usage]] = {
 
 
 @all_rows(("more", "usage"), USAGES)
-def test_usage_is_found_wherever_it_stands(more: dict[str, Any], usage: Usage) -> None:
+def test_usage_is_found_in_any_place(more: dict[str, Any], usage: Usage) -> None:
     with Wire(stream(said("Hi", "stop", **more), chunk({}, usage=None), DONE)) as wire:
         assert Asked(wire.url).complete() == reply("Hi", usage=usage)
 

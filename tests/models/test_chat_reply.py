@@ -668,7 +668,7 @@ BROKEN = {
 
 
 @all_rows(("wire", "kind", "text"), BROKEN)
-def test_what_is_no_whole_reply_is_an_error(wire: bytes, kind: type[ModelError], text: str) -> None:
+def test_incomplete_reply_is_an_error(wire: bytes, kind: type[ModelError], text: str) -> None:
     assert outcome(wire) == (kind, text)
 
 
@@ -740,7 +740,7 @@ def test_random_streams_mean_the_same_however_they_are_sliced_and_end_well(data:
         pytest.param("x" * 300, "x" * 200 + "...", id="a long text"),
     ],
 )
-def test_what_a_provider_says_becomes_one_short_line(value: object, expected: str) -> None:
+def test_provider_message_is_shortened_to_one_line(value: object, expected: str) -> None:
     assert provider_message(value, KEY) == expected
 
 

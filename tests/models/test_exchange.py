@@ -52,7 +52,7 @@ def test_an_empty_piece_is_a_moment_to_stop() -> None:
     assert (exchange.close(), all_over()) == (False, True)
 
 
-def test_what_the_sending_raises_is_raised_where_it_is_waited_for() -> None:
+def test_error_of_the_sender_is_raised_in_the_waiting_thread() -> None:
     def send() -> Iterator[bytes]:
         yield b"a"
         raise BrokenPipeError("gone")
@@ -64,7 +64,7 @@ def test_what_the_sending_raises_is_raised_where_it_is_waited_for() -> None:
     assert (exchange.close(), all_over()) == (True, True)
 
 
-def test_who_waits_can_be_interrupted_by_another_thread() -> None:
+def test_waiting_thread_can_be_interrupted_by_another() -> None:
     hung_up = threading.Event()
 
     def send() -> Iterator[bytes]:
@@ -89,7 +89,7 @@ def test_phases_come_before_the_pieces_that_follow_them() -> None:
     exchange.close()
 
 
-def test_who_waits_stops_at_the_deadline_and_the_thread_ends_when_the_connection_does() -> None:
+def test_wait_ends_at_the_deadline_and_the_thread_with_its_connection() -> None:
     hung_up, closed = threading.Event(), threading.Event()
 
     def send() -> Iterator[bytes]:
@@ -106,7 +106,7 @@ def test_who_waits_stops_at_the_deadline_and_the_thread_ends_when_the_connection
     assert (all_over(), closed.is_set()) == (True, True)
 
 
-def test_who_does_not_take_holds_up_the_sending() -> None:
+def test_slow_receiver_holds_up_the_sender() -> None:
     sent = 0
 
     def send() -> Iterator[bytes]:
@@ -141,7 +141,7 @@ def test_big_pieces_take_many_places() -> None:
     exchange.close()
 
 
-def test_a_thread_that_nothing_wakes_is_not_waited_for() -> None:
+def test_stuck_thread_is_not_waited_for() -> None:
     """It waits for ever, and so would this test."""
     stuck = threading.Event()
 
@@ -190,7 +190,7 @@ def test_closing_again_waits_for_no_second_end() -> None:
     assert exchange.close() is False
 
 
-def test_where_no_thread_can_be_started_no_end_is_waited_for() -> None:
+def test_failed_thread_start_needs_no_waiting() -> None:
     stuck = threading.Event()
     held: list[Exchange] = []
     before = threading.stack_size(IMPOSSIBLE_BYTES)
@@ -255,7 +255,7 @@ def test_of_many_threads_that_sent_at_once_a_few_are_kept() -> None:
     assert sent_by(senders) > 0
 
 
-def test_what_one_request_sets_in_its_context_the_next_on_its_thread_does_not_find() -> None:
+def test_context_of_a_request_is_not_seen_by_the_next() -> None:
     senders, mark = Senders(), ContextVar("mark", default="none")
     mark.set("of who asks")
 
@@ -339,7 +339,7 @@ def is_shut_down(near: socket.socket) -> bool:
     return near.recv(1) == b""
 
 
-def test_hanging_up_wakes_who_reads_and_spares_nobody_that_connects_later() -> None:
+def test_hang_up_wakes_readers_and_closes_later_connections() -> None:
     connections = Connections()
     trace = traced(connections)
     first, far = socket.socketpair()
@@ -364,7 +364,7 @@ def test_sockets_that_are_gone_are_forgotten() -> None:
     assert len(connections._sockets) < 5
 
 
-def test_steps_of_a_request_are_told_and_others_are_not() -> None:
+def test_phases_of_a_request_are_reported() -> None:
     told: list[Phase] = []
     connections = Connections()
     connections.report = told.append

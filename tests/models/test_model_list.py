@@ -70,7 +70,7 @@ NOT_FOUND = b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}"
         pytest.param(Answer(steps=(End.RESET,)), ModelFault.CONNECTION, id="a reset"),
     ],
 )
-def test_what_is_no_list_is_an_error(answer: Answer, fault: ModelFault) -> None:
+def test_invalid_model_list_is_an_error(answer: Answer, fault: ModelFault) -> None:
     with pytest.raises(ModelError) as caught:
         listed(answer)
     assert "k-0815" not in str(caught.value)

@@ -169,7 +169,7 @@ def test_a_connection_that_breaks_before_the_first_event_is_retried(answer: byte
         assert asked.retries[0].reason.startswith(f"The connection to {wire.url} failed: ")
 
 
-def test_a_server_that_says_nothing_is_retried_after_the_timeout() -> None:
+def test_silent_server_is_retried_after_the_timeout() -> None:
     """To the first try a moment is left, to the second all the time that it needs."""
     clock, retries = Clock(599.8), list[Retry]()
 
@@ -183,7 +183,7 @@ def test_a_server_that_says_nothing_is_retried_after_the_timeout() -> None:
     assert [retry.reason for retry in retries] == [f"{wire.url} sent nothing for 600 s."]
 
 
-def test_nobody_there_is_told_after_one_more_try() -> None:
+def test_refused_connection_is_tried_twice() -> None:
     """No time that passes starts a server on this machine."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
@@ -197,7 +197,7 @@ def test_nobody_there_is_told_after_one_more_try() -> None:
     assert (asked.slept, [(retry.attempt, retry.attempts) for retry in asked.retries]) == ([0.5], [(1, 2)])
 
 
-def test_an_address_of_tls_that_answers_in_plain_text_is_told_at_once() -> None:
+def test_plain_text_answer_to_tls_is_reported_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -241,7 +241,7 @@ def test_an_address_of_tls_that_answers_in_plain_text_is_told_at_once() -> None:
         ),
     ],
 )
-def test_what_to_look_at_where_no_connection_is_made(address: str, caused: OSError, hint: str, nobody: bool) -> None:
+def test_failed_connection_comes_with_a_hint(address: str, caused: OSError, hint: str, nobody: bool) -> None:
     check = AnswerCheck("m", Endpoint(base_url=address), Connections())
     check.address = address
     error = RuntimeError("connecting")
@@ -355,7 +355,7 @@ REFUSED = {
 
 
 @all_rows(("answer", "kind", "text"), REFUSED)
-def test_lasting_failures_are_told_at_once(answer: bytes, kind: type[ModelError], text: str) -> None:
+def test_permanent_failure_is_reported_at_once(answer: bytes, kind: type[ModelError], text: str) -> None:
     with Wire(answer) as wire:
         asked = Asked(wire.url)
         with pytest.raises(ModelError) as raised:
@@ -442,7 +442,7 @@ def test_a_request_that_cannot_be_sent_is_not_tried_again(monkeypatch: pytest.Mo
     assert (asked.slept, wire.heads) == ([], [])
 
 
-def test_a_connection_that_breaks_after_the_finish_reason_harms_nothing() -> None:
+def test_connection_broken_after_the_finish_reason_is_harmless() -> None:
     with Wire(http(200, sse(said("Hi"), STOP), length=9999)) as wire:
         assert Asked(wire.url).complete() == reply("Hi")
 
@@ -509,7 +509,7 @@ BAD_SETTINGS = {
 
 
 @all_rows(("key", "url", "text"), BAD_SETTINGS)
-def test_settings_that_cannot_work_are_told_before_anything_is_sent(
+def test_unusable_settings_are_reported_before_sending(
     key: str | None, url: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -554,9 +554,7 @@ def test_key_and_address_come_from_the_environment_where_none_are_given(monkeypa
 
 
 @all_rows("host", ["127.0.0.1", "localhost", "127.0.0.2", ""])
-def test_a_proxy_in_the_environment_does_not_stand_before_the_loopback(
-    host: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxy_variable_is_ignored_for_the_loopback(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor where the address itself stands in the environment (no host here)."""
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
@@ -595,7 +593,7 @@ def test_threads_that_warm_up_together_build_one_client() -> None:
     assert model._client is not None
 
 
-def test_a_model_that_nobody_holds_closes_its_connections() -> None:
+def test_unreferenced_model_closes_its_connections() -> None:
     model = OpenAIChat("m1", Endpoint(api_key=KEY))
     model.warm_up()
     assert model._client is not None

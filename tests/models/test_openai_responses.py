@@ -576,7 +576,7 @@ FAILED = {
 
 
 @all_rows(("wire", "kind", "fault", "said"), FAILED)
-def test_what_did_not_end_is_no_reply(wire: bytes, kind: type[ModelError], fault: ModelFault, said: str) -> None:
+def test_unfinished_response_is_an_error(wire: bytes, kind: type[ModelError], fault: ModelFault, said: str) -> None:
     with pytest.raises(ModelError) as raised:
         read(wire)
     assert (isinstance(raised.value, CutReply), raised.value.fault) == (kind is CutReply, fault)
@@ -611,7 +611,7 @@ def test_as_much_as_the_bounds_is_taken() -> None:
     )
 
 
-def test_a_call_that_the_server_left_in_the_text_is_told() -> None:
+def test_responses_call_left_in_the_text_is_an_error() -> None:
     wire = sse(delta('<tool_call>\n{"name": "bash", "arguments": {}}'), completed())
     tool = ToolSpec(name="bash", description="", parameters={})
     with FaultServer([whole(wire), whole(wire)]) as server:
@@ -949,7 +949,7 @@ def test_a_field_that_only_the_error_s_details_name_is_learned_too() -> None:
         pytest.param([status(401, {"error": {"message": "include a key"}})], 1, id="a key that is refused"),
     ],
 )
-def test_other_refusals_teach_nothing(answers: list[Answer], requests: int) -> None:
+def test_other_refusals_change_no_settings(answers: list[Answer], requests: int) -> None:
     with FaultServer(answers) as server, pytest.raises(ModelError, match=r"HTTP 4"):
         Asking(server.url)(GO)
     assert len(server.requests) == requests

@@ -126,7 +126,7 @@ LATE: dict[str, tuple[Steps, Deadlines, float | None, type[ModelError], str]] = 
 
 
 @all_rows(("steps", "deadlines", "step", "kind", "text"), LATE)
-def test_deadlines_are_kept_and_leave_nothing_behind(
+def test_deadlines_are_kept_and_release_everything(
     steps: Steps, deadlines: Deadlines, step: float | None, kind: type[ModelError], text: str
 ) -> None:
     """A server that would send for ever, or never: without the deadline this hangs."""
@@ -205,7 +205,7 @@ def test_gzip_is_asked_for_and_read(header: str) -> None:
     assert re.findall("(?im)^accept-encoding: (.*)\r$", wire.heads[0]) == ["gzip"]
 
 
-def test_what_unpacks_to_nothing_is_let_go() -> None:
+def test_empty_compressed_blocks_end_at_the_deadline() -> None:
     """Empty blocks of deflate for ever: the thread that unpacks them has nothing to hand on, and stops all the same.
 
     A busy machine may reach the deadline before they arrive, and passes then.
@@ -291,7 +291,7 @@ SPENT: dict[str, tuple[bytes, Usage]] = {
 
 
 @all_rows(("answer", "used"), SPENT)
-def test_what_a_failed_try_used_is_told(answer: bytes, used: Usage) -> None:
+def test_usage_of_a_failed_try_is_reported(answer: bytes, used: Usage) -> None:
     with Wire(*[answer] * 2) as wire:
         asked = Asked(wire.url, attempts=2)
         with pytest.raises(ModelError) as raised:
@@ -299,13 +299,13 @@ def test_what_a_failed_try_used_is_told(answer: bytes, used: Usage) -> None:
     assert ([retry.usage for retry in asked.retries], raised.value.usage or Usage()) == ([used], used)
 
 
-def test_what_a_dropped_reply_used_is_told() -> None:
+def test_usage_of_a_dropped_reply_is_reported() -> None:
     with Wire(stream(chunk(usage=USED), said("x" * 100), STOP)) as wire, pytest.raises(ModelError) as raised:
         Asked(wire.url, bounds=ReplyBounds(events=2)).complete()
     assert raised.value.usage == USAGE
 
 
-def test_a_request_that_is_sent_otherwise_is_told_and_counted() -> None:
+def test_adapted_request_is_reported_and_counted() -> None:
     taught = [failure(400, "stream_options is not known"), failure(400, "streaming is not supported with tools")]
     with Wire(*taught, GOOD) as wire:
         asked = Asked(wire.url, attempts=1)
@@ -326,7 +326,7 @@ def test_events_that_come_in_time_are_waited_for() -> None:
         assert asked.complete().text == "Hi" * 5
 
 
-def test_a_slow_observer_is_no_slow_server() -> None:
+def test_slow_observer_is_not_taken_for_a_slow_server() -> None:
     clock = Clock()
 
     def slowly(text: str) -> None:
@@ -386,7 +386,7 @@ OUT_OF_TIME: dict[str, tuple[Steps, float]] = {
 
 
 @all_rows(("steps", "seconds"), OUT_OF_TIME)
-def test_nothing_takes_longer_than_the_run_has_left(steps: Steps, seconds: float) -> None:
+def test_request_takes_at_most_the_remaining_time(steps: Steps, seconds: float) -> None:
     with Wire(GOOD, steps) as wire:
         asked = Asked(wire.url)
         asked.complete()
@@ -412,7 +412,7 @@ INTERRUPTED: dict[str, Steps] = {
 
 
 @all_rows("steps", INTERRUPTED)
-def test_an_interrupt_takes_effect_at_once_and_leaves_nothing_behind(steps: Steps) -> None:
+def test_interrupt_takes_effect_at_once_and_releases_everything(steps: Steps) -> None:
     with Wire(GOOD, steps, GOOD) as wire:
         model = OpenAIChat("m1", Endpoint(base_url=wire.url, api_key=KEY))
         asked = [model.complete(USER, (), on_text=lambda _: None, on_retry=lambda _: None)]
@@ -446,7 +446,7 @@ def test_a_connect_that_hangs_ends_at_its_deadline() -> None:
     assert (raised.value.fault, all_over()) == (ModelFault.TIMEOUT, True)
 
 
-def test_a_hundred_failures_leave_nothing_behind() -> None:
+def test_hundred_failures_release_everything() -> None:
     answers = [stream(said("Hi")), http(200, sse(said("Hi")), length=999), busy("x-should-retry: false"), b""] * 25
     with Wire(GOOD, *answers) as wire:
         asked = Asked(wire.url, attempts=1)
@@ -591,7 +591,7 @@ def test_every_failure_has_its_fault_and_only_passing_ones_are_tried_again(
     assert asked.text == []
 
 
-def test_nobody_there_is_a_fault_of_the_connection() -> None:
+def test_refused_connection_is_a_connection_fault() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
     with pytest.raises(ModelError) as raised:

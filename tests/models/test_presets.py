@@ -48,7 +48,7 @@ def test_a_server_of_one_s_own_is_guessed_by_its_port_alone_and_others_have_a_ho
     [preset for preset in PRESETS.values() if preset.base_url and preset.api is not Api.MESSAGES],
     ids=lambda p: p.name,
 )
-def test_its_own_address_finds_it_and_a_guess_changes_nothing_of_what_is_sent(preset: Preset) -> None:
+def test_address_finds_its_preset_and_a_guess_has_no_quirks(preset: Preset) -> None:
     assert preset_of(preset.base_url) == (preset if preset.hosts else replace(preset, quirks=Quirks()))
 
 
@@ -89,7 +89,7 @@ def test_an_address_finds_its_row_by_its_host_alone(address: str | None, name: s
     assert (found.name if found is not None else None) == name
 
 
-def test_what_is_known_of_some_servers() -> None:
+def test_quirks_of_some_servers_are_set() -> None:
     assert PRESETS["mistral"].quirks == Quirks(usage=False, echo=(), nine_character_ids=True)
     assert PRESETS["deepseek"].quirks.echo == ("reasoning_content",)
     assert PRESETS["openai"].quirks.echo == ()

@@ -197,7 +197,7 @@ CERTIFICATES: dict[str, tuple[dict[str, object], bool, dict[str, str], str]] = {
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl to make a certificate with")
 @all_rows(("certificate", "trusted", "environment", "remedy"), CERTIFICATES)
-def test_a_certificate_that_cannot_be_verified_is_told_with_a_remedy(
+def test_unverifiable_certificate_is_reported_with_a_remedy(
     certificate: dict[str, int | str],
     trusted: bool,
     environment: dict[str, str],

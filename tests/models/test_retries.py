@@ -39,7 +39,7 @@ HEADERS: dict[str, tuple[list[tuple[str, str]], float | None]] = {
 
 
 @all_rows(("headers", "expected"), HEADERS)
-def test_what_a_provider_asks_to_wait(headers: list[tuple[str, str]], expected: float | None) -> None:
+def test_retry_delay_is_read_from_the_headers(headers: list[tuple[str, str]], expected: float | None) -> None:
     assert retry_after(headers, NOW) == expected
 
 

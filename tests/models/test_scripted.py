@@ -151,7 +151,7 @@ def test_a_request_must_be_an_object() -> None:
 # ------------------------------------------------------------------------------------------------ what a script sees
 
 
-def test_a_script_sees_what_came_of_its_calls_and_branches_on_it() -> None:
+def test_script_sees_the_results_of_its_calls_and_branches() -> None:
     turns: list[Turn] = []
 
     def script() -> Generator[Reply, Turn, None]:
@@ -193,7 +193,7 @@ def test_a_script_sees_what_came_of_its_calls_and_branches_on_it() -> None:
     ]
 
 
-def test_a_script_is_finished_when_it_awaits_nothing_more() -> None:
+def test_script_is_finished_when_it_awaits_no_more_requests() -> None:
     player = Player(replies(Reply(calls=(call("a"),)), say("done")))
     seen = [player.finished]
     for messages in ([USER], [USER, asked("call_1"), result("call_1")], [USER, USER]):
@@ -236,7 +236,7 @@ def test_a_script_without_a_word_is_over_at_once() -> None:
     assert (player.answer(request(USER)), player.finished) == (refusal("the script is over"), True)
 
 
-def test_a_fault_in_a_script_is_told_to_the_client() -> None:
+def test_script_error_is_sent_to_the_client() -> None:
     def script() -> Generator[Reply, Turn, None]:
         turn = yield say("a")
         yield say(turn.results[0].content)

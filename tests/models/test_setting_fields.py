@@ -48,14 +48,14 @@ def body(dialect: Dialect) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("made", SENT)
-def test_what_is_set_is_sent_and_nothing_else(made: type[Dialect]) -> None:
+def test_only_settings_with_a_value_are_sent(made: type[Dialect]) -> None:
     plain, told = body(made("m", Endpoint())), body(made("m", Endpoint(settings=ALL)))
     plain.pop("max_tokens", None)
     assert told == {**plain, **SENT[made]}
 
 
 @pytest.mark.parametrize("made", SENT)
-def test_a_refusal_is_told_with_the_name_of_the_setting(made: type[Dialect]) -> None:
+def test_refusal_names_the_setting(made: type[Dialect]) -> None:
     dialect = made("m", Endpoint(settings=ALL))
     field = "reasoning_effort" if made is ChatDialect else "effort"
     refusal = ProviderRefusal(status=400, codes=(), said="", words=f"unsupported value: '{field}' and 'top_k'")
@@ -115,7 +115,7 @@ def test_the_most_tokens_of_a_reply_go_by_the_name_that_the_server_takes() -> No
 
 @pytest.mark.parametrize("made", SENT)
 @pytest.mark.parametrize("name", ["messages", "tools", "stream", "model", "temperature"])
-def test_further_fields_take_the_place_of_nothing(made: type[Dialect], name: str) -> None:
+def test_extra_body_cannot_replace_own_fields(made: type[Dialect], name: str) -> None:
     """Whoever makes the endpoint: a program that uses the library has no configuration that was checked."""
     with pytest.raises(ValueError, match=f"extra_body.{name}: is a "):
         made("m", Endpoint(settings=ModelSettings(extra_body={name: []})))
@@ -155,7 +155,7 @@ def test_effort_asks_claude_to_think_where_the_server_takes_that(words: str) -> 
     assert not dialect.learn(refusal, SAID)
 
 
-def test_whoever_says_how_to_think_is_not_asked_to_think_otherwise() -> None:
+def test_thinking_set_by_the_user_is_sent_unchanged() -> None:
     own: JsonValue = {"type": "enabled", "budget_tokens": 4_000}
     told = body(MessagesDialect("m", Endpoint(settings=ModelSettings(effort="high", extra_body={"thinking": own}))))
     assert told["thinking"] == own
@@ -195,7 +195,7 @@ def test_whoever_says_how_to_think_is_not_asked_to_think_otherwise() -> None:
         ("extra_headers.x-a", "b", Api.RESPONSES, "openai", ""),
     ],
 )
-def test_what_a_page_forbids_is_said_before_anything_is_sent(
+def test_unsupported_setting_is_reported_before_sending(
     name: str, value: object, api: Api, preset: str, problem: str
 ) -> None:
     assert setting_problem(name, value, api, preset) == problem  # type: ignore[arg-type]

@@ -132,7 +132,7 @@ OTHERS = {
 
 
 @all_rows(("status", "said"), OTHERS)
-def test_another_refusal_says_nothing_about_pictures(status: int, said: str) -> None:
+def test_other_refusals_do_not_disable_pictures(status: int, said: str) -> None:
     with FaultServer([error(status, said)]) as server:
         asked = Conversation(OpenAIChat, server)
         with pytest.raises(ModelError):
@@ -140,7 +140,7 @@ def test_another_refusal_says_nothing_about_pictures(status: int, said: str) -> 
         assert asked.shown() == [("abc", 0)]
 
 
-def test_where_no_picture_was_sent_nothing_is_learned_of_them() -> None:
+def test_refusal_without_a_sent_picture_does_not_disable_pictures() -> None:
     with FaultServer([error(400, TOO_LARGE)]) as server:
         asked = Conversation(AnthropicMessages, server)
         with pytest.raises(ModelError):

@@ -63,7 +63,7 @@ def _names(begin: str, asked: str = "") -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_every_name_is_the_one_that_a_plain_import_gives() -> None:
+def test_sparing_import_gives_the_same_objects_as_a_plain_one() -> None:
     plain = _names(PLAIN)
     sparing = _names(SPARING, "".join(f"{json.dumps(list(names))}\n" for names in plain.values()))
     assert sum(map(len, plain.values())) > 500
@@ -78,13 +78,13 @@ def test_the_data_classes_are_not_there() -> None:
     assert _python(f"{SPARING}\n{absent}") == "False\n"
 
 
-def test_nothing_of_it_stays_among_the_finders() -> None:
+def test_sparing_import_leaves_no_finder() -> None:
     finders = "import sys; print(any('sparing' in type(finder).__module__ for finder in sys.meta_path))"
     loader = "print(openai.types.__loader__ is openai.types.__spec__.loader, type(openai.types.__loader__).__name__)"
     assert _python(f"{SPARING}\n{finders}; {loader}") == "False\nTrue SourceFileLoader\n"
 
 
-def test_all_names_of_a_package_are_told_and_given_at_once() -> None:
+def test_names_of_a_package_are_listed_and_imported_by_star() -> None:
     told = "print(sorted(name for name in dir(openai.types.chat) if name[0].isupper()))"
     taken = "from openai.types.chat import *; print(ChatCompletion.__name__, ChatCompletionChunk.__name__)"
     assert _python(f"{SPARING}\n{told}\n{taken}") == _python(f"{PLAIN}\nimport openai.types.chat\n{told}\n{taken}")

@@ -70,7 +70,7 @@ def test_replies_that_are_whole(case: Case, streaming: bool, tmp_path: Path) -> 
 
 
 @all_rows(("case", "streaming"), rows_of(sorted(FAULTS)))
-def test_what_goes_wrong(case: Case, streaming: bool, tmp_path: Path) -> None:
+def test_wire_case_plays_as_described(case: Case, streaming: bool, tmp_path: Path) -> None:
     play(case, str(tmp_path), streaming=streaming)
 
 
@@ -94,7 +94,7 @@ SPEAKERS = {Api.CHAT: CHAT, Api.RESPONSES: RESPONSES, Api.MESSAGES: MESSAGES}
 
 @all_rows("api", list(SPEAKERS))
 @all_rows("row", LOOP)
-def test_the_loop_is_the_same_whatever_api_was_spoken(row: Callable[[Speaker], Case], api: Api, tmp_path: Path) -> None:
+def test_loop_is_the_same_for_each_api(row: Callable[[Speaker], Case], api: Api, tmp_path: Path) -> None:
     play(row(SPEAKERS[api]), str(tmp_path), api=api)
 
 
@@ -197,7 +197,7 @@ def test_an_interrupt_takes_effect_while_connecting(tmp_path: Path) -> None:
     assert all_over()  # the connect is refused when it is tried again: there is no listener any more
 
 
-def test_a_connection_that_nobody_takes_has_a_deadline(tmp_path: Path) -> None:
+def test_unaccepted_connection_has_a_deadline(tmp_path: Path) -> None:
     with FullListener() as listener:
         endpoint = replace(ENDPOINT, base_url=listener.url, attempts=1, deadlines=Deadlines(connect=0.2))
         stage = Stage(str(tmp_path), endpoint)

@@ -259,9 +259,7 @@ def test_a_stream_means_the_same_however_it_is_sliced(api: Api, sent: Sent, data
 @apis
 @given(sent=_sent(), data=st.data())
 @trial
-def test_a_stream_that_is_cut_is_no_reply_before_its_end_and_the_same_after_it(
-    api: Api, sent: Sent, data: st.DataObject
-) -> None:
+def test_cut_stream_is_a_reply_only_after_its_end(api: Api, sent: Sent, data: st.DataObject) -> None:
     events, end = EVENTS[api](sent)
     wires = [wire(event) for event in events]
     ended = len(b"".join(wires[: end + 1])) - 2  # without its line end and its blank line it is whole as well
@@ -296,7 +294,7 @@ def _disturbed(data: st.DataObject, events: Sequence[object]) -> bytes:
 @apis
 @given(sent=_sent(whole=True), data=st.data())
 @trial
-def test_repeated_and_reordered_events_run_nothing_that_was_not_sent(api: Api, sent: Sent, data: st.DataObject) -> None:
+def test_repeated_and_reordered_events_add_no_calls(api: Api, sent: Sent, data: st.DataObject) -> None:
     disturbed = _disturbed(data, EVENTS[api](sent)[0])
     try:
         _, response = read(api, disturbed)
@@ -327,9 +325,7 @@ def test_repeated_and_reordered_pieces(api: Api, sent: Sent, data: st.DataObject
 @apis
 @given(sent=_sent(), junk=st.binary(max_size=30), data=st.data())
 @trial
-def test_a_stream_with_junk_in_it_raises_nothing_but_what_it_may(
-    api: Api, sent: Sent, junk: bytes, data: st.DataObject
-) -> None:
+def test_stream_with_junk_raises_only_model_errors(api: Api, sent: Sent, junk: bytes, data: st.DataObject) -> None:
     whole = b"".join(wire(event) for event in EVENTS[api](sent)[0])
     start = data.draw(st.integers(0, len(whole)))
     cut = data.draw(st.integers(0, 30))

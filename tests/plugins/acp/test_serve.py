@@ -122,7 +122,7 @@ def test_a_secret_is_masked_in_all_that_is_shown(program: Program) -> None:
     assert secret not in str(asked)
 
 
-def test_links_are_told_and_attached_text_stands_fenced_behind_the_words(program: Program) -> None:
+def test_links_and_attached_text_are_fenced_after_the_prompt(program: Program) -> None:
     async def scene() -> None:
         async with served(program, None, *model_flags(program, replies(DONE))) as at:
             text = "a\n```\nb"
@@ -230,7 +230,7 @@ def test_a_question_holds_the_whole_call_as_text_that_no_client_draws(program: P
     assert [*question.kinds.items()][-2:] == [("refuse", "reject_once"), ("stop", "reject_once")]
 
 
-def test_what_is_granted_for_the_session_is_not_asked_again(program: Program) -> None:
+def test_call_granted_for_the_session_is_not_asked_again(program: Program) -> None:
     editor = Editor("session-1")
     again = Reply(calls=(call("bash", command="touch made"),))
 
@@ -259,7 +259,7 @@ def test_the_option_of_a_file_says_that_any_edit_of_it_is_granted(program: Progr
     assert question.options["session-1"] == "Allow for this session [1]: edits of n.txt"
 
 
-def test_what_destroys_says_so_in_its_option_and_is_never_granted(program: Program) -> None:
+def test_destructive_call_is_marked_and_never_granted(program: Program) -> None:
     editor = Editor()
     script = replies(Reply(calls=(call("bash", command="git reset --hard"),)), DONE)
 
@@ -274,7 +274,7 @@ def test_what_destroys_says_so_in_its_option_and_is_never_granted(program: Progr
     assert "this destroys: " in question.text
 
 
-def test_what_cannot_be_shown_whole_is_refused_unasked(program: Program) -> None:
+def test_call_too_large_to_show_is_refused_unasked(program: Program) -> None:
     editor = Editor("allow")
     write = Reply(calls=(call("write_file", path="big", content="line\n" * 200_000),))
 
@@ -409,7 +409,7 @@ def test_a_question_is_withdrawn_when_its_turn_is_cancelled(program: Program) ->
 # -- sessions
 
 
-def test_a_session_takes_changes_while_a_question_stands_in_another(program: Program) -> None:
+def test_session_can_change_files_while_another_waits_for_an_answer(program: Program) -> None:
     other = program.home / "other"
     other.mkdir()
     editor = Editor(WAITS)
@@ -588,7 +588,7 @@ def test_a_picture_goes_with_the_prompt_where_the_model_sees(program: Program) -
 
 
 @all_rows("sees", [True, False], anew={"program": made_program})
-def test_the_client_is_told_whether_the_model_sees(program: Program, *, sees: bool) -> None:
+def test_client_is_informed_whether_the_model_sees_pictures(program: Program, *, sees: bool) -> None:
     config = Path(program.environment["XDG_CONFIG_HOME"], "harness", "config.toml")
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(f"pictures = {str(sees).lower()}\n")
@@ -599,7 +599,7 @@ def test_the_client_is_told_whether_the_model_sees(program: Program, *, sees: bo
     client.end()
 
 
-def test_what_a_client_brings_of_its_own_is_not_used_and_that_is_said(program: Program) -> None:
+def test_servers_of_the_client_are_ignored_with_a_notice(program: Program) -> None:
     made = program.home / "made"
 
     async def scene() -> None:
@@ -618,7 +618,7 @@ def test_what_a_client_brings_of_its_own_is_not_used_and_that_is_said(program: P
     assert not made.exists()
 
 
-def test_a_policy_of_the_folder_that_nobody_trusted_only_tightens(program: Program) -> None:
+def test_untrusted_policy_of_the_folder_only_tightens(program: Program) -> None:
     folder = program.workspace / ".harness"
     folder.mkdir()
     (folder / "policy.toml").write_text('version = 1\n[tools]\nbash = "auto"\nread_file = "deny"\n')
@@ -651,7 +651,7 @@ def test_a_session_that_cannot_begin_is_an_error_and_others_can(program: Program
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_work_that_fails_is_said_and_leaves_no_session_without_an_end(program: Program) -> None:
+def test_failed_work_is_reported_and_its_session_ended(program: Program) -> None:
     out, target = os.pipe()
     arguments = parser_for("serve").parse_args(["--stdio", *model_flags(program, replies(DONE))])
     session = ServedSession(
@@ -699,7 +699,7 @@ def test_a_line_that_makes_no_sense_is_an_error_and_the_next_one_counts(
     assert (ended, told["error"]["code"], told["id"], still["id"]) == (0, code, identity, 9)
 
 
-def test_notifications_that_mean_nothing_are_passed_over(program: Program) -> None:
+def test_unknown_notifications_are_ignored(program: Program) -> None:
     lines = [
         {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "nosuch"}},
         {"jsonrpc": "2.0", "method": "session/cancel"},
@@ -726,7 +726,7 @@ def test_notifications_that_mean_nothing_are_passed_over(program: Program) -> No
     ],
     fresh=True,
 )
-def test_however_it_ends_nothing_runs_on_and_the_log_is_whole(
+def test_any_ending_stops_the_command_and_completes_the_log(
     program: Program, how: signal.Signals | None, code: int, stop: str
 ) -> None:
     """While a command runs: the client is gone, or somebody ends the program."""
@@ -749,7 +749,7 @@ def test_however_it_ends_nothing_runs_on_and_the_log_is_whole(
     assert [one["status"] for one in program.records() if one["kind"] == "outcome"] == ["interrupted"]
 
 
-def test_a_client_that_is_gone_while_it_is_asked_has_said_nothing(program: Program) -> None:
+def test_client_that_leaves_during_a_question_approves_no_call(program: Program) -> None:
     client = RawClient(program, *model_flags(program, replies(TOUCH, DONE), CONFIRM))
     client.prompt(3)
     client.read_to(lambda one: one.get("method") == "session/request_permission")
@@ -760,7 +760,7 @@ def test_a_client_that_is_gone_while_it_is_asked_has_said_nothing(program: Progr
     assert list(verified(program)) == []
 
 
-def test_a_client_that_reads_nothing_does_not_keep_it_from_ending(program: Program) -> None:
+def test_client_that_does_not_read_cannot_prevent_the_end(program: Program) -> None:
     client = RawClient(program, *model_flags(program, replies(*[say("x " * 200_000)] * 2), AUTO))
     client.prompt(3)
     assert wait_until(lambda: "model_request" in kinds(program))
@@ -781,7 +781,7 @@ def test_a_client_that_reads_nothing_does_not_keep_it_from_ending(program: Progr
         (("serve", "--stdio", "x"), "unrecognized arguments: x"),
     ],
 )
-def test_what_is_typed_wrong_is_said(program: Program, words: tuple[str, ...], told: str) -> None:
+def test_wrong_arguments_are_reported(program: Program, words: tuple[str, ...], told: str) -> None:
     done = program.run(*words)
     assert (done.code, told in done.err, done.out) == (2, True, ""), done.err
 
@@ -797,7 +797,7 @@ def test_without_the_package_it_names_the_extra(program: Program) -> None:
     assert done.stderr.endswith("pip install 'permission-harness[acp]'\n")
 
 
-def test_whatever_prints_prints_on_stderr_and_whatever_reads_finds_the_end(program: Program) -> None:
+def test_other_output_goes_to_stderr_and_other_input_is_empty(program: Program) -> None:
     script = """
 import os, sys
 from harness.terminal.console import own_streams

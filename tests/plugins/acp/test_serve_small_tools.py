@@ -55,7 +55,7 @@ def test_a_question_of_the_model_is_put_to_the_editor(
     assert list(verified(program)) == []
 
 
-def test_a_question_without_choices_is_not_put_and_the_model_is_told(program: Program) -> None:
+def test_question_without_choices_is_not_asked_and_the_model_informed(program: Program) -> None:
     editor = Editor()
 
     async def scene() -> None:
@@ -152,7 +152,7 @@ COMMAND = "---\ndescription: Reviews a file\nargument-hint: FILE\n{}---\nReview 
 """`@` and a file in the argument names what goes with the words."""
 
 
-def test_a_command_of_the_users_is_offered_and_said_in_its_own_words(program: Program) -> None:
+def test_user_command_is_offered_and_sent_in_its_own_words(program: Program) -> None:
     folder = program.home.parent / "config" / "harness" / "commands"
     folder.mkdir(parents=True)
     (folder / "review.md").write_text(COMMAND.format(""))

@@ -23,7 +23,7 @@ def test_there_is_a_page_for_each_agent_and_no_other() -> None:
     assert {path.stem for path in FOLDER.iterdir()} == set(AGENTS)
 
 
-def test_what_was_played_is_of_these_agents_and_ways() -> None:
+def test_documented_tables_cover_these_agents_and_failures() -> None:
     plain, ours = rows_of(PLAIN), rows_of(TABLE)
     # A plugin is no hook that could fail by an exit code.
     assert set(plain) == {*AGENTS, "claude with onFailure"} - {"opencode"}

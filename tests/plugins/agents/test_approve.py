@@ -152,7 +152,7 @@ def test_words_with_a_no_reach_the_model(program: Program) -> None:
     ids=lambda row: repr(row[0]),
     fresh=True,
 )
-def test_what_is_no_answer_answers_nothing(program: Program, keys: list[str]) -> None:
+def test_other_keys_are_not_an_answer(program: Program, keys: list[str]) -> None:
     with listening(program) as terminal:
         asking = hook(program)
         press(terminal, keys)
@@ -161,7 +161,7 @@ def test_what_is_no_answer_answers_nothing(program: Program, keys: list[str]) ->
     assert answers(program) == [("no", "person", "")]
 
 
-def test_what_was_typed_while_nothing_was_asked_is_no_answer(program: Program) -> None:
+def test_key_typed_before_the_question_is_not_an_answer(program: Program) -> None:
     with listening(program) as terminal:
         terminal.send("y")
         asking = hook(program)
@@ -170,7 +170,7 @@ def test_what_was_typed_while_nothing_was_asked_is_no_answer(program: Program) -
     assert answers(program) == [("no", "person", "")]
 
 
-def test_what_destroys_takes_a_typed_word(program: Program) -> None:
+def test_destructive_call_needs_a_typed_word(program: Program) -> None:
     with listening(program) as terminal:
         asking = hook(program, "rm -rf src")
         press(terminal, ["y"])
@@ -231,7 +231,7 @@ def test_a_question_of_a_hook_that_is_gone_is_withdrawn(program: Program) -> Non
 
 
 @all_rows("how", ["killed", "hung up", "terminated"], fresh=True)
-def test_a_call_is_refused_where_whoever_was_asked_is_gone(program: Program, how: str) -> None:
+def test_call_is_refused_if_the_approver_is_gone(program: Program, how: str) -> None:
     with listening(program) as terminal:
         asking = hook(program)
         terminal.wait_keys()
@@ -277,7 +277,7 @@ def test_hostile_text_of_an_agent_is_shown_and_not_done(program: Program) -> Non
         assert asking.end().code == 2
 
 
-def test_what_waits_is_listed(program: Program) -> None:
+def test_waiting_calls_are_listed(program: Program) -> None:
     assert program.run("approve", "--list") == Done(0, "", "")
     with listening(program) as terminal:
         asking = hook(program)
@@ -293,7 +293,7 @@ def test_what_waits_is_listed(program: Program) -> None:
     assert program.run("approve", "--list") == Done(0, "", "")
 
 
-def test_without_a_terminal_nobody_is_asked(program: Program) -> None:
+def test_approve_needs_a_terminal(program: Program) -> None:
     done = program.run("approve")
     assert (done.code, done.out) == (2, "")
     assert "asks at a terminal, and here is none" in done.err

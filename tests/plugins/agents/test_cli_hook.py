@@ -28,7 +28,7 @@ def with_codex(program: Program, fails: str = "") -> Path:
     return program.home / ".codex"
 
 
-def test_without_a_person_nothing_is_written_unless_told(program: Program) -> None:
+def test_hook_install_without_a_person_needs_yes(program: Program) -> None:
     settings = program.home / ".claude" / "settings.json"
     done = program.run("hook", "install", "claude")
     assert done.code == 2
@@ -85,7 +85,7 @@ def test_codex_is_let_to_trust_the_hook_by_itself(fails: str, program: Program) 
     assert (done.code, "Codex trusts it" in done.out) == (0, True)
 
 
-def test_a_codex_that_does_not_trust_is_told_of(program: Program) -> None:
+def test_untrusted_codex_hook_is_reported(program: Program) -> None:
     home = with_codex(program, "refuses")
     done = program.run("hook", "install", "codex", "--yes")
     assert (done.code, "/hooks" in done.err) == (2, True)
@@ -144,7 +144,7 @@ def test_words_that_make_no_sense_are_refused(words: list[str], said: str, progr
     assert (done.code, said in done.err) == (2, True)
 
 
-def test_an_app_server_that_says_nothing_is_not_waited_for(program: Program) -> None:
+def test_silent_app_server_is_given_up(program: Program) -> None:
     with_codex(program, "silent")
     codex = str(program.home / "bin" / "codex")
     server = AppServer(codex, program.environment, str(program.workspace), seconds=0.2)

@@ -83,7 +83,7 @@ def test_the_end_of_a_command_is_ours(command: str, code: int, hooked: Hooked) -
     assert hooked.outcomes()[number] == ("ok" if code == 0 else "failed", code)
 
 
-def test_an_outcome_that_we_saw_is_not_told_a_second_time_by_the_agent(hooked: Hooked) -> None:
+def test_outcome_recorded_by_exec_is_not_recorded_again(hooked: Hooked) -> None:
     words = hooked.words("ls")
     hooked.exec(words)
     line = shlex.join(["harness", *words])
@@ -92,7 +92,7 @@ def test_an_outcome_that_we_saw_is_not_told_a_second_time_by_the_agent(hooked: H
     assert [(one["seen_by"], one["exit_code"]) for one in outcomes] == [("harness exec", 0)]
 
 
-def test_what_an_asked_command_does_is_begun_in_the_log_before_it_runs(hooked: Hooked) -> None:
+def test_approved_command_has_an_intent_before_it_runs(hooked: Hooked) -> None:
     done = hooked.run("touch made")
     assert (done.code, (hooked.workspace / "made").exists()) == (0, True)
     kinds = [record["kind"] for record in hooked.records()]
@@ -210,7 +210,7 @@ def _ticket_is_a_folder(hooked: Hooked, words: list[str]) -> None:
     },
     anew={"hooked": new_hooked},
 )
-def test_without_a_good_ticket_nothing_runs(hooked: Hooked, spoil: Spoiling) -> None:
+def test_command_without_a_valid_ticket_does_not_run(hooked: Hooked, spoil: Spoiling) -> None:
     words = hooked.words("touch made")
     words = spoil(hooked, words) or words
     done = hooked.exec(words)
@@ -236,7 +236,7 @@ def test_of_two_at_once_one_runs(hooked: Hooked) -> None:
     assert (hooked.workspace / "made").read_text() == "ran\n" * 5
 
 
-def test_a_disk_that_is_full_runs_nothing_that_was_asked_about(hooked: Hooked) -> None:
+def test_asked_command_does_not_run_on_a_full_disk(hooked: Hooked) -> None:
     words = hooked.words("touch made")
     done = hooked.exec(words, file_size=500)
     assert is_not_run(done), done
@@ -338,7 +338,7 @@ def test_a_terminal_stays_one(hooked: Hooked) -> None:
     },
     anew={"hooked": new_hooked},
 )
-def test_nothing_of_the_environment_changes_what_bash_makes_of_a_command(
+def test_environment_cannot_change_the_meaning_of_a_command(
     hooked: Hooked, name: str, value: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "evil"
@@ -385,7 +385,7 @@ def test_a_command_ends_with_us(hooked: Hooked) -> None:
     assert hooked.run("true", "c2").code == 0
 
 
-def test_what_a_command_leaves_behind_is_left_as_by_the_agents_shell(hooked: Hooked) -> None:
+def test_background_process_survives_as_in_the_shell_of_the_agent(hooked: Hooked) -> None:
     done = hooked.run("sleep 1000 > /dev/null 2>&1 < /dev/null & echo $!")
     assert done.code == 0
     assert _is_running(int(done.out))
@@ -417,7 +417,7 @@ def impostor(hooked: Hooked, tmp_path: Path) -> Callable[[str], None]:
     return put
 
 
-def test_what_only_looks_writes_nothing(hooked: Hooked, impostor: Callable[[str], None], tmp_path: Path) -> None:
+def test_reading_command_cannot_write(hooked: Hooked, impostor: Callable[[str], None], tmp_path: Path) -> None:
     impostor(
         f"echo x > made; echo x >> f.txt; echo x > {shell_word(tmp_path)}/outside; rm f.txt; mkdir folder; echo done"
     )
@@ -427,14 +427,14 @@ def test_what_only_looks_writes_nothing(hooked: Hooked, impostor: Callable[[str]
     assert not [*hooked.workspace.glob("made"), *hooked.workspace.glob("folder"), *tmp_path.glob("outside")]
 
 
-def test_what_only_looks_reaches_nobody(hooked: Hooked, impostor: Callable[[str], None]) -> None:
+def test_reading_command_cannot_reach_the_network(hooked: Hooked, impostor: Callable[[str], None]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         impostor(f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo reached || echo not")
         done = hooked.run("ls")
     assert (done.code, done.out) == (0, "not\n")
 
 
-def test_no_command_reads_or_writes_what_is_ours(hooked: Hooked) -> None:
+def test_command_cannot_reach_the_state_of_the_harness(hooked: Hooked) -> None:
     state = hooked.program.state / "harness"
     hooked.hook(hooked.event(use_id="c0"))
     (log,) = hooked.program.logs()

@@ -73,7 +73,7 @@ def test_input_that_makes_no_sense_is_refused(hooked: Hooked, data: bytes, flags
     assert hooked.program.logs() == []
 
 
-def test_a_hook_for_an_agent_that_nobody_knows_is_no_hook(hooked: Hooked) -> None:
+def test_hook_for_an_unknown_agent_is_refused(hooked: Hooked) -> None:
     done = finished(hooked.program.start("hook", "clod", stdin=subprocess.PIPE), hooked.event())
     assert (done.code, done.out) == (2, "")
 
@@ -169,7 +169,7 @@ def _lock_is_a_link(hooked: Hooked) -> None:
     },
     anew={"hooked": new_hooked},
 )
-def test_surroundings_in_which_nothing_can_be_judged_refuse(hooked: Hooked, spoil: Spoiling) -> None:
+def test_unusable_surroundings_refuse_the_call(hooked: Hooked, spoil: Spoiling) -> None:
     spoil(hooked)
     done = hooked.hook(hooked.event())
     assert is_refusal(done), done
@@ -213,13 +213,13 @@ def test_a_log_that_lost_its_end_is_not_gone_on_with(hooked: Hooked) -> None:
     assert "gone" in done.err
 
 
-def test_nothing_of_the_account_is_needed(hooked: Hooked) -> None:
+def test_hook_works_without_account_variables(hooked: Hooked) -> None:
     for name in ("HOME", "LANG", "TERM"):
         hooked.environment.pop(name)
     assert hooked.hook(hooked.event()).code == 0
 
 
-def test_a_folder_that_is_gone_under_the_hook_changes_nothing(hooked: Hooked, tmp_path: Path) -> None:
+def test_hook_works_in_a_deleted_folder(hooked: Hooked, tmp_path: Path) -> None:
     gone = shell_word(tmp_path / "gone")
     line = f"cd {gone} && rmdir {gone} && exec {shlex.join(hooked.program.command('hook', 'claude'))}"
     (tmp_path / "gone").mkdir()
@@ -237,7 +237,7 @@ def test_a_folder_that_is_gone_under_the_hook_changes_nothing(hooked: Hooked, tm
 
 
 @all_rows("streams", ["<&-", ">&-", "<&- >&-", ">/dev/full", "<&- >&- 2>&-", ">&- 2>&-"])
-def test_an_answer_that_nobody_reads_is_a_refusal_and_goes_nowhere_else(streams: str, hooked: Hooked) -> None:
+def test_unreadable_answer_is_a_refusal_and_not_logged(streams: str, hooked: Hooked) -> None:
     line = f"exec {shlex.join(hooked.program.command('hook', 'claude'))} {streams}"
     process = subprocess.run(
         ["bash", "-c", line],
@@ -284,7 +284,7 @@ def test_a_decision_that_takes_too_long_is_a_refusal(hooked: Hooked) -> None:
     assert b"longer" in err
 
 
-def test_what_a_hook_waits_for_ends_before_its_agent_waits_no_more() -> None:
+def test_hook_gives_up_before_its_agent_does() -> None:
     """An agent lets the call run where its hook takes longer than it waits: `wanted` tells it 600 s."""
     now, caught = [1000.0], signal.signal(signal.SIGALRM, signal.SIG_IGN)
     try:
@@ -344,7 +344,7 @@ def test_the_line_that_an_agent_is_given_refuses_for_a_hook_that_is_killed(numbe
 # --- a disk that is full -----------------------------------------------------------------------------------------------
 
 
-def test_a_disk_that_is_full_at_any_byte_lets_nothing_run_that_is_not_in_the_log(hooked: Hooked) -> None:
+def test_disk_full_at_any_byte_never_runs_an_unlogged_call(hooked: Hooked) -> None:
     """Files grow to so many bytes and no further: of log, session, heads, ticket, key."""
     assert hooked.hook(hooked.event(use_id="c0")).code == 0
     size = max(path.stat().st_size for path in hooked.program.state.rglob("*") if path.is_file())
@@ -358,7 +358,7 @@ def test_a_disk_that_is_full_at_any_byte_lets_nothing_run_that_is_not_in_the_log
 
 
 @all_rows("limit", [0, 1, 31, 32, 100, 500, 2000, 6000, 9000, 12_000], anew={"hooked": new_hooked})
-def test_a_session_that_begins_on_a_full_disk_lets_nothing_run(hooked: Hooked, limit: int) -> None:
+def test_session_started_on_a_full_disk_runs_no_unlogged_call(hooked: Hooked, limit: int) -> None:
     done = hooked.hook(hooked.event(), file_size=limit)
     assert is_refusal(done) or (done.code == 0 and "intent" in _kinds_of(hooked, "c1")), done
     again = hooked.hook(hooked.event(use_id="c2"))
@@ -375,7 +375,7 @@ def _kinds_of(hooked: Hooked, use_id: str) -> list[object]:
 # --- many at once --------------------------------------------------------------------------------------------------------
 
 
-def test_a_command_that_ran_is_never_told_not_to_have_run(hooked: Hooked) -> None:
+def test_command_that_ran_is_never_reported_as_not_run(hooked: Hooked) -> None:
     words = hooked.words("echo begun; cat")
     process = hooked.program.start(*words, stdin=subprocess.PIPE)
     assert process.stdout is not None

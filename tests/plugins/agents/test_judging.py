@@ -80,9 +80,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, HookScene]:
 
 
 @all_rows("row", hostile(), ids=lambda row: f"{row.policy} {row.command}")
-def test_no_hostile_command_is_judged_more_laxly_than_by_the_gate_itself(
-    row: Row, scenes: dict[str, HookScene]
-) -> None:
+def test_hostile_command_is_judged_as_strictly_as_by_the_gate(row: Row, scenes: dict[str, HookScene]) -> None:
     scene = scenes[row.policy]
     reply = scene.event("PreToolUse", "Bash", {"command": row.command}, session_id=str(row.line))
     if ["allow", "ask", "deny", "block"].index(word_of(reply)) < row.decision.value:
@@ -93,7 +91,7 @@ def test_no_hostile_command_is_judged_more_laxly_than_by_the_gate_itself(
         assert (bool(effects.get("left_out")), effects["enforcement"]) == (True, "required")  # by a ticket, hidden
 
 
-def test_what_an_agent_says_of_an_outcome_is_logged_as_its_claim(tmp_path: Path) -> None:
+def test_outcome_reported_by_an_agent_is_logged_as_its_claim(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     edit = {"file_path": str(scene.workspace / "f.txt"), "old_string": "alpha", "new_string": "beta"}
     assert word_of(scene.event("PreToolUse", "Edit", edit)) == "ask"
@@ -123,9 +121,7 @@ def test_a_yes_at_the_agent_took_as_long_as_it_went_unseen(tmp_path: Path) -> No
 
 
 @all_rows("answer,told", [("n", False), ("nobody", True)])
-def test_a_rule_that_would_allow_the_call_is_named_where_nobody_was_asked_and_not_behind_a_no(
-    answer: str, told: bool, tmp_path: Path
-) -> None:
+def test_allowing_rule_is_suggested_only_without_an_approver(answer: str, told: bool, tmp_path: Path) -> None:
     approver = deny_all if answer == "nobody" else ScriptedAnswers([answer])
     scene = _scene(tmp_path, agent="codex", approver=approver, advise=lambda *_: Advice(toml="[[rule]]"))
     reply = scene.event("PreToolUse", "Bash", {"command": "touch x"})
@@ -142,7 +138,7 @@ def test_a_rule_that_would_allow_the_call_is_named_where_nobody_was_asked_and_no
     ],
     ids=["edit", "edit that came out otherwise", "write", "new file"],
 )
-def test_what_an_agent_changed_can_be_undone(
+def test_change_by_an_agent_can_be_undone(
     tool: str, arguments: dict[str, str], made: str, back: str | None, tmp_path: Path
 ) -> None:
     scene = _scene(tmp_path)
@@ -195,7 +191,7 @@ def test_of_two_edits_that_were_judged_at_once_the_last_is_undone_alone(tmp_path
         ),
     },
 )
-def test_a_change_that_could_not_be_foretold_is_told_when_others_are_undone(
+def test_unpredictable_change_is_named_when_others_are_undone(
     agent: str, tool: str, arguments: dict[str, str], told: bool, tmp_path: Path
 ) -> None:
     scene = _scene(tmp_path, agent=agent, approver=ScriptedAnswers(["y"]))
@@ -264,7 +260,7 @@ def test_each_file_of_a_patch_is_a_call_of_its_own_that_can_be_undone(tmp_path: 
     assert not (scene.workspace / "made.txt").exists()
 
 
-def test_a_file_that_a_patch_adds_is_written_and_one_that_it_changes_is_edited(tmp_path: Path) -> None:
+def test_patch_writes_added_files_and_edits_changed_ones(tmp_path: Path) -> None:
     policy = b'version = 1\n[tools]\ndefault = "confirm"\nedit_file = "auto"\nread_file = "auto"\n'
     scene = HookScene(tmp_path, policy, agent="codex")
     (scene.workspace / "f.txt").write_text("alpha\n")
@@ -284,13 +280,13 @@ def test_a_patch_of_which_one_part_is_refused_is_refused_as_a_whole(tmp_path: Pa
     assert ends == ["denied", "failed", "failed"]
 
 
-def test_an_outcome_of_a_call_that_nobody_proposed_is_passed_over(tmp_path: Path) -> None:
+def test_outcome_of_an_unknown_call_is_ignored(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     assert scene.event("PostToolUse", "Bash", {"command": "ls"}) == HookAnswer()
     assert scene.records() == []
 
 
-def test_after_a_block_nothing_runs_in_the_session_any_more_and_in_another_it_does(tmp_path: Path) -> None:
+def test_block_stops_the_session_but_not_another(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "rm -rf /"})) == "block"
     held = scene.event("PreToolUse", "Bash", {"command": "ls"}, "c2")
@@ -380,9 +376,7 @@ def test_a_call_whose_process_is_cut_short_has_an_end_and_the_log_is_whole(tmp_p
         "much": ("UnheardOf", {"a": "x" * 30_000, "b": "end"}),
     },
 )
-def test_what_is_not_shown_to_its_end_does_not_count_as_shown(
-    tool: str, arguments: dict[str, str], tmp_path: Path
-) -> None:
+def test_incompletely_shown_call_does_not_count_as_shown(tool: str, arguments: dict[str, str], tmp_path: Path) -> None:
     seen: list[Action] = []
 
     def look(action: Action, verdict: Verdict) -> Approval:
@@ -395,7 +389,7 @@ def test_what_is_not_shown_to_its_end_does_not_count_as_shown(
     assert ("end" in action.preview) >= action.shown_whole
 
 
-def test_what_is_granted_for_the_session_stays_granted_when_more_is(tmp_path: Path) -> None:
+def test_session_grants_add_up(tmp_path: Path) -> None:
     asked: list[str] = []
 
     def granted(call: AskedCall) -> Approval:
@@ -412,7 +406,7 @@ def test_what_is_granted_for_the_session_stays_granted_when_more_is(tmp_path: Pa
     assert asked == ["touch x", "touch y"]
 
 
-def test_a_policy_that_is_changed_meanwhile_is_recorded_and_holds(tmp_path: Path) -> None:
+def test_changed_policy_is_recorded_and_applied(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "touch x"})) == "ask"
     scene.policy = load_policy("readonly")
@@ -438,7 +432,7 @@ def test_a_policy_that_is_changed_meanwhile_is_recorded_and_holds(tmp_path: Path
         b'{"session_id": "S", "x": NaN}',
     ],
 )
-def test_an_event_that_is_not_understood_is_no_event(data: bytes, tmp_path: Path) -> None:
+def test_invalid_event_is_an_error(data: bytes, tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     with pytest.raises(EventError):
         scene.send(data)

@@ -98,7 +98,7 @@ NAMES = (
 
 
 @all_rows("name", NAMES)
-def test_no_patch_reaches_what_no_command_reaches_unasked(name: str, tmp_path: Path) -> None:
+def test_patch_is_refused_like_the_same_change_by_a_command(name: str, tmp_path: Path) -> None:
     """As a tool and as a here-document: nothing that is protected, forbidden or outside is written, moved or removed."""
     scene = HookScene(tmp_path, OPEN, agent="codex")
     (scene.workspace / "f.txt").write_text("one\n")

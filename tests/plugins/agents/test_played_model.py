@@ -175,7 +175,7 @@ def test_a_scene_is_played_step_by_step_over_each_wire(speech: Speech) -> None:
     assert all("as said" in text for text in model.results().values())
 
 
-def test_a_tool_of_a_namespace_and_one_that_takes_text_are_called_as_codex_wants_it() -> None:
+def test_namespace_and_text_tools_are_called_in_codex_form() -> None:
     scene = PlayedScene(prompt="go", steps=((call("exec", input="text(1)"), call("wait", seconds=1)),))
     tools = [{"type": "custom", "name": "exec"}, {"type": "function", "name": "wait"}]
     opened = {"type": "additional_tools", "tools": [{"type": "namespace", "name": "functions", "tools": tools}]}

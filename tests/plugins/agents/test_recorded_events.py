@@ -34,7 +34,7 @@ def test_an_event_says_where_and_in_which_session_it_happened(event: RecordedEve
     assert re.findall(r"/(?:tmp|work|root|var)/(?!w/chats|t)[^\"]*", event.text) == []
 
 
-def test_a_call_of_a_subagent_is_told_apart_but_in_gemini_and_opencode() -> None:
+def test_subagent_calls_are_marked_except_by_gemini_and_opencode() -> None:
     inner = [event for event in recorded_events() if event.event in BEFORE and "echo inner" in event.text]
     marked = {event.agent for event in inner if {"agent_id", "agentId"} & set(event.fields)}
     assert {event.agent for event in inner} == set(TOOLS)

@@ -51,7 +51,7 @@ def remove(agent: str, path: Path) -> SettingsChange:
 
 
 @all_rows("agent", list(AGENTS))
-def test_what_is_installed_is_found_again_and_gone_when_it_is_taken_out(agent: str, tmp_path: Path) -> None:
+def test_installed_hook_is_found_and_removed_completely(agent: str, tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "settings"
     assert installed(agent_named(agent), str(path)) is None
     assert not remove(agent, path).changes
@@ -71,7 +71,7 @@ def test_what_is_installed_is_found_again_and_gone_when_it_is_taken_out(agent: s
 
 
 @all_rows("agent", IN_JSON)
-def test_what_others_wrote_stays_in_its_place(agent: str, tmp_path: Path) -> None:
+def test_entries_of_others_stay_unchanged(agent: str, tmp_path: Path) -> None:
     wanted = agent_named(agent).wanted("theirs")
     events = wanted["hooks"]
     assert isinstance(events, dict)
@@ -98,7 +98,7 @@ def test_what_others_wrote_stays_in_its_place(agent: str, tmp_path: Path) -> Non
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_the_end_of_a_session_of_codex_is_told_within_the_time_that_codex_gives(tmp_path: Path) -> None:
+def test_session_end_hook_of_codex_has_a_short_timeout(tmp_path: Path) -> None:
     path = tmp_path / "hooks.json"
     install("codex", path)
     held = json.loads(path.read_text())["hooks"]
@@ -106,7 +106,7 @@ def test_the_end_of_a_session_of_codex_is_told_within_the_time_that_codex_gives(
     assert seconds == {"PreToolUse": 600, "PostToolUse": 600, "SessionEnd": 3}
 
 
-def test_a_hook_of_ours_is_mended_where_it_stands(tmp_path: Path) -> None:
+def test_own_hook_is_repaired_in_place(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     install("claude", path)
     held = json.loads(path.read_text())
@@ -162,9 +162,7 @@ def test_a_hook_is_ours_by_its_command_line(line: str, ours: bool, tmp_path: Pat
         (b"\xff", "UTF-8"),
     ],
 )
-def test_a_file_that_is_not_understood_is_left_alone_and_said_how_to_change(
-    text: str | bytes, why: str, tmp_path: Path
-) -> None:
+def test_invalid_settings_file_is_left_alone_with_advice(text: str | bytes, why: str, tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     data = text if isinstance(text, bytes) else text.encode()
     path.write_bytes(data)
@@ -196,7 +194,7 @@ def test_a_link_is_followed_to_a_file_and_stays_a_link(tmp_path: Path) -> None:
         install("claude", path)
 
 
-def test_what_is_no_plain_file_is_left_alone(tmp_path: Path) -> None:
+def test_special_settings_file_is_left_alone(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "large").write_bytes(b" " * (8 * 1024 * 1024 + 1))
@@ -205,7 +203,7 @@ def test_what_is_no_plain_file_is_left_alone(tmp_path: Path) -> None:
             install("claude", tmp_path / name)
 
 
-def test_a_plugin_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_foreign_plugin_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "harness.js"
     path.write_text("export const Mine = async () => ({});\n")
     for act in (install, remove):
@@ -214,7 +212,7 @@ def test_a_plugin_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert installed(agent_named("opencode"), str(path)) is None
 
 
-def test_a_file_that_was_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
+def test_file_changed_during_the_installation_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text("{}")
     change = installation(agent_named("claude"), str(path), command("claude"))
@@ -239,11 +237,11 @@ def test_a_file_that_was_changed_meanwhile_is_not_written(tmp_path: Path) -> Non
         ("opencode", {"HOME": "/h"}, "/h/.config/opencode/plugin/harness.js"),
     ],
 )
-def test_where_the_settings_lie(agent: str, environment: dict[str, str], path: str) -> None:
+def test_settings_path_depends_on_agent_and_environment(agent: str, environment: dict[str, str], path: str) -> None:
     assert settings_path(agent_named(agent), environment, None) == path
 
 
-def test_without_a_home_nobody_knows_where_the_settings_lie() -> None:
+def test_settings_path_needs_home_or_a_workspace() -> None:
     with pytest.raises(UsageError, match="HOME"):
         settings_path(agent_named("claude"), {}, None)
     assert settings_path(agent_named("claude"), {}, "/w") == "/w/.claude/settings.local.json"
@@ -259,7 +257,7 @@ def test_without_a_home_nobody_knows_where_the_settings_lie() -> None:
         (None, 2, "harness failed\n"),
     ],
 )
-def test_whatever_becomes_of_the_program_is_a_refusal(does: str | None, code: int, said: str, tmp_path: Path) -> None:
+def test_failing_program_is_a_refusal(does: str | None, code: int, said: str, tmp_path: Path) -> None:
     program = tmp_path / "it's harness"
     if does is not None:
         program.write_text(f"#!/bin/sh\n{does}\n")

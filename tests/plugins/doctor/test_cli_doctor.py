@@ -216,7 +216,7 @@ def test_every_wall_holds_every_attempt_has_its_way_without_walls_and_the_lines_
     assert "\x1b" not in done.stderr
 
 
-def test_without_any_walls_nothing_is_stopped_and_it_says_what_to_do(me: Someone) -> None:
+def test_missing_walls_stop_no_attempt_and_advice_is_given(me: Someone) -> None:
     done = me.examine(NONE)
     stopped = {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expectation.STOPPED}
     assert done.returncode == 2
@@ -261,7 +261,7 @@ LESSER: dict[str, tuple[int, bool, bool, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", LESSER)
-def test_what_a_lesser_machine_does_not_stop(machine: Machine, name: str) -> None:
+def test_lesser_machine_stops_fewer_attempts(machine: Machine, name: str) -> None:
     landlock, has_seccomp, holds, different = LESSER[name]
     lesser = Machine(landlock=landlock, seccomp=machine.seccomp if has_seccomp else "", bubblewrap="")
     with Scene("/bin/bash", os.environ) as scene:
@@ -323,7 +323,7 @@ def _open_walls(scene: Scene) -> dict[str, tuple[Behind, Walls, tuple[str, ...]]
     }
 
 
-def test_a_wall_that_does_not_hold_is_said_and_fails(machine: Machine, capfd: pytest.CaptureFixture[str]) -> None:
+def test_failing_wall_is_reported(machine: Machine, capfd: pytest.CaptureFixture[str]) -> None:
     found = bubblewrap.find()
     if not found:
         pytest.skip("bubblewrap does not work here")
@@ -346,7 +346,7 @@ def test_walls_that_are_too_tight_to_work_in_fail(machine: Machine) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_what_is_not_installed_is_skipped(me: Someone, folder: Path) -> None:
+def test_attempts_with_missing_programs_are_skipped(me: Someone, folder: Path) -> None:
     (folder / "bin").mkdir()
     for name in ("mkdir", "mv", "ln", "rm", "wc", "yes", "head"):
         (folder / "bin" / name).symlink_to(str(shutil.which(name)))
@@ -358,14 +358,14 @@ def test_what_is_not_installed_is_skipped(me: Someone, folder: Path) -> None:
     )
 
 
-def test_a_folder_that_every_command_may_write_is_no_place_to_try_walls(me: Someone) -> None:
+def test_folder_writable_by_every_command_cannot_try_walls(me: Someone) -> None:
     if not os.path.isdir("/dev/shm"):
         pytest.skip("no /dev/shm here")
     done = me.doctor(TMPDIR="/dev/shm")
     assert (done.returncode, done.stdout, "set TMPDIR=/tmp" in done.stderr) == (2, "", True)
 
 
-def test_without_leave_to_start_a_process_or_a_thread_nothing_can_be_tried(folder: Path) -> None:
+def test_failed_process_start_is_reported(folder: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("the limit is an ordinary user's")
     code = "import resource, sys\nfrom harness.app.main import main\n"
@@ -376,7 +376,7 @@ def test_without_leave_to_start_a_process_or_a_thread_nothing_can_be_tried(folde
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_state_folder_that_cannot_be_written_is_said(folder: Path) -> None:
+def test_unwritable_state_folder_is_reported(folder: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a folder away")
     nobody = Someone(NOBODY, folder)
@@ -433,7 +433,7 @@ def test_a_reader_that_goes_away_is_not_an_error_of_the_machine(me: Someone) -> 
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=["INT", "TERM", "HUP"]
 )
-def test_a_signal_in_the_middle_leaves_nothing_behind(me: Someone, number: signal.Signals, code: int) -> None:
+def test_signal_during_doctor_leaves_no_files(me: Someone, number: signal.Signals, code: int) -> None:
     ended = 0
     for _ in range(50):  # unless it was over before the signal came
         process = me.start("-m", "harness", "doctor")
@@ -476,7 +476,7 @@ TWO_ANSWERS = [
 ]
 
 
-def test_what_two_answers_mean() -> None:
+def test_attempt_counts_as_stopped_only_if_both_answers_prove_it() -> None:
     """INVARIANT: nothing counts as stopped that did not say so, and that did not have its way without walls."""
     wrong = [row for row in TWO_ANSWERS if outcome_of(row[0], row[1], row[2]) is not row[3]]
     assert wrong == []
@@ -492,7 +492,7 @@ def test_what_two_answers_mean() -> None:
         ("pass", DONE),
     ],
 )
-def test_an_attempt_that_breaks_off_proves_nothing(machine: Machine, code: str, says: str) -> None:
+def test_aborted_attempt_is_unclear(machine: Machine, code: str, says: str) -> None:
     attempt = WallAttempt(ground=Ground.OTHERS, what="try", code=code)
     with Scene("/bin/bash", os.environ) as scene:
         (trial,) = make((attempt,), scene, machine, scene.walls())
@@ -502,7 +502,7 @@ def test_an_attempt_that_breaks_off_proves_nothing(machine: Machine, code: str, 
     )
 
 
-def test_walls_that_cannot_be_put_up_are_no_walls(
+def test_walls_that_cannot_be_set_up_are_reported(
     machine: Machine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A folder that is reached over a link is refused before anything is started, and that is said."""
@@ -521,7 +521,7 @@ def test_walls_that_cannot_be_put_up_are_no_walls(
     )
 
 
-def test_no_two_attempts_have_the_same_words() -> None:
+def test_attempts_have_different_descriptions() -> None:
     assert len(AS_IT_SHOULD_BE) == len(ATTEMPTS)
 
 
@@ -604,7 +604,7 @@ def test_a_model_that_cannot_be_used(
     assert (len(program.players[0].requests), list(program.workspace.iterdir())) == (1, [])
 
 
-def test_what_is_worth_a_word_is_a_warning(program: Program) -> None:
+def test_oddities_are_warnings(program: Program) -> None:
     two = Reply(calls=(OK, OK))
     other = Reply(calls=(call("report", status="fine"),))
     assert {about for about, outcome in found(ask(program, two)[1]).items() if outcome == "warning"} == {"tool call"}
@@ -620,7 +620,7 @@ def test_an_answer_as_text_has_a_hint(program: Program) -> None:
     assert "The harness cannot use this model as things are." in text
 
 
-def test_nobody_at_the_address(program: Program) -> None:
+def test_unreachable_address_is_reported(program: Program) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{bound.getsockname()[1]}/v1"
@@ -652,7 +652,7 @@ def test_the_key_is_named_and_never_shown(program: Program) -> None:
     ],
     anew={"program": made_program},
 )
-def test_settings_that_make_no_sense_send_nothing(program: Program, words: tuple[str, ...], message: str) -> None:
+def test_invalid_settings_send_no_request(program: Program, words: tuple[str, ...], message: str) -> None:
     done = program.run("doctor", *words)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
@@ -673,7 +673,7 @@ NO_STREAMS = Failure(status=400, body='{"error": {"message": "streaming is not s
 
 
 @all_rows("api", ["chat", "responses"], anew={"program": made_program})
-def test_what_a_refusal_taught_is_said(program: Program, api: str) -> None:
+def test_settings_learned_from_a_refusal_are_reported(program: Program, api: str) -> None:
     code, report = ask(program, NO_STREAMS, Reply(calls=(OK,)), words=("--api", api))
     told = {finding["about"]: finding["said"] for finding in report["findings"]}
     assert (code, found(report)["streaming"], told["learned"]) == (0, "warning", "stream = False, by a refusal")
@@ -681,7 +681,7 @@ def test_what_a_refusal_taught_is_said(program: Program, api: str) -> None:
     assert report["first_event_ms"] is None
 
 
-def test_what_a_server_does_not_do_is_said() -> None:
+def test_missing_abilities_of_a_server_are_reported() -> None:
     settings = resolve({"base_url": "http://llm.example.org/v1"}, {"OPENAI_API_KEY": "k"}, ConfigFile(path="c"))
     timing = Timing(connected=0.002, first_event=0.03)
     asked = _asked(quirks=Quirks(stream=False), again=("The provider could not answer.",), timing=timing)
@@ -696,7 +696,7 @@ def test_what_a_server_does_not_do_is_said() -> None:
 
 
 @all_rows("fault", list(ModelFault))
-def test_every_fault_is_told_as_something_bad(fault: ModelFault) -> None:
+def test_each_fault_is_reported_as_bad(fault: ModelFault) -> None:
     settings = resolve({"base_url": "http://127.0.0.1:9"}, {}, ConfigFile(path="c"))
     asked = Asked(reply=None, error=ModelError("It broke.", fault=fault), seconds=0.1, first_text_seconds=None)
     assert [finding.said for finding in findings(settings, asked) if finding.tone is Tone.BAD] == ["It broke."]

@@ -224,7 +224,7 @@ def test_hostile_values_in_every_field_are_exported_as_far_as_they_go(
 @pytest.mark.forges_logs
 @all_rows("form", sorted(EXPORTS))
 @all_rows("number", ["1e999", "NaN", "9" * 400, "-1", "1.5", "true", "null", '{"a":' * 900 + "1" + "}" * 900])
-def test_odd_numbers_stop_nothing(tmp_path: Path, form: str, number: str) -> None:
+def test_odd_numbers_are_exported_as_valid_json(tmp_path: Path, form: str, number: str) -> None:
     odd = [
         re.sub(
             rb'"(mono_ns|turn|step|duration_ms|exit_code|line|output_bytes|seq)":\d+', rb'"\1":' + number.encode(), line

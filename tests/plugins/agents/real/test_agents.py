@@ -81,7 +81,7 @@ def test_a_call_runs_where_the_hook_is_silent_and_not_where_it_refuses(agent: st
 
 
 @all_rows("row", tuple(HOOKED), ids=tuple(HOOKED))
-def test_what_an_agent_lets_through_when_its_hook_fails(row: str, tmp_path: Path) -> None:
+def test_agent_lets_calls_through_if_its_hook_fails_as_documented(row: str, tmp_path: Path) -> None:
     agent, keys = HOOKED[row]
     ran = {
         name for name, failing in FAILINGS.items() if _asked(agent, tmp_path / name.replace(" ", "-"), failing, keys)[1]

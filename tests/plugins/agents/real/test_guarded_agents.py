@@ -40,7 +40,7 @@ def records(rig: AgentRig) -> list[dict[str, Any]]:
 
 
 @all_rows("agent", tuple(BEFORE), ids=tuple(BEFORE))
-def test_what_may_run_runs_and_nothing_else(agent: str, tmp_path: Path) -> None:
+def test_only_permitted_calls_run(agent: str, tmp_path: Path) -> None:
     rig = guarded(agent, tmp_path)
     shell = SHELL[agent]
     own = deeds(agent, rig.workspace)
@@ -77,7 +77,7 @@ def test_what_may_run_runs_and_nothing_else(agent: str, tmp_path: Path) -> None:
     assert ("harness exec" in seen) == (agent in WALLED)
 
 
-def test_what_a_program_of_codex_calls_is_judged_call_by_call(tmp_path: Path) -> None:
+def test_calls_of_a_codex_program_are_judged_one_by_one(tmp_path: Path) -> None:
     rig = guarded("codex", tmp_path)
     own = code_deeds()
     asked = call("exec", input="text(await tools.exec_command({cmd: 'git push'}))")
@@ -107,5 +107,5 @@ def test_codex_runs_what_may_run_in_its_own_sandbox(sandbox: str) -> None:
 
 
 @all_rows("agent, fault", [(agent, fault) for agent in BEFORE for fault in BROKEN])
-def test_what_runs_where_our_hook_is_broken(agent: str, fault: str, tmp_path: Path) -> None:
+def test_calls_run_past_a_broken_hook_as_documented(agent: str, fault: str, tmp_path: Path) -> None:
     assert runs_broken(agent, fault, tmp_path) == (fault in rows_of(TABLE)[agent])

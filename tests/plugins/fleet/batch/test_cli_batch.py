@@ -107,7 +107,7 @@ def scene(program: Program, tmp_path: Path) -> Iterator[Scene]:
         yield Scene(program, tmp_path, url, player)
 
 
-def test_a_batch_does_every_task_and_says_what_came_of_each(scene: Scene, tmp_path: Path) -> None:
+def test_batch_does_each_task_and_reports_its_result(scene: Scene, tmp_path: Path) -> None:
     scene.tasks("write f one", "bash curl x", "bash shutdown", "write g two ;; bash cp a.txt c.txt")
     report = tmp_path / "report.md"
     done = scene.run("-j", "2", "--report", f"md:{report}")
@@ -139,7 +139,7 @@ def test_a_batch_does_every_task_and_says_what_came_of_each(scene: Scene, tmp_pa
     assert git(scene.repository, "worktree", "list").count("\n") == 1
 
 
-def test_nothing_runs_where_one_line_is_no_task(scene: Scene) -> None:
+def test_invalid_task_line_prevents_the_batch(scene: Scene) -> None:
     scene.tasks("write f one")
     scene.file.write_text(scene.file.read_text() + '{"id": "x"}\n')
     done = scene.run()
@@ -167,7 +167,7 @@ def test_a_task_that_cannot_begin_is_in_the_table_and_the_reports_with_its_reaso
     assert "bad" in report.read_text()
 
 
-def test_a_refused_key_ends_the_batch_and_stands_below_the_table(scene: Scene) -> None:
+def test_refused_key_ends_the_batch_with_a_message(scene: Scene) -> None:
     """With a wrong key, a hundred tasks would each fail alike."""
     scene.tasks(*(f"write f {n}" for n in range(3)))
     scene.player.refusing = True
@@ -252,7 +252,7 @@ def test_a_shard_does_its_own_tasks_alone_and_all_results_are_logs(scene: Scene)
         assert (page.code, ">t4<" in page.out, "BROKEN" in page.out) == (0, True, False)
 
 
-def test_what_is_run_is_what_was_checked_whatever_becomes_of_the_file(scene: Scene, tmp_path: Path) -> None:
+def test_checked_tasks_run_despite_later_changes_of_the_file(scene: Scene, tmp_path: Path) -> None:
     gate = tmp_path / "go"
     add_gate(scene.repository, gate)
     scene.tasks("bash python3 s.py", "write f one", "write g two")
@@ -276,7 +276,7 @@ def test_tasks_may_come_through_a_pipe(scene: Scene) -> None:
     assert (started.returncode, len(scene.rows())) == (0, 1)
 
 
-def test_what_was_ignored_stays_ignored(scene: Scene, tmp_path: Path) -> None:
+def test_ignored_signals_stay_ignored(scene: Scene, tmp_path: Path) -> None:
     """`nohup harness batch`, and `harness batch &` in a script (POSIX, sh, 2.11)."""
     ignored = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
@@ -296,7 +296,7 @@ def test_what_was_ignored_stays_ignored(scene: Scene, tmp_path: Path) -> None:
     assert (started.returncode, scene.rows()[0]["exit_code"]) == (0, 0), err
 
 
-def test_no_report_takes_the_place_of_what_the_batch_needs(scene: Scene, tmp_path: Path) -> None:
+def test_report_cannot_replace_files_of_the_batch(scene: Scene, tmp_path: Path) -> None:
     scene.tasks("write f one")
     own = Path(scene.program.environment["XDG_CONFIG_HOME"]) / "harness" / "x"
     names = ("tasks.jsonl", "policy.toml", "out/summary.json", "out/summary-1-of-2.jsonl", "out/t0/report")
@@ -344,7 +344,7 @@ def test_a_report_holds_few_runs_in_memory_at_once(tmp_path: Path, form: str) ->
     assert (all(f"t{n}" in text for n in range(30)), max(alive) < 10) == (True, True), alive
 
 
-def test_what_was_never_come_to_has_no_part_in_the_exit_code() -> None:
+def test_tasks_not_run_do_not_count_for_the_exit_code() -> None:
     assert worst([outcome(6), TaskOutcome(id="y", place=1, how=TaskEnd.NOT_RUN)]) is Exit.MODEL
 
 

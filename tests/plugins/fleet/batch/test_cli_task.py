@@ -55,13 +55,13 @@ BAD = [
 
 
 @all_rows(("text", "told"), BAD)
-def test_what_is_no_task_is_refused_with_its_place_and_key(text: str, told: str) -> None:
+def test_invalid_task_is_refused_with_place_and_key(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=r"^tasks\.jsonl:3: ") as refused:
         task_of(text.encode(), "tasks.jsonl:3")
     assert told in str(refused.value)
 
 
-def test_a_task_is_the_same_whatever_the_order_of_its_keys() -> None:
+def test_order_of_keys_does_not_change_a_task() -> None:
     one = task_of(b'{"id": "a", "prompt": "p", "max_turns": 3}', "x")
     other = task_of(b'{"max_turns": 3, "prompt": "p", "id": "a"}', "x")
     assert (one.sha256, one.given) == (other.sha256, {"id": "a", "prompt": "p", "max_turns": 3})
@@ -162,7 +162,7 @@ def test_the_workspace_is_the_folder_that_was_named_at_the_revision_that_was_nam
     assert "+two" in patch
 
 
-def test_a_folder_that_is_no_repository_is_copied(made: Callable[[str], Scene], tmp_path: Path) -> None:
+def test_folder_without_a_repository_is_copied(made: Callable[[str], Scene], tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     folder.mkdir()
     (folder / "a.txt").write_text("one\n")
@@ -301,7 +301,7 @@ def test_after_a_kill_the_next_start_cleans_up_and_does_the_task(made: Callable[
     assert "+++ b/a" in (scene.out / CHANGES).read_text()
 
 
-def test_what_was_kept_on_purpose_stays(made: Callable[[str], Scene]) -> None:
+def test_kept_folders_stay(made: Callable[[str], Scene]) -> None:
     with serving() as (url, _):
         scene = made(url)
         scene.write("write a b")
@@ -355,7 +355,7 @@ def test_without_a_policy_on_the_command_line_a_task_does_not_name_one(made: Cal
 @pytest.mark.parametrize(
     ("name", "gone"), [("result.json", False), (CHANGES, False), ("work.json", False), (CHANGES, True)]
 )
-def test_what_a_finished_task_left_is_not_believed_unread(made: Callable[[str], Scene], name: str, gone: bool) -> None:
+def test_changed_results_of_a_finished_task_are_rejected(made: Callable[[str], Scene], name: str, gone: bool) -> None:
     with serving() as (url, player):
         scene = made(url)
         scene.write("bash curl x\nwrite a b")
@@ -400,7 +400,7 @@ def test_a_limit_of_time_ends_a_task(made: Callable[[str], Scene], token: str) -
 
 
 @pytest.mark.parametrize("how", ["lock removed", "folder moved", "folder replaced"])
-def test_who_lost_its_folder_while_it_ran_writes_and_removes_nothing(
+def test_task_that_lost_its_folder_writes_and_removes_no_files(
     made: Callable[[str], Scene], tmp_path: Path, how: str
 ) -> None:
     with serving() as (url, _):
@@ -426,7 +426,7 @@ def test_who_lost_its_folder_while_it_ran_writes_and_removes_nothing(
     assert how != "folder replaced" or os.listdir(scene.out) == []
 
 
-def test_below_a_link_nothing_is_left_in_the_repository(made: Callable[[str], Scene], tmp_path: Path) -> None:
+def test_output_below_a_link_leaves_no_worktree_behind(made: Callable[[str], Scene], tmp_path: Path) -> None:
     with serving() as (url, _):
         scene = made(url)
         (tmp_path / "real").mkdir()
@@ -437,7 +437,7 @@ def test_below_a_link_nothing_is_left_in_the_repository(made: Callable[[str], Sc
     assert scene.worktrees() == 1
 
 
-def test_what_a_kill_left_behind_a_result_is_removed_at_the_next_start(made: Callable[[str], Scene]) -> None:
+def test_leftovers_of_a_killed_task_are_removed_at_the_next_start(made: Callable[[str], Scene]) -> None:
     with serving() as (url, _):
         scene = made(url)
         scene.write("write a b")
@@ -447,7 +447,7 @@ def test_what_a_kill_left_behind_a_result_is_removed_at_the_next_start(made: Cal
         assert (scene.run().code, left.exists(), scene.worktrees()) == (0, False, 1)
 
 
-def test_where_there_is_no_patch_the_task_is_not_called_done(made: Callable[[str], Scene]) -> None:
+def test_task_without_a_patch_is_not_done(made: Callable[[str], Scene]) -> None:
     with serving() as (url, _):
         scene = made(url)
         (scene.repository / "s.py").write_text("import os\nos.unlink('.gitignore')\nos.mkfifo('.gitignore')\n")
@@ -480,7 +480,7 @@ LOST = [
 
 
 @pytest.mark.parametrize(("setting", "script", "told"), LOST)
-def test_no_setting_of_the_repository_hides_a_change(
+def test_repository_settings_never_hide_a_change(
     made: Callable[[str], Scene], setting: tuple[str, str], script: str, told: str
 ) -> None:
     with serving() as (url, _):
@@ -511,7 +511,7 @@ def test_bytes_that_git_keeps_otherwise_are_named_where_attributes_were_removed(
     assert (done.code, "git keeps other bytes of: n" in str(scene.json("work.json")["lost"])) == (0, True), done.err
 
 
-def test_the_lease_is_taken_although_somebody_asks_for_it_all_the_time(tmp_path: Path) -> None:
+def test_lease_is_taken_despite_constant_queries(tmp_path: Path) -> None:
     asking = [True]
 
     def ask() -> None:
@@ -547,7 +547,7 @@ except KeyboardInterrupt:
 
 
 @all_rows("second", [True, False], ids=["a second signal", "the time"])
-def test_what_is_left_after_a_run_is_ended_by(second: bool) -> None:
+def test_leftover_processes_of_a_run_are_ended(second: bool) -> None:
     seconds = "1000000" if second else "0.5"
     process = subprocess.Popen([sys.executable, "-c", BOUNDED, seconds], stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -693,7 +693,7 @@ WORKTREE, COPY = True, False
         pytest.param(_deep, WORKTREE, "which is too deep", id="very deep"),
     ],
 )
-def test_what_no_patch_holds_is_named(
+def test_changes_outside_the_patch_are_named(
     tmp_path: Path, change: Callable[[Path], None], is_repository: bool, told: str
 ) -> None:
     place = _Place(tmp_path, is_repository=is_repository)
@@ -724,7 +724,7 @@ def test_a_patch_that_git_would_not_apply_is_none(tmp_path: Path) -> None:
     assert not list(place.out.glob("*.patch*"))
 
 
-def test_a_folder_that_was_put_in_the_place_of_the_one_that_was_made_is_no_patch_of_deletions(tmp_path: Path) -> None:
+def test_replaced_folder_gives_no_patch_of_deletions(tmp_path: Path) -> None:
     place = _Place(tmp_path, is_repository=True)
     place.root.rename(tmp_path / "moved")
     place.root.mkdir()
@@ -732,7 +732,7 @@ def test_a_folder_that_was_put_in_the_place_of_the_one_that_was_made_is_no_patch
     assert (changes.patch, "is not the folder that was made" in changes.lost[0]) == (None, True)
 
 
-def test_very_large_changes_of_a_file_are_no_patch(tmp_path: Path) -> None:
+def test_very_large_changes_give_no_patch(tmp_path: Path) -> None:
     place = _Place(tmp_path, is_repository=True)
     os.truncate(place.root / "a.txt", 300 << 20)
     changes = place.take()
@@ -778,7 +778,7 @@ def test_a_file_in_the_folder_of_a_submodule_does_not_delete_it(tmp_path: Path) 
     )
 
 
-def test_nothing_that_the_repository_names_is_run(tmp_path: Path) -> None:
+def test_programs_named_by_the_repository_are_not_run(tmp_path: Path) -> None:
     """Hooks, filters, external diffs, textconv and fsmonitor of the repository; and those of a `.git` put in the folder."""
     marker = tmp_path / "marker"
     evil = tmp_path / "evil.sh"

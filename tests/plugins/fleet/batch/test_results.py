@@ -92,7 +92,7 @@ def test_a_published_attempt_has_the_layout_of_a_local_batch(
     assert content() == there
 
 
-def test_what_was_published_is_fetched_on_another_machine(place: str, tmp_path: Path) -> None:
+def test_published_results_are_fetched_on_another_machine(place: str, tmp_path: Path) -> None:
     attempt_log(tmp_path / "a" / "t", 1, whole=False)
     folder = finished(tmp_path / "a" / "t", 2)
     results = at(place)
@@ -218,7 +218,7 @@ def test_a_fetch_overwrites_no_result_and_no_log_of_ones_own(place: str, tmp_pat
     assert other.read_bytes() == data
 
 
-def test_what_was_changed_in_the_place_is_not_fetched(tmp_path: Path) -> None:
+def test_changed_results_are_not_fetched(tmp_path: Path) -> None:
     results = at(str(tmp_path / "place"))
     results.put(str(finished(tmp_path / "a" / "t")), "t", 1)
     results.publish("t", 1)
@@ -306,7 +306,7 @@ def test_a_url_that_makes_no_sense_is_refused_without_its_secrets(url: str, word
     assert "secret" not in str(caught.value)
 
 
-def test_a_url_is_told_from_a_folder() -> None:
+def test_url_and_folder_are_distinguished() -> None:
     assert [is_url(out) for out in ("s3://b/r", "file:///r", "/srv/r", "r", "./s3:/b", "C:/r")] == [
         True,
         True,
@@ -444,7 +444,7 @@ def test_a_store_that_is_full_says_so_at_once(tmp_path: Path) -> None:
     [ConnectionResetError(errno.ECONNRESET, "reset"), RuntimeError("busy"), TimeoutError("too slow")],
     ids=["reset", "busy", "timeout"],
 )
-def test_what_may_pass_is_tried_again(error: Exception, tmp_path: Path) -> None:
+def test_temporary_failure_is_tried_again(error: Exception, tmp_path: Path) -> None:
     folder = finished(tmp_path / "t")
     run = type(error).__name__.lower()
     Failing.failing["result.json"] = [error, error]
@@ -484,7 +484,7 @@ def test_an_error_of_a_store_shows_no_signature_and_no_control_character(tmp_pat
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     for out in (str(tmp_path / "file" / "sub"), f"local://{tmp_path / 'file' / 'sub'}"):
         with pytest.raises(ResultsError, match="cannot be written"):

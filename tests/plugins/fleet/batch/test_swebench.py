@@ -77,7 +77,7 @@ def problem(path: str) -> str:
     return str(caught.value)
 
 
-def test_ten_instances_are_done_and_their_predictions_stand_the_evaluation(scene: Scene) -> None:
+def test_ten_instances_are_done_with_valid_predictions(scene: Scene) -> None:
     done = scene.run("-j", "2")
     assert done.code == 0, done.err
     predictions = scene.predictions()
@@ -115,7 +115,7 @@ def test_ten_instances_are_done_and_their_predictions_stand_the_evaluation(scene
     assert (scene.out / "preds.json").read_bytes() == before
 
 
-def test_what_has_no_result_is_left_out_and_named(scene: Scene) -> None:
+def test_instances_without_a_result_are_left_out_and_named(scene: Scene) -> None:
     scene.player.refusing = True
     done = scene.run("-j", "1")
     first, *others = [one["instance_id"] for one in scene.instances]
@@ -129,7 +129,7 @@ def test_what_has_no_result_is_left_out_and_named(scene: Scene) -> None:
     assert (parts, sorted(names[0] | names[1]), names[0] & names[1]) == ([0, 0], sorted([first, *others]), set())
 
 
-def test_a_patch_that_was_changed_is_no_prediction(scene: Scene) -> None:
+def test_changed_patch_is_left_out_of_the_predictions(scene: Scene) -> None:
     assert scene.run("--shard", "1/2").code == 0
     name = next(iter(name for name, one in scene.predictions("preds-1-of-2.json").items() if one["model_patch"]))
     patch = scene.out / name / "changes.patch"
@@ -148,7 +148,7 @@ def test_the_flags_belong_together(scene: Scene) -> None:
     assert (taken.code, scene.player.asked) == (2, []), taken.err
 
 
-def test_an_instance_becomes_a_task_that_says_the_problem_and_nothing_of_the_answer(tmp_path: Path) -> None:
+def test_task_of_an_instance_has_the_problem_and_not_the_answer(tmp_path: Path) -> None:
     answers: dict[str, Any] = {
         "patch": "the gold",
         "test_patch": "the tests",
@@ -175,7 +175,7 @@ def test_an_array_is_read_as_lines_are(tmp_path: Path) -> None:
     assert read_instances(written(tmp_path, *found, array=True)) == read_instances(written(tmp_path, *found))
 
 
-def test_the_repositories_lie_where_they_are_said_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repository_address_is_built_from_the_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, ONE)
     for repos in ("https://example.org/git", "https://example.org/git/"):
         assert read_instances(path, repos)[0].repo == "https://example.org/git/sympy/sympy"
@@ -200,7 +200,7 @@ def test_the_repositories_lie_where_they_are_said_to(tmp_path: Path, monkeypatch
         ({"instance_id": 7}, "instance_id: must be a string"),
     ],
 )
-def test_what_is_no_instance_is_named(tmp_path: Path, changed: dict[str, object], told: str) -> None:
+def test_invalid_instance_is_named(tmp_path: Path, changed: dict[str, object], told: str) -> None:
     for array, where in ((False, ":2: "), (True, ": instance 2: ")):
         path = written(tmp_path, ONE, {**ONE, "instance_id": "b", **changed}, array=array)
         found = problem(path)
@@ -208,7 +208,7 @@ def test_what_is_no_instance_is_named(tmp_path: Path, changed: dict[str, object]
         assert told in found
 
 
-def test_what_is_no_file_of_instances_is_named(tmp_path: Path) -> None:
+def test_invalid_instance_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "f"
     for content, told in (
         (b"", "there is no instance in it"),

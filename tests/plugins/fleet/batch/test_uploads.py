@@ -149,7 +149,7 @@ def test_a_machine_that_was_killed_loses_neither_a_result_nor_a_log(machines: Ma
     assert json.loads((machines.place / "t1" / "work.json").read_text())["attempt"] == 2
 
 
-def test_a_place_that_cannot_be_used_is_told_before_anything_runs(machines: Machines) -> None:
+def test_unusable_place_is_reported_before_the_start(machines: Machines) -> None:
     machines.tasks("write f one")
     own = ["batch", str(machines.file), "--policy", str(machines.policy), "--model", "m", "--out"]
     for out, words in (
@@ -163,7 +163,7 @@ def test_a_place_that_cannot_be_used_is_told_before_anything_runs(machines: Mach
         assert "secret" not in done.err
 
 
-def test_a_batch_in_a_folder_loads_nothing_of_it(machines: Machines, tmp_path: Path) -> None:
+def test_batch_loads_no_module_of_its_folder(machines: Machines, tmp_path: Path) -> None:
     machines.tasks("write f one")
     code = """
 import sys
@@ -224,7 +224,7 @@ def test_the_head_of_a_growing_log_leaves_the_machine(stores: None, tmp_path: Pa
 
 
 @pytest.mark.forges_logs
-def test_what_a_store_did_not_take_is_uploaded_at_the_end_or_by_the_next_start(stores: None, tmp_path: Path) -> None:
+def test_failed_upload_is_repeated_at_the_end_or_next_start(stores: None, tmp_path: Path) -> None:
     finished(tmp_path / "t")
     (tmp_path / "summary.json").write_text("{}")
     full = OSError(errno.ENOSPC, "No space left on device")
@@ -246,7 +246,7 @@ def test_what_a_store_did_not_take_is_uploaded_at_the_end_or_by_the_next_start(s
 
 
 @pytest.mark.forges_logs
-def test_of_two_machines_with_an_attempt_each_the_second_is_told(stores: None, tmp_path: Path) -> None:
+def test_second_of_two_attempts_from_two_machines_is_reported(stores: None, tmp_path: Path) -> None:
     """Nothing is overwritten, there or here."""
     uploads_to("memory://run", finished(tmp_path / "a" / "t").parent).bring()
     there = remembered("run")

@@ -68,7 +68,7 @@ def test_one_attempt_counts_however_many_come_to_an_end_at_once(ledger: FleetLed
     assert begun(ledger) == TaskAttempt(batch="b", task="t", number=counts.number, out="/out", is_won=True)
 
 
-def test_to_say_the_end_twice_changes_nothing(ledger: FleetLedger) -> None:
+def test_repeated_finish_has_no_effect(ledger: FleetLedger) -> None:
     """An answer of the data base may be lost on the way: then the same is said again."""
     attempt = begun(ledger)
     assert [ledger.finish(attempt, DONE, RESULT) for _ in range(2)] == [True, True]
@@ -91,7 +91,7 @@ def test_a_worker_that_is_silent_is_lost_with_its_attempts_and_no_other(ledger: 
     assert (row.task, row.number, row.records, row.head) == ("y", kept.number, 3, "cd")
 
 
-def test_the_most_jobs_of_the_workers_that_live_is_told(ledger: FleetLedger) -> None:
+def test_greatest_job_count_of_live_workers_is_returned(ledger: FleetLedger) -> None:
     for name, jobs, lease in (("a", 2, FAR), ("b", 8, FAR), ("c", 16, -1.0)):
         ledger.join(name, "v", jobs, lease)
     ledger.reap()
@@ -125,12 +125,12 @@ def test_a_cancelled_task_whose_worker_is_lost_is_not_done_again(ledger: FleetLe
     assert ledger.ends("b") == {"cancelled": 1}
 
 
-def test_what_was_not_begun_or_given_back_does_not_count_against_a_task(ledger: FleetLedger) -> None:
+def test_attempts_not_begun_or_given_back_do_not_count(ledger: FleetLedger) -> None:
     lose(ledger, "ended with its worker", 5)
     assert begun(ledger).number == 6
 
 
-def test_nothing_is_begun_once_the_budget_is_spent(ledger: FleetLedger) -> None:
+def test_spent_budget_stops_new_attempts(ledger: FleetLedger) -> None:
     ledger.note_batch(Batch(name="b", out="/out", budget=0.4))
     ledger.note_batch(Batch(name="other", out="/other"))
     ledger.note_batch(Batch(name="b", out="/out"))  # a second start that says nothing of it lifts no budget
@@ -142,13 +142,13 @@ def test_nothing_is_begun_once_the_budget_is_spent(ledger: FleetLedger) -> None:
     assert (ledger.ends("b"), ledger.pace("b", FAR)) == ({"exit 0 completed": 2, "exit 4 limit": 1}, (3, 0.5, 0))
 
 
-def test_a_running_attempt_is_told_that_it_was_cancelled(ledger: FleetLedger) -> None:
+def test_running_attempt_learns_of_its_cancellation(ledger: FleetLedger) -> None:
     begun(ledger, "x"), begun(ledger, "y")
     ledger.cancel("b", "x")
     assert ledger.beat("w", {}).cancelled == {("b", "x")}
 
 
-def test_what_is_known_of_the_tasks_of_a_batch(ledger: FleetLedger) -> None:
+def test_results_of_a_batch_are_listed(ledger: FleetLedger) -> None:
     lose(ledger, LOST, 2)
     ledger.finish(begun(ledger), DONE, RESULT)
     begun(ledger, "open")
@@ -157,7 +157,7 @@ def test_what_is_known_of_the_tasks_of_a_batch(ledger: FleetLedger) -> None:
     assert [(one.number, one.lost) for one in ledger.results("b", 0.0)] == [(3, 2)]
 
 
-def test_what_cannot_be_reached_is_told_once_and_tried_until_nobody_waits(tmp_path: Path) -> None:
+def test_unreachable_queue_is_reported_once_and_retried(tmp_path: Path) -> None:
     path, told = tmp_path / "gone" / "queue.db", list[str]()
     engine = engine_of(f"sqlite:///{path}")
     waits = iter((False, False, True))

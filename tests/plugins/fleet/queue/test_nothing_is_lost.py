@@ -320,7 +320,7 @@ def test_a_task_that_its_workers_do_not_survive_is_given_up(fleet: Fleet) -> Non
     assert fleet.processes() == {}
 
 
-def test_what_a_forgotten_worker_took_is_done_by_others(fleet: Fleet) -> None:
+def test_tasks_of_a_forgotten_worker_are_done_by_others(fleet: Fleet) -> None:
     gate = fleet.folder / "gate"
     add_gate(fleet.repository, gate)
     fleet.tasks([HELD])
@@ -339,7 +339,7 @@ def test_what_a_forgotten_worker_took_is_done_by_others(fleet: Fleet) -> None:
     assert fleet.status()["workers"] == []
 
 
-def test_a_result_that_is_noted_late_is_told(fleet: Fleet) -> None:
+def test_result_noted_late_is_reported(fleet: Fleet) -> None:
     fleet.tasks(["write f 1", "write f 2"])
     fleet.put()
     fleet.said("limit", "--at-once", "1", "--starts", "1/1000")
@@ -358,7 +358,7 @@ def test_a_result_that_is_noted_late_is_told(fleet: Fleet) -> None:
     assert (ended(waiting).code, [row["exit_code"] for row in fleet.rows()].count(2)) == (2, 1)
 
 
-def test_no_attempt_begins_for_a_worker_that_is_lost(fleet: Fleet) -> None:
+def test_attempt_does_not_begin_for_a_lost_worker(fleet: Fleet) -> None:
     fleet.tasks(["write f 1"])
     fleet.put()
     queue = open_queue(fleet.queue)

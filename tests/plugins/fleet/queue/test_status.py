@@ -127,13 +127,13 @@ def test_a_bundle_counts_by_its_commit_and_another_prompt_is_another_task() -> N
         ("postgresql://me@127.0.0.1:1/x", "postgresql://me@127.0.0.1:1/x cannot be opened: connection failed"),
     ],
 )
-def test_a_queue_that_cannot_be_opened_is_said_and_no_password_is_shown(url: str, why: str) -> None:
+def test_unusable_queue_is_reported_without_its_password(url: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as raised:
         DbosQueue(url)
     assert "secret" not in str(raised.value)
 
 
-def test_no_queue_is_made_to_look_at_one(tmp_path: Path) -> None:
+def test_looking_at_a_queue_does_not_create_it(tmp_path: Path) -> None:
     path = tmp_path / "queue.db"
     with pytest.raises(UsageError, match="there is no queue"):
         DbosQueue(f"sqlite:///{path}", make=False)
@@ -149,14 +149,14 @@ def planted(queue: DbosQueue, path: Path, **columns: object) -> None:
             connection.execute(f"UPDATE workflow_status SET {name} = ?", (value,))
 
 
-def test_a_task_that_ended_without_a_result_is_said_and_can_be_done_again(queue: DbosQueue, tmp_path: Path) -> None:
+def test_task_that_ended_without_a_result_can_be_retried(queue: DbosQueue, tmp_path: Path) -> None:
     queue.put(BATCH, [queued("t")], lambda _: False)
     planted(queue, tmp_path / "queue.db", status="SUCCESS")
     (row,) = queue.list(BATCH.name)
     assert (row.state, is_tried_again(row), queue.retry(row, "v1")) == (TaskState.BROKEN, True, True)
 
 
-def test_what_is_given_back_was_in_the_hands_of_that_worker(queue: DbosQueue, tmp_path: Path) -> None:
+def test_only_tasks_of_a_lost_worker_are_given_back(queue: DbosQueue, tmp_path: Path) -> None:
     """Else a task that another took meanwhile, or that was cancelled, would be done by two, or done at all."""
     queue.put(BATCH, [queued("t")], lambda _: False)
     for name, lease in (("gone", -1.0), ("other", 1e6)):
@@ -181,7 +181,7 @@ class Planted:
         return os.mkdir, (self._path,)
 
 
-def test_no_pickle_is_read_whatever_the_row_says(queue: DbosQueue, tmp_path: Path) -> None:
+def test_pickles_are_never_read(queue: DbosQueue, tmp_path: Path) -> None:
     """Who can write to the database would run code in each worker, and where somebody retries."""
     queue.put(BATCH, [queued("t")], lambda _: False)
     trap = tmp_path / "trap"

@@ -243,7 +243,7 @@ def test_two_machines_share_the_tasks_over_a_slow_link_and_hold_few_connections(
     assert fleet.wait().code == 0
 
 
-def test_who_is_cut_off_in_the_middle_of_a_beat_holds_nobody_up(postgres: PostgresServer) -> None:
+def test_worker_cut_off_during_a_beat_does_not_block_others(postgres: PostgresServer) -> None:
     url = postgres.url(f"beat_{secrets.token_hex(4)}")
     cut, other = open_queue(url), open_queue(url)
     is_held, is_over = threading.Event(), threading.Event()

@@ -81,7 +81,7 @@ def test_a_refused_key_stops_the_worker_and_the_task_goes_back(fleet: Fleet) -> 
     assert (done.code, [row["exit_code"] for row in fleet.rows()]) == (0, [0, 0, 0]), done
 
 
-def test_what_is_cancelled_ends_and_a_retry_does_it_again(fleet: Fleet) -> None:
+def test_cancelled_task_ends_and_is_done_by_a_retry(fleet: Fleet) -> None:
     gate = fleet.folder / "gate"
     add_gate(fleet.repository, gate)
     fleet.tasks([HELD, "write f 1"])
@@ -126,7 +126,7 @@ def test_a_worker_whose_disk_is_full_stops_and_the_task_goes_back(fleet: Fleet) 
     assert fleet.wait().code == 0
 
 
-def test_what_no_patch_holds_stays_on_the_machine(fleet: Fleet) -> None:
+def test_files_outside_the_patch_stay_on_the_machine(fleet: Fleet) -> None:
     making = "import os, pathlib\nos.makedirs('inner/.git/refs')\nos.makedirs('inner/.git/objects')\n"
     making += "pathlib.Path('inner/.git/HEAD').write_text('ref: refs/heads/main')\n"
     (fleet.repository / "s.py").write_text(making)
@@ -189,7 +189,7 @@ def test_limits_of_groups_and_priorities(fleet: Fleet) -> None:
     assert fleet.wait().code == 0
 
 
-def test_nothing_is_begun_once_the_budget_is_spent(fleet: Fleet) -> None:
+def test_spent_budget_stops_new_tasks(fleet: Fleet) -> None:
     config = fleet.folder / "config" / "harness" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text('[prices."m"]\ninput = 1000\noutput = 1000\n')
@@ -278,7 +278,7 @@ def test_a_worker_without_a_model_does_not_begin(fleet: Fleet) -> None:
     assert (done.code, "no model to talk to" in done.err, fleet.state()["waiting"]) == (2, True, 1)
 
 
-def test_who_drains_the_queue_is_told_what_is_left_for_others(fleet: Fleet) -> None:
+def test_draining_worker_reports_tasks_for_others(fleet: Fleet) -> None:
     fleet.tasks(["write f 1"])
     fleet.put()
     worker = fleet.worker("--drain", "--no-instructions", lease=LEASE)
@@ -286,7 +286,7 @@ def test_who_drains_the_queue_is_told_what_is_left_for_others(fleet: Fleet) -> N
     assert "1 task left for workers of another kind: harness " in worker.said
 
 
-def test_a_batch_whose_tasks_were_cancelled_is_no_success(fleet: Fleet) -> None:
+def test_batch_with_cancelled_tasks_is_a_failure(fleet: Fleet) -> None:
     fleet.tasks(["write f 1", "write f 2"])
     fleet.put()
     waiting = fleet.waiting()
@@ -330,7 +330,7 @@ def test_waiting_reports_as_a_local_batch_does(fleet: Fleet) -> None:
     assert (fleet.wait().code, len(fleet.player.asked)) == (3, asked)
 
 
-def test_a_log_that_was_changed_after_its_end_is_told(fleet: Fleet) -> None:
+def test_log_changed_after_its_end_is_reported(fleet: Fleet) -> None:
     fleet.tasks(["write f one", "write f two"])
     fleet.put()
     assert fleet.worker("--drain", lease=LEASE).end() == 0
