@@ -130,7 +130,7 @@ THOUGHT = (
 )
 
 
-def test_thinking_is_sent_back_unchanged_in_its_place() -> None:
+def test_thinking_is_sent_back_unchanged_and_in_order() -> None:
     reply = read(*THOUGHT)
     assert (reply.text, [made.arguments for made in reply.tool_calls]) == ("I look.", ['{"a":1}', ""])
     message = said(reply.text, *reply.tool_calls, echo=reply.echo)

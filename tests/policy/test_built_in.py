@@ -348,17 +348,17 @@ LEFT_ALONE = [
 
 
 @all_rows(("tool", "what", "by"), [pytest.param(*row, id=f"{row[0]} {row[1]!a}: {row[2]}") for row in BLOCKED])
-def test_what_is_never_permitted_is_blocked(world: World, tool: str, what: str, by: str) -> None:
+def test_forbidden_call_is_blocked(world: World, tool: str, what: str, by: str) -> None:
     assert world.judge(tool, what) == ("block", by)
 
 
 @all_rows(("tool", "what", "by"), [pytest.param(*row, id=f"{row[0]} {row[1]!a}: {row[2]}") for row in ASKED])
-def test_what_no_rule_can_permit_is_asked_and_not_blocked(world: World, tool: str, what: str, by: str) -> None:
+def test_dangerous_call_is_asked_about_and_not_blocked(world: World, tool: str, what: str, by: str) -> None:
     assert world.judge(tool, what) == ("confirm", by)
 
 
 @all_rows(("tool", "what"), [pytest.param(*row, id=f"{row[0]} {row[1]!a}") for row in LEFT_ALONE])
-def test_what_only_looks_dangerous_is_left_to_the_policy(world: World, tool: str, what: str) -> None:
+def test_harmless_lookalike_is_left_to_the_policy(world: World, tool: str, what: str) -> None:
     assert world.judge(tool, what) == ("auto", "")
 
 
@@ -366,7 +366,7 @@ def test_what_only_looks_dangerous_is_left_to_the_policy(world: World, tool: str
     ("tool", "what", "by"),
     [pytest.param(*row, id=f"{row[0]} {row[1]!a}") for row in BLOCKED if row[0] == "bash" and "{" not in row[1]],
 )
-def test_a_block_holds_wherever_in_a_longer_line_it_stands(world: World, tool: str, what: str, by: str) -> None:
+def test_block_applies_anywhere_in_a_line(world: World, tool: str, what: str, by: str) -> None:
     if "<<EOF" not in what:
         assert world.judge(tool, f"ls -l; {what}\nls") == ("block", by)
     assert world.judge(tool, f"ls > x\n{what}") == ("block", by)

@@ -70,7 +70,7 @@ def reasons(root: Path, command: str) -> tuple[str, ...]:
         "cp /dev/null a.c", "mv src /dev/null", ": > a.db", "> a.db", "cat /dev/null > a.db", "parted /dev/x rm 1",
     ],
 )  # fmt: skip
-def test_what_destroys(tmp_path: Path, command: str) -> None:
+def test_destructive_command_has_a_reason(tmp_path: Path, command: str) -> None:
     """Each is told in at least one sentence."""
     assert reasons(tmp_path, command) != ()
 
@@ -97,12 +97,12 @@ def test_what_destroys(tmp_path: Path, command: str) -> None:
         "git push -ofd origin main", "git push -o +x origin main", "git checkout --track origin/v1.x",
     ],
 )  # fmt: skip
-def test_what_does_not_destroy(tmp_path: Path, command: str) -> None:
+def test_harmless_command_has_no_destruction_reason(tmp_path: Path, command: str) -> None:
     """A word that is asked for too often is typed unread."""
     assert reasons(tmp_path, command) == ()
 
 
-def test_a_file_tool_destroys_nothing(tmp_path: Path) -> None:
+def test_file_tool_is_not_destructive(tmp_path: Path) -> None:
     """What it overwrites is kept for undo."""
     arguments = {"path": "a.py", "content": "rm -rf /\n"}
     call = ToolCall(id="1", name="write_file", arguments=json.dumps(arguments))

@@ -73,9 +73,7 @@ WRITES: list[tuple[list[SandboxTable], tuple[str, ...]]] = [
 
 
 @all_rows(("tables", "write"), WRITES)
-def test_what_may_be_written_is_what_every_file_lets_be_written(
-    tables: list[SandboxTable], write: tuple[str, ...]
-) -> None:
+def test_writable_paths_are_those_of_every_file(tables: list[SandboxTable], write: tuple[str, ...]) -> None:
     assert sandbox_of(tuple(tables)).write == write
     assert set(sandbox_of(tuple(tables[::-1])).write) == set(write)
 
@@ -112,16 +110,16 @@ LESS = tuple(place for place in DEFAULT_HIDE if place not in SHOWN)
         ([said(show=SHOWN, trusted=False)], DEFAULT_HIDE),
     ],
 )
-def test_what_any_file_hides_is_hidden_and_what_nobody_shows(tables: list[SandboxTable], hide: tuple[str, ...]) -> None:
+def test_paths_hidden_by_any_file_are_hidden(tables: list[SandboxTable], hide: tuple[str, ...]) -> None:
     assert sandbox_of(tuple(tables)).hide == hide
 
 
-def test_whoever_requires_confinement_is_heard_trusted_or_not() -> None:
+def test_required_confinement_applies_from_any_file() -> None:
     assert sandbox_of((said(), said(required=True, trusted=False))).required == HERE
     assert sandbox_of((said(),)).required is None
 
 
-def test_a_project_that_nobody_trusts_keeps_what_takes_away() -> None:
+def test_untrusted_project_keeps_its_restrictions() -> None:
     said_by_it = said((".", "/srv"), network=True, hide=("~/x",), required=True)
     tight = said_by_it.tightening()
     assert tight == replace(said_by_it, network=None, trusted=False)
@@ -164,7 +162,7 @@ EFFECTS: list[tuple[str, tuple[Facet, ...], bool, bool, tuple[object, ...]]] = [
 
 
 @all_rows(("facets", "asked", "open_ended", "expected"), [row[1:] for row in EFFECTS], ids=[r[0] for r in EFFECTS])
-def test_what_an_action_may_do(
+def test_effects_follow_from_facets_and_decision(
     facets: tuple[Facet, ...],
     asked: bool,
     open_ended: bool,
@@ -196,13 +194,13 @@ def test_surely_written_is(facets: tuple[Facet, ...], named: tuple[str, ...]) ->
     assert (effects.named, effects.entries) == (named, ())
 
 
-def test_names_that_are_moved_or_removed_are_told_apart() -> None:
+def test_moved_entries_are_separated_from_named_files() -> None:
     moved = replace(C, entry=True)
     effects = effects_of((B, moved), autos=(), asked=(B, moved), open_ended=False, tables=OPEN, keep=())
     assert (effects.named, effects.entries) == (("/w/b", "/w/c"), ("/w/c",))
 
 
-def test_no_network_means_none_for_what_a_person_approves() -> None:
+def test_closed_network_applies_to_approved_calls() -> None:
     closed = (said(network=False),)
     for facets in ((command(Act.RUNS),), (command(Act.LOOKS, network=True),), (BLIND,)):
         assert not effects_of(facets, autos=(), asked=facets, open_ended=True, tables=closed, keep=()).network

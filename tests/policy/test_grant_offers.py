@@ -73,7 +73,7 @@ def told(offer: Offer | str, root: str) -> list[str]:
 
 
 @all_rows(("policy", "walls", "tool", "text", "expected"), rows())
-def test_what_is_offered(
+def test_grant_choices_are_offered(
     workspace: Workspace, policy: str, walls: str, tool: str, text: str, expected: list[str]
 ) -> None:
     held = parse_policy(POLICIES[policy], "p.toml")

@@ -63,12 +63,12 @@ def rule(decision: str, *hosts: str, more: str = "") -> str:
         (rule("auto", "localhost:8000"), "localhost", 80, "deny"),
     ],
 )
-def test_what_a_rule_with_host_means(rules: str, host: str, port: int, decision: str) -> None:
+def test_host_rule_decides_by_address_and_port(rules: str, host: str, port: int, decision: str) -> None:
     policy = parse_policy(f"version = 1\n{rules}".encode(), "p.toml")
     assert evaluate(policy, going_to(host, port)).decision.word == decision
 
 
-def test_a_project_that_nobody_trusts_names_no_address() -> None:
+def test_untrusted_project_cannot_allow_an_address() -> None:
     policy = parse_policy(b"version = 1\n" + rule("confirm", "10.0.0.1").encode(), "p.toml")
     verdict = evaluate(tightening_only(policy), going_to("10.0.0.1", 443))
     assert (verdict.decision.word, verdict.deciding.by) == ("deny", "built-in private-address")
@@ -89,7 +89,7 @@ def test_examples_are_hosts() -> None:
         ('argv = ["curl"]', "is about tools that go to a host"),
     ],
 )
-def test_what_cannot_be_is_not_loaded(more: str, said: str) -> None:
+def test_invalid_host_rule_is_refused(more: str, said: str) -> None:
     with pytest.raises(PolicyError, match=said):
         parse_policy(b"version = 1\n" + rule("auto", "*.example.org", more=f"{more}\n").encode(), "p.toml")
 

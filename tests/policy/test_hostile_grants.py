@@ -123,7 +123,7 @@ def by_wide_grants(offered: Offered, row: Row) -> Iterator[tuple[Sequence[Grant]
         yield grants, evaluate(with_grants(policy, grants), action)
 
 
-def test_no_hostile_command_gets_more_than_walls_by_a_wide_grant(offered: Offered) -> None:
+def test_wide_grant_gives_hostile_commands_no_more_than_walls(offered: Offered) -> None:
     """The row of another decision than the default's is never lifted; what runs is held, and is one that was looked at."""
     found: dict[str, str] = {}
     for row in HOSTILE:
@@ -148,7 +148,7 @@ OTHERS = {
 
 
 @all_rows("table", OTHERS.values(), ids=OTHERS)
-def test_nothing_of_other_tables_gets_more_than_walls_by_wide_grants(table: Path, offered: Offered) -> None:
+def test_wide_grants_give_other_tables_no_more_than_walls(table: Path, offered: Offered) -> None:
     """Attempts at walls, everything that writes, and scripts as agents write them, in a repository that is not theirs."""
     policy = offered.world.policies["default"]
     inside = [grant for grant in offered.programs if not grant.pattern.network]
@@ -166,7 +166,7 @@ def test_nothing_of_other_tables_gets_more_than_walls_by_wide_grants(table: Path
     assert (beyond, held > 10) == ([], True)
 
 
-def test_no_other_grant_in_the_same_line_widens_the_walls_of_a_program(offered: Offered) -> None:
+def test_other_grants_in_a_line_do_not_widen_the_walls_of_a_program(offered: Offered) -> None:
     """`pytest -x && git push`, where the first was granted inside walls, and the second word for word with the network."""
     policy, beside = offered.world.policies["default"], [grant for grant in offered.exact if grant.pattern.argv]
     programs = [grant for grant in offered.programs if grant.pattern.argv in (("pytest",), ("make",), ("python3",), ())]
@@ -204,7 +204,7 @@ def test_only_a_default_is_lifted_by_all_that_is_ever_offered(offered: Offered) 
     assert (changed, lifted > 100) == ([], True)
 
 
-def test_no_grant_lets_a_command_run_without_walls(offered: Offered) -> None:
+def test_grants_never_allow_a_command_without_walls(offered: Offered) -> None:
     inside = [grant for grant in offered.programs if not grant.pattern.network]
     granted = with_grants(offered.world.policies["default"], inside)
     for command in ("python3 a.py", "make test", "pytest -q"):
@@ -227,7 +227,7 @@ NEVER_BY_EDITS = [
 
 @all_rows("path", NEVER_BY_EDITS)
 @all_rows("tool", ["write_file", "edit_file"])
-def test_no_grant_of_edits_reaches_what_is_protected(tool: str, path: str, offered: Offered) -> None:
+def test_edit_grants_never_cover_protected_files(tool: str, path: str, offered: Offered) -> None:
     world = offered.world
     policy, walls = world.policies["default"], WallsHere(root=world.workspace.root, confines=True)
     patterns: dict[GrantPattern, None] = {}

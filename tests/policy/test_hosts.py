@@ -110,7 +110,7 @@ def test_a_pattern_is_written_as_it_was_read(text: str) -> None:
     assert host_pattern(host_pattern(text).text) == host_pattern(text)
 
 
-def test_host_and_port_are_told_apart() -> None:
+def test_host_and_port_are_split() -> None:
     assert split_port("example.org:22") == ("example.org", 22)
     assert split_port("[::1]:22") == ("::1", 22)
     assert split_port("::1") == ("::1", None)
@@ -149,7 +149,7 @@ def test_host_and_port_are_told_apart() -> None:
         ("example.org", "no address"),
     ],
 )
-def test_an_address_that_is_not_meant_for_everybody_has_to_be_listed(address: str, said: str) -> None:
+def test_private_address_must_be_listed(address: str, said: str) -> None:
     problem = address_problem([host_pattern("example.org")], address, 443)
     if said:
         assert said in problem

@@ -36,7 +36,7 @@ def granted(workspace: Workspace) -> Policy:
 
 
 @all_rows(("word", "command"), ROWS)
-def test_what_a_grant_of_every_known_command_lets_run(
+def test_grant_of_known_commands_decides_as_listed(
     word: str, command: str, granted: Policy, workspace: Workspace
 ) -> None:
     text = command.replace("ROOT", shell_word(workspace.root)).replace("\u23ce", "\n")

@@ -186,7 +186,7 @@ WARNED = [
 
 
 @all_rows(("text", "warned", "problem"), WARNED)
-def test_what_is_surely_not_meant_is_warned_of_once(text: str, warned: str, problem: str) -> None:
+def test_likely_mistake_is_warned_of_once(text: str, warned: str, problem: str) -> None:
     found = warnings(policy(text))
     assert [(each.rule, problem in each.problem) for each in found] == [(warned, True)], [str(each) for each in found]
 
@@ -245,7 +245,7 @@ QUIET = [
 
 
 @all_rows("text", QUIET)
-def test_what_may_be_meant_is_not_warned_of(text: str) -> None:
+def test_plausible_rule_gives_no_warning(text: str) -> None:
     assert [str(each) for each in warnings(policy(text))] == []
 
 
@@ -259,7 +259,7 @@ def test_what_may_be_meant_is_not_warned_of(text: str) -> None:
         ((("npm",), ("test",)), []),
     ],
 )
-def test_what_runs_other_programs_is_warned_of(tokens: tuple[tuple[str, ...], ...], problems: list[str]) -> None:
+def test_rule_for_a_program_runner_is_warned_of(tokens: tuple[tuple[str, ...], ...], problems: list[str]) -> None:
     """Where the loader takes such a rule at all: that follows from the models of the programs."""
     whole = policy(auto(argv=["ls", "..."]))
     changed = replace(whole.rules[0], matchers=(CommandMatcher(argv=ArgvPattern(tokens=tokens, rest=True)),))

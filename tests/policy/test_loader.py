@@ -665,11 +665,11 @@ def test_a_mistake_is_named_with_file_line_and_key(text: str, message: str) -> N
         pytest.param("x = 1979-13-01", "p.toml: is not TOML: ", id="a date that is none"),
     ],
 )
-def test_what_is_not_toml_is_refused(text: str, beginning: str) -> None:
+def test_invalid_toml_is_refused(text: str, beginning: str) -> None:
     assert problem(text).startswith(beginning)
 
 
-def test_what_is_not_utf_8_is_refused() -> None:
+def test_invalid_utf_8_is_refused() -> None:
     with pytest.raises(PolicyError) as caught:
         parse_policy(b"version = 1 # \xff", "p.toml")
     assert str(caught.value) == "p.toml: is not UTF-8: byte 14"
@@ -720,7 +720,7 @@ NO_AUTO = [
 
 
 @all_rows(("body", "program", "why"), [pytest.param(*row, id=f"{row[0]}: {row[2] or 'accepted'}") for row in NO_AUTO])
-def test_no_auto_rule_for_programs_that_run_their_operands(body: str, program: str, why: str) -> None:
+def test_auto_rule_is_refused_for_programs_that_run_their_operands(body: str, program: str, why: str) -> None:
     """A stricter rule may name them all."""
     text = rule(body, "auto")
     if why:
@@ -738,7 +738,7 @@ def variables(of: Rule) -> tuple[str, ...]:
 
 
 @all_rows("name", [*sorted(STEERING), "LD_X", "DYLD_INSERT_LIBRARIES", "GIT_X"])
-def test_no_auto_rule_lists_a_variable_that_steers_programs(name: str) -> None:
+def test_auto_rule_cannot_list_a_steering_variable(name: str) -> None:
     body = f"argv = ['x']\nenv = ['CI', '{name}']"
     assert problem(rule(body, "auto")) == f"p.toml:6: [[rule]] env: {name} {STEERS}"
     assert variables(parse(rule(body, "confirm")).rules[0]) == ("CI", name)
@@ -788,7 +788,7 @@ def test_a_tool_of_a_program_of_ones_own_can_be_named_once_it_is_known() -> None
         pytest.param('version = 1\nname = "a\\"["\n[tools]\n\tbahs=\'auto\'', id="an escaped quote"),
     ],
 )
-def test_lines_are_right_whatever_stands_before(text: str) -> None:
+def test_line_numbers_are_right_after_any_text(text: str) -> None:
     line = next(number for number, line in enumerate(text.splitlines(), 1) if "bahs" in line)
     assert problem(text) == f"p.toml:{line}: [tools] bahs: unknown key; did you mean bash?"
 
@@ -813,7 +813,7 @@ BODIES = st.lists(st.tuples(KEYS, VALUES, NOISE), max_size=4, unique_by=lambda e
 
 @settings(max_examples=examples(300))
 @given(BODIES, st.lists(st.tuples(st.sampled_from(["[t]", "[[r]]", "[[ s ]]"]), BODIES, NOISE), max_size=5))
-def test_the_line_of_every_key_is_the_one_it_stands_on(
+def test_each_key_has_its_own_line_number(
     top: list[tuple[str, str, str]], tables: list[tuple[str, list[tuple[str, str, str]], str]]
 ) -> None:
     """Whatever values span several lines and whatever comments hold; written and counted here, read there."""
@@ -924,9 +924,7 @@ UNREADABLE = [
 
 
 @all_rows(("make", "message"), UNREADABLE)
-def test_what_cannot_be_read_as_a_file_is_refused_at_once(
-    tmp_path: Path, make: Callable[[Path], None], message: str
-) -> None:
+def test_unreadable_policy_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path], None], message: str) -> None:
     path = tmp_path / "p.toml"
     make(path)
     open_before = len(os.listdir("/proc/self/fd"))
@@ -936,7 +934,7 @@ def test_what_cannot_be_read_as_a_file_is_refused_at_once(
     assert len(os.listdir("/proc/self/fd")) == open_before
 
 
-def test_a_fifo_with_a_writer_that_says_nothing_does_not_hang_either(tmp_path: Path) -> None:
+def test_fifo_with_a_silent_writer_is_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
     os.mkfifo(path)
     writer = os.open(path, os.O_RDWR)
@@ -988,7 +986,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
 # Putting files together.
 
 
-def test_nothing_cannot_be_combined() -> None:
+def test_empty_list_of_policies_is_refused() -> None:
     with pytest.raises(PolicyError, match=r"^no policy was given$"):
         combine([])
 
@@ -1046,7 +1044,7 @@ def test_an_id_is_taken_once_in_a_file() -> None:
     assert [rule.layer for rule in combine([one, project]).rules] == [Layer.FILE, Layer.PROJECT]
 
 
-def test_tightening_only_keeps_what_is_stricter_than_auto_and_nothing_else() -> None:
+def test_tightening_only_keeps_just_the_stricter_parts() -> None:
     loaded = parse(FULL)
     tight = tightening_only(loaded)
     assert [rule.id for rule in tight.rules] == ["secrets", "raw"]

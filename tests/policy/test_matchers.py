@@ -264,7 +264,7 @@ def test_anywhere_means_at_some_position(words: list[str], rule: ArgvPattern) ->
 
 @settings(max_examples=examples(400))
 @given(WORDS)
-def test_what_an_auto_rule_covers_the_same_words_as_a_strict_rule_hit(words: list[str]) -> None:
+def test_words_covered_by_an_auto_rule_are_hit_by_a_strict_one(words: list[str]) -> None:
     """Tightening is never narrower than loosening: `deny` in place of `auto` leaves nothing to slip through."""
     for rule in (pattern("git", "push|add", "...", flags=["-f", "--force"]), pattern("git", "push", "x")):
         assert not rule.covers(words) or ArgvPattern(tokens=rule.tokens, rest=rule.rest).hits(words)
@@ -367,14 +367,14 @@ def part_by_part(wanted: Sequence[str], parts: Sequence[str]) -> bool:
 @example(["a/**/b?"], ["a", "b1", "b2", "b"])
 @example(["**"], ["a", "b"])
 @example(["A[!b]A/"], ["A", "A", "A"])
-def test_other_patterns_cover_the_file_itself_or_what_lies_below(texts: list[str], parts: list[str]) -> None:
+def test_pattern_covers_the_file_or_everything_below(texts: list[str], parts: list[str]) -> None:
     rule = PathPatterns(patterns=tuple(texts))
     assert rule.covers(["/".join(parts)]) is any(means(text, parts) for text in texts)
 
 
 @settings(max_examples=examples(300))
 @given(st.lists(SIMPLE, min_size=1, max_size=4), st.lists(NAME, min_size=1, max_size=3).map("/".join))
-def test_what_a_path_rule_covers_it_also_hits(texts: list[str], name: str) -> None:
+def test_covered_path_is_also_hit(texts: list[str], name: str) -> None:
     rule = PathPatterns(patterns=tuple(texts))
     assert not rule.covers([name]) or rule.hits([name])
 

@@ -70,7 +70,7 @@ def test_a_rule_grants_hosts_and_no_more_than_other_files_let(
         assert effects(combine(order), "pip download x") == (network, hosts)
 
 
-def test_what_a_person_approves_reaches_the_hosts_of_the_sandbox() -> None:
+def test_approved_command_reaches_the_hosts_of_the_sandbox() -> None:
     held = policy('[sandbox]\nnetwork = ["pypi.org", "a.org:8080"]')
     assert effects(held, "make") == (False, ("pypi.org", "a.org:8080"))
     assert effects(held, "ls") == (False, ())

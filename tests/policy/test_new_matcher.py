@@ -86,7 +86,7 @@ def test_it_decides() -> None:
         ([rule(Decision.AUTO, Lasting()), rule(Decision.DENY, Lasting(), name="all")], []),
     ],
 )
-def test_no_live_rule_is_called_unreachable(rules: list[Rule], said: list[str]) -> None:
+def test_live_rule_is_not_called_unreachable(rules: list[Rule], said: list[str]) -> None:
     found = [one.problem for one in warnings(policy(*rules)) if "without `match`" not in one.problem]
     assert len(found) == len(said)
     assert all(map(str.startswith, found, said)), found
@@ -109,7 +109,7 @@ def test_an_auto_rule_needs_its_covers() -> None:
     assert rule_problem(rule(Decision.AUTO, Lasting())) is None
 
 
-def test_it_alone_lets_nothing_run() -> None:
+def test_lasting_matcher_alone_allows_no_call() -> None:
     """It narrows what other matchers answer for, and answers for no part by itself."""
     assert decided(policy(rule(Decision.AUTO, Lasting())), "wget https://example.org") == "confirm"
 

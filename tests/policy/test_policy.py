@@ -438,7 +438,7 @@ WITHOUT_READERS = [
 
 @all_rows(("line", "decision"), WITHOUT_READERS)
 @all_rows("layer", [Layer.FILE, Layer.MANAGED])
-def test_without_readers_only_what_shows_nothing_itself_goes_with_the_command_that_it_runs(
+def test_wrapper_follows_its_command_without_readers(
     workspace: Workspace, layer: Layer, line: str, decision: str
 ) -> None:
     rules = policy(
@@ -460,7 +460,7 @@ READERS = [
 
 
 @all_rows(("said", "decision"), READERS)
-def test_readers_are_on_where_the_floor_says_so_and_nobody_says_no(
+def test_readers_are_on_by_default_unless_a_file_disables_them(
     workspace: Workspace, said: tuple[bool | None, ...], decision: str
 ) -> None:
     layers = (Layer.MANAGED, Layer.USER, Layer.PROJECT)
@@ -476,7 +476,7 @@ def test_readers_are_on_where_the_floor_says_so_and_nobody_says_no(
     assert evaluate(combine(files), action(workspace, "bash", "ls src")).decision.word == decision
 
 
-def test_a_project_that_nobody_trusts_cannot_turn_readers_on_but_off() -> None:
+def test_untrusted_project_can_only_turn_readers_off() -> None:
     on, off = (policy(f"[tools]\nreaders = {word}\n", layer=Layer.PROJECT) for word in ("true", "false"))
     assert ([r.on for r in tightening_only(on).readers], [r.on for r in tightening_only(off).readers]) == ([], [False])
 
@@ -653,9 +653,7 @@ TIGHTENING = [
 
 
 @all_rows(("text", "what", "decision"), TIGHTENING)
-def test_a_policy_that_nobody_trusts_can_only_tighten(
-    workspace: Workspace, text: str, what: str, decision: str
-) -> None:
+def test_untrusted_policy_can_only_tighten(workspace: Workspace, text: str, what: str, decision: str) -> None:
     user = policy(auto("ls") + default("deny" if what == "rm" else "confirm"), file="user.toml", layer=Layer.USER)
     project = tightening_only(policy(text, file="project.toml", layer=Layer.PROJECT))
     assert [source.trusted for source in project.sources] == [False]
@@ -850,9 +848,7 @@ UNCOVERED = [
 
 @all_rows("word", ["confirm", "deny", "block"])
 @all_rows(("line", "uncovered"), [pytest.param(*row, id=f"{row[0]!a} {row[1]}") for row in UNCOVERED])
-def test_what_no_model_and_no_rule_covers_has_a_default_of_its_own(
-    workspace: Workspace, line: str, uncovered: bool, word: str
-) -> None:
+def test_uncovered_command_has_its_own_default(workspace: Workspace, line: str, uncovered: bool, word: str) -> None:
     verdict = evaluate(policy(ALLOWS.format(word=word)), action(workspace, "bash", line))
     assert verdict.decision.word == (word if uncovered else "auto")
 
@@ -884,7 +880,7 @@ def test_the_stricter_of_both_defaults_speaks_and_a_rule_lifts_both(
     assert (verdict.decision.word, verdict.deciding.by) == (decision, by)
 
 
-def test_a_command_that_no_model_covers_is_told_as_that(workspace: Workspace) -> None:
+def test_uncovered_command_is_described_as_such(workspace: Workspace) -> None:
     told = evaluate(policy(ALLOWS.format(word="confirm")), action(workspace, "bash", "ls; unheard-of x")).deciding
     assert (told.reason, told.hint, told.by, told.source) == (
         "no rule matches, and what no model covers is confirm by default",
@@ -894,7 +890,7 @@ def test_a_command_that_no_model_covers_is_told_as_that(workspace: Workspace) ->
     )
 
 
-def test_what_a_managed_policy_says_of_uncovered_commands_no_other_file_lifts(workspace: Workspace) -> None:
+def test_uncovered_default_of_a_managed_policy_cannot_be_lifted(workspace: Workspace) -> None:
     managed = policy('[tools]\nbash = "auto"\nuncovered = "confirm"\n', file="m.toml", layer=Layer.MANAGED)
     own = policy(f'[tools]\nbash = "auto"\n{auto("make")}', layer=Layer.USER)
     lifts = policy(f'[tools]\nbash = "auto"\n{auto("unheard-of")}', layer=Layer.USER)
@@ -957,7 +953,7 @@ PROPERTY = settings(
 
 @PROPERTY
 @given(rules=RULE_LISTS, tools=TOOLS, data=st.data())
-def test_permuting_rules_or_splitting_a_file_changes_nothing(
+def test_order_and_file_of_rules_do_not_matter(
     calls: tuple[Action, ...], rules: list[Written], tools: dict[str, str], data: st.DataObject
 ) -> None:
     """Several files of `Layer.FILE` are several policies instead: the strictest of them decides."""
@@ -1015,7 +1011,7 @@ def test_an_auto_rule_never_changes_an_action_whose_parts_all_match_already(
 
 @PROPERTY
 @given(rules=RULE_LISTS, tools=TOOLS)
-def test_what_is_opaque_or_built_in_is_never_auto(
+def test_opaque_or_built_in_call_is_never_auto(
     calls: tuple[Action, ...], rules: list[Written], tools: dict[str, str]
 ) -> None:
     everything = written(list(enumerate(rules)), tools, "p.toml")
@@ -1045,7 +1041,7 @@ def test_the_calls_of_the_properties_meet_their_rules(calls: tuple[Action, ...])
             assert 0 < len(matched) < len(calls), matcher
 
 
-def test_a_policy_made_in_code_is_judged_like_one_that_was_loaded(workspace: Workspace) -> None:
+def test_policy_made_in_code_is_judged_like_a_loaded_one(workspace: Workspace) -> None:
     origin = Origin(file="code", line=1)
     made = Policy(
         name="code",

@@ -88,7 +88,7 @@ def test_names_of_tools_from_outside(name: str, is_one: bool) -> None:
         ("", "mcp__*", False),
     ],
 )
-def test_a_star_stands_for_any_end(tool: str, names: str, is_one: bool) -> None:
+def test_star_matches_any_end(tool: str, names: str, is_one: bool) -> None:
     assert is_named(tool, names.split()) is is_one
 
 
@@ -119,7 +119,7 @@ reason = "Mail goes to people."
         ("bash", "auto"),
     ],
 )
-def test_what_says_the_most_of_a_tool_decides_about_it(tool: str, decision: str) -> None:
+def test_most_specific_tool_name_decides(tool: str, decision: str) -> None:
     assert decided(policy(RULES), tool) == decision
     reversed_lines = "\n".join(
         ["[tools]", *RULES.split("[[rule]]", maxsplit=1)[0].split("\n")[:1:-1], "[[rule]]" + RULES.split("[[rule]]")[1]]
@@ -143,7 +143,7 @@ def test_an_auto_rule_lets_a_whole_tool_from_outside_run_and_none_that_ships(nam
 
 
 @all_rows(("says", "decision"), [("auto", "confirm"), ("confirm", "confirm"), ("deny", "deny"), ("block", "block")])
-def test_a_tool_that_nobody_has_seen_is_at_least_asked_about(says: str, decision: str) -> None:
+def test_unseen_tool_is_at_least_asked_about(says: str, decision: str) -> None:
     held = policy(f'[tools]\n"mcp__srv__x" = "{says}"')
     verdict = evaluate(held, use("mcp__srv__x", "nobody has seen it"))
     assert verdict.decision.word == decision

@@ -183,9 +183,7 @@ _WORDS = st.sampled_from(
 
 
 @given(words=st.lists(_WORDS, min_size=1, max_size=7))
-def test_whatever_is_offered_is_auto_with_it_and_may_do_no_more(
-    words: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_offered_grant_allows_its_call_and_no_more(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     """For every line and each choice: with what is granted it runs unasked but for the parts that are still asked, within
     what was shown or inside walls; nothing stricter ever moves."""
     workspace = Workspace(str(tmp_path_factory.getbasetemp()), "/home/nobody")
@@ -234,6 +232,6 @@ def test_whatever_is_offered_is_auto_with_it_and_may_do_no_more(
         (GrantPattern(tools=("bash",), argv=("x",), path="/x"), "neither"),
     ],
 )
-def test_a_kept_pattern_is_one_that_could_have_been_offered(pattern: GrantPattern, problem: str) -> None:
+def test_kept_pattern_must_be_one_of_the_offers(pattern: GrantPattern, problem: str) -> None:
     found = pattern_problem(pattern)
     assert (problem in found) if problem else found == ""

@@ -111,7 +111,7 @@ def test_a_shipped_rule_has_a_reason_and_examples_on_both_sides(rule: Rule) -> N
 
 
 @all_rows("rule", RULES)
-def test_what_may_not_be_read_may_not_be_read_in_an_added_folder_either(rule: Rule) -> None:
+def test_unreadable_patterns_apply_to_added_folders(rule: Rule) -> None:
     """A pattern that begins at the workspace says nothing of folders beside it (--add-dir), or of repositories in it."""
     if rule.table["decision"] != "deny" or "read" not in str(rule.table.get("access", "")):
         return
@@ -461,7 +461,7 @@ CREDENTIALS = [
 @all_rows("name", ["ci", "readonly"])
 @all_rows("file", CREDENTIALS)
 @all_rows("place", ["workspace", "added"])
-def test_no_unattended_run_reads_the_credentials_of_a_clone(
+def test_unattended_run_cannot_read_credentials_of_a_clone(
     tmp_path: Path, name: str, file: str, place: str, policies: dict[str, Policy]
 ) -> None:
     for folder in ("home", "workspace/src", "added/src"):
@@ -506,7 +506,7 @@ SHOWS_AN_ADDRESS = [
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 @all_rows(("line", "since"), SHOWS_AN_ADDRESS)
-def test_no_unattended_run_shows_the_address_of_a_remote(
+def test_unattended_run_cannot_show_the_address_of_a_remote(
     tmp_path: Path, line: str, since: tuple[int, ...], policies: dict[str, Policy]
 ) -> None:
     folder = tmp_path / "workspace"
@@ -542,9 +542,7 @@ def test_no_unattended_run_shows_the_address_of_a_remote(
         "git for-each-ref --format='%(upstream:short)'",
     ],
 )
-def test_a_pathspec_reaches_nothing_below_the_git_folder(
-    tmp_path: Path, line: str, policies: dict[str, Policy]
-) -> None:
+def test_pathspec_never_reaches_the_git_folder(tmp_path: Path, line: str, policies: dict[str, Policy]) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     subprocess.run(["git", "init", "-q", str(tmp_path / "w")], check=True, env=environment)
     for name in ("empty", "src"):
@@ -555,7 +553,7 @@ def test_a_pathspec_reaches_nothing_below_the_git_folder(
 
 
 @all_rows("name", SHIPPED)
-def test_no_hostile_call_is_auto_under_a_policy_that_speaks_of_it(
+def test_hostile_call_is_never_auto_under_a_policy_about_it(
     name: str, policies: dict[str, Policy], registry: ToolRegistry
 ) -> None:
     """The demo's policy knows no secrets: its scratch folder has none. Nothing else hostile is auto even there."""

@@ -86,7 +86,7 @@ def test_links_are_named_and_followed_only_where_the_command_does(root: Path) ->
     assert (names.count("sub/c.py"), whole) == (2, False)
 
 
-def test_a_file_a_missing_folder_and_one_that_cannot_be_read(root: Path) -> None:
+def test_file_and_missing_folder_are_empty_trees_and_a_failure_is_known(root: Path) -> None:
     assert (below(root, folder="a.py"), below(root, folder="nothing")) == (([], True), ([], True))
     # What is no folder for another reason may be one to others: a name that no disk holds stands for it.
     assert below(root, folder="x" * 300) == ([], False)
@@ -185,7 +185,7 @@ def test_an_ignore_file_may_bring_hidden_files_back(tmp_path: Path, file: str, t
     assert ".env" in below(root, Narrowing(hidden=False))[0]
 
 
-def test_ignore_files_that_only_ignore_bring_nothing_back(root: Path) -> None:
+def test_ignore_files_that_only_ignore_restore_no_files(root: Path) -> None:
     (root / ".gitignore").write_text("*.pyc\n# !.env\n\\!x\n")
     (root.parent / ".gitconfig").write_text("[user]\n\tname = x\n")
     assert not bring_back_from_above(str(root), str(root.parent))
@@ -204,7 +204,7 @@ PATTERNS = [
 
 
 @all_rows("pattern", PATTERNS)
-def test_a_pattern_stands_for_what_bash_makes_of_it(root: Path, pattern: str) -> None:
+def test_pattern_expands_as_in_bash(root: Path, pattern: str) -> None:
     done = subprocess.run(
         ["bash", "--norc", "-c", f"shopt -s nullglob; printf '%s\\n' {pattern}"],
         cwd=root,
@@ -225,7 +225,7 @@ def test_a_pattern_that_may_be_read_otherwise_is_not_known(root: Path, pattern: 
     assert expand(pattern, str(root)) is None
 
 
-def test_where_bytes_and_characters_differ_nothing_is_sure(root: Path) -> None:
+def test_pattern_over_non_ascii_names_is_undecided(root: Path) -> None:
     (root / "é").write_text("")
     assert (expand("?", str(root)), expand("[a]*", str(root)), expand("*.py", str(root))) == (None, None, ("a.py",))
 
@@ -393,7 +393,7 @@ grep -rn TODO . && git grep --no-index TODO
 
 
 @all_rows("line", NOT_HIDDEN.strip().splitlines())
-def test_what_writes_or_reads_otherwise_is_refused_though_walls_hide(line: str, tmp_path: Path) -> None:
+def test_line_that_reads_or_writes_hidden_files_otherwise_is_denied(line: str, tmp_path: Path) -> None:
     root = planted(tmp_path)
     policy = load_policy(str(Path(ROOT) / "policies" / "default.toml"))
     action = action_for("bash", line, Workspace(str(root), str(tmp_path)))
@@ -440,7 +440,7 @@ def test_build_reads_what_its_ignore_files_do_not_leave_out(row: str, tmp_path: 
     assert built(line, root).decision.word == decision
 
 
-def test_link_in_place_of_an_ignore_file_leaves_nothing_out(tmp_path: Path) -> None:
+def test_link_in_place_of_an_ignore_file_excludes_no_files(tmp_path: Path) -> None:
     root = planted(tmp_path)
     (root / "x").write_text("**/.env\n*.pem")
     (root / ".dockerignore").symlink_to("x")

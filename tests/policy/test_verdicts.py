@@ -89,7 +89,7 @@ def test_link_to_a_secret_in_a_folder_above_is_seen(tmp_path_factory: pytest.Tem
     assert world.judge(Row("default", Decision.DENY, "cd src && cargo tree", 0)).decision is Decision.DENY
 
 
-def test_the_tables_are_as_large_as_they_are_meant_to_be() -> None:
+def test_tables_have_their_minimum_size() -> None:
     assert (len(HARMLESS) >= 400, len(HOSTILE) >= 200, len(HARMLESS) + len(HOSTILE) >= 1200) == (True, True, True)
 
 
@@ -105,7 +105,7 @@ def test_the_tables_are_as_large_as_they_are_meant_to_be() -> None:
         ("default", "docker --version", (Decision.AUTO, False, False)),
     ],
 )
-def test_command_gets_the_socket_that_it_needs_and_writes_nothing(
+def test_command_gets_its_needed_socket_without_write_access(
     policy: str, command: str, expected: tuple[Decision, bool, bool], world: World
 ) -> None:
     verdict = world.judge(Row(policy, expected[0], command, 0))

@@ -76,7 +76,7 @@ def decided(held: Policy, action: Action, *suspended: str) -> str:
 
 
 @all_rows(("where", "covers", "hits", "arguments"), rows())
-def test_what_an_auto_rule_covers_and_a_deny_rule_hits(
+def test_auto_rule_covers_and_deny_rule_hits_as_listed(
     workspace: Workspace, where: str, covers: str, hits: str, arguments: str
 ) -> None:
     action = called(workspace, arguments.replace("ROOT", workspace.root).replace("LONG/", "./" * 1_000))
@@ -87,7 +87,7 @@ def test_what_an_auto_rule_covers_and_a_deny_rule_hits(
     assert found == ["auto" if covers == "covers" else "confirm", "deny" if hits == "hits" else "confirm"]
 
 
-def test_where_there_are_more_texts_than_are_looked_at_nothing_loosens_and_all_that_tightens_holds(
+def test_too_many_texts_never_loosen_and_always_tighten(
     workspace: Workspace,
 ) -> None:
     many: JsonValue = ["src/a.py"] * (MOST_ARGUMENTS + 1)
@@ -142,7 +142,7 @@ def test_each_text_is_named_and_resolved(workspace: Workspace) -> None:
         ('read_only = true\nwhere = {path = ["docs/"]}', {"says_reads": True}, "confirm"),
     ],
 )
-def test_what_a_server_says_loosens_only_where_a_rule_says_so(
+def test_claims_of_a_server_loosen_only_by_rule(
     workspace: Workspace, matchers: str, told: dict[str, object], decision: str
 ) -> None:
     assert decided(policy(auto(matchers)), called(workspace, '{"path": "src/a.py"}', **told)) == decision
@@ -198,13 +198,13 @@ def test_every_argument_may_be_a_path(workspace: Workspace, text: str, arguments
     assert (verdict.decision.word, verdict.deciding.by[: len(by)]) == (decision, by)
 
 
-def test_what_cannot_write_may_be_given_what_is_protected(workspace: Workspace) -> None:
+def test_tool_without_write_access_may_be_given_protected_paths(workspace: Workspace) -> None:
     held = policy(auto("") + strict('path = ["*.lock"]\naccess = ["write"]') + strict('path = [".env"]', "block"))
     for path, decision in ((".git/config", "auto"), ("x.lock", "auto"), (".env", "block")):
         assert decided(held, called(workspace, json.dumps({"path": path}), bounds=ToolBounds(network=True))) == decision
 
 
-def test_what_nothing_holds_may_write_whatever_is_declared(workspace: Workspace) -> None:
+def test_unconfined_tool_may_write_anything_despite_its_declaration(workspace: Workspace) -> None:
     held = policy(auto("") + strict('path = ["*.lock"]\naccess = ["write"]'))
     for path, decision in ((".git/config", "confirm"), ("x.lock", "deny"), ("src/a.py", "auto")):
         assert decided(held, called(workspace, json.dumps({"path": path}), bounds=UNHELD)) == decision
@@ -242,7 +242,7 @@ def test_a_rule_for_a_tool_covers_what_it_reads_and_writes_in_the_workspace(
     assert decided(held, alone) == "confirm", "it is about the use of a tool, which is not here"
 
 
-def test_a_script_is_asked_about_while_nobody_saw_the_change_of_an_entry_point(workspace: Workspace) -> None:
+def test_script_is_asked_about_after_an_unseen_change_of_an_entry_point(workspace: Workspace) -> None:
     held = policy(auto(""))
     script, remote = called(workspace, bounds=ToolBounds()), called(workspace)
     assert [decided(held, one, "Makefile") for one in (script, remote)] == ["confirm", "auto"]
@@ -329,7 +329,7 @@ def test_a_call_and_a_tool_can_be_granted_for_a_session(workspace: Workspace) ->
         (strict("where = {path = ['src/']}", "confirm"), {}, "a grant lifts only what no rule speaks of"),
     ],
 )
-def test_what_is_asked_about_each_time_is_not_granted(
+def test_call_asked_about_each_time_is_not_granted(
     workspace: Workspace, text: str, told: dict[str, object], why: str
 ) -> None:
     held = policy(text)
@@ -338,7 +338,7 @@ def test_what_is_asked_about_each_time_is_not_granted(
     assert offer.endswith(why)
 
 
-def test_what_a_script_reads_is_granted_with_it(workspace: Workspace) -> None:
+def test_files_read_by_a_script_are_granted_with_it(workspace: Workspace) -> None:
     held = policy('[tools]\ndefault = "confirm"')
     action = call_from_outside(ToolUse(tool="script__lint", bounds=ToolBounds()), '{"path": "src/a.py"}', workspace)
     reading = replace(action, facets=(*action.facets, workspace.resolve("src/a.py", Access.READ)), reads_as="")
@@ -395,7 +395,7 @@ def _form(value: object) -> str:
 
 @PROPERTY
 @given(arguments=_CALLS, where=_WHERES, more=_WHERES, told=_TOLD, read_only=st.booleans())
-def test_where_and_read_only_never_widen_an_auto_rule(
+def test_location_and_read_only_never_widen_an_auto_rule(
     workspace: Workspace,
     arguments: dict[str, JsonValue],
     where: dict[str, object],
@@ -413,7 +413,7 @@ def test_where_and_read_only_never_widen_an_auto_rule(
 
 @PROPERTY
 @given(arguments=_CALLS, where=_WHERES, told=_TOLD, held=st.sampled_from(["auto", "confirm", "deny"]))
-def test_what_an_auto_rule_covers_a_strict_one_hits(
+def test_call_covered_by_an_auto_rule_is_hit_by_a_strict_one(
     workspace: Workspace, arguments: dict[str, JsonValue], where: dict[str, object], told: dict[str, object], held: str
 ) -> None:
     action = called(workspace, json.dumps(arguments), **told)
@@ -446,6 +446,6 @@ def test_what_an_auto_rule_covers_a_strict_one_hits(
         (f'[tools]\n"{TOOL}" = "auto"\n' + auto('where = {path = ["src/"]}'), "only repeats the default"),
     ],
 )
-def test_what_is_surely_not_meant_is_said(text: str, said: str) -> None:
+def test_likely_mistake_is_reported(text: str, said: str) -> None:
     found = [warning.problem for warning in warnings(policy(text))]
     assert any(said in problem for problem in found) if said else found == []

@@ -48,7 +48,7 @@ def test_a_cut_output_is_whole_in_its_file(tmp_path: Path, size: int) -> None:
     assert (len(text.text) <= 2_000 - 100, text.truncated) == (True, True)
 
 
-def test_the_lines_of_a_very_long_output_are_guessed_and_that_is_said() -> None:
+def test_line_count_of_a_very_long_output_is_marked_as_estimate() -> None:
     blocks = [b"0123456789\n" * 1_000] * 2_000
 
     (told,) = [line for line in captured(blocks, None).text.splitlines() if line.startswith("[...")]
@@ -66,14 +66,14 @@ def test_the_lines_of_a_very_long_output_are_guessed_and_that_is_said() -> None:
         pytest.param([b"\x1b[1m" * 1_000 + b"red"], "red", id="long only in sequences that are not shown"),
     ],
 )
-def test_what_is_shown_whole_is_kept_nowhere(tmp_path: Path, blocks: list[bytes], text: str) -> None:
+def test_completely_shown_output_is_not_saved(tmp_path: Path, blocks: list[bytes], text: str) -> None:
     spill = OutputFolder(str(tmp_path / "outputs")).spill()
 
     assert captured(blocks, spill) == ReadableOutput(text=text, truncated=False)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_fits_into_memory_and_not_into_the_result_is_kept(tmp_path: Path) -> None:
+def test_output_that_fits_memory_but_not_the_result_is_saved(tmp_path: Path) -> None:
     spill = OutputFolder(str(tmp_path)).spill()
 
     text = captured([b"x" * 2_500], spill)
@@ -123,7 +123,7 @@ def test_of_a_line_that_is_written_over_the_last_state_is_shown(raw: bytes, text
         ("a\u0301".encode(), "a\u0301", ""),
     ],
 )
-def test_what_does_not_end_is_made_readable_however_long_it_is(unit: bytes, text: str, end: str) -> None:
+def test_unfinished_sequences_become_readable_at_any_length(unit: bytes, text: str, end: str) -> None:
     """bench/growth.py times it: with the square of its length, 250 kB of returns took eight seconds."""
     count = 250_000 // len(unit)
 
@@ -165,7 +165,7 @@ def test_the_newest_file_is_kept_if_it_alone_is_too_much(tmp_path: Path) -> None
 
 
 @all_rows("place", ["a file", "/dev/full", "a link"])
-def test_where_nothing_can_be_saved_the_output_is_cut_and_that_is_said(tmp_path: Path, place: str) -> None:
+def test_unsaved_output_is_cut_with_the_reason(tmp_path: Path, place: str) -> None:
     folder = tmp_path / "outputs"
     spill = OutputFolder(str(folder)).spill()
     reason = "File exists"

@@ -138,7 +138,7 @@ def echo(wire: socket.socket) -> None:
         ("CONNECT good.org:443 HTTP/1.1\r\nx: " + "a" * MAX_HEAD_BYTES, 400, "longer than"),
     ],
 )
-def test_what_leads_nowhere_is_answered_with_the_reason(request_: str, status: int, said: str) -> None:
+def test_connection_without_a_target_is_answered_with_the_reason(request_: str, status: int, said: str) -> None:
     names = {
         "rebound.org": ["127.0.0.1"],
         "mapped.org": ["::ffff:127.0.0.1"],
@@ -210,7 +210,7 @@ def test_a_thousand_connections_are_all_carried() -> None:
     assert one.sent == one.received == sum(len(f"number {number}") for number in range(1000))
 
 
-def test_who_reads_slowly_holds_nobody_up_and_loses_nothing() -> None:
+def test_slow_reader_loses_no_data_and_blocks_no_one() -> None:
     size = 20_000_000
 
     def pour(wire: socket.socket) -> None:
@@ -256,7 +256,7 @@ def test_many_different_ends_are_counted_and_not_all_kept() -> None:
     assert held.total == MOST_KEPT + 5
 
 
-def test_a_host_that_does_not_answer_is_told() -> None:
+def test_unreachable_host_is_reported() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         nobody = port_of(closed)

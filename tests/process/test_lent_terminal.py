@@ -80,7 +80,7 @@ def test_it_is_as_it_was_after_an_interrupt(ends: tuple[int, int], name: str) ->
         "and as it was": ([b"\x1b[6 q\x1b[0 q\x1b[2 q\x1b[ q\n"], b""),
     },
 )
-def test_what_a_command_switched_is_undone(ends: tuple[int, int], wrote: list[bytes], undoing: bytes) -> None:
+def test_terminal_modes_set_by_a_command_are_reset(ends: tuple[int, int], wrote: list[bytes], undoing: bytes) -> None:
     """And line drawing is left, which nothing says."""
     with LentTerminal(ends[1], ends[1], {}) as terminal:
         for block in wrote:

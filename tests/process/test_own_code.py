@@ -340,7 +340,7 @@ def test_walls_keep_the_environment_and_its_code_is_noted_where_they_cannot(
     assert script(program, installed_in(program.workspace, source), KEPT, str(tmp_path)) == "True True\nTrue True\n"
 
 
-def test_a_link_of_the_workspace_is_no_program_of_the_persons(tmp_path: Path) -> None:
+def test_link_in_the_workspace_is_not_a_program_of_the_user(tmp_path: Path) -> None:
     """A command could lead it elsewhere, wherever it leads now."""
     workspace, elsewhere = tmp_path / "workspace", tmp_path / "elsewhere"
     for folder in (workspace, elsewhere):

@@ -123,7 +123,7 @@ def names_of(token: str, shell: str) -> list[str]:
 
 
 @all_rows(("command", "names"), LEAVES, anew={"token": sleep_token})
-def test_what_a_command_leaves_is_ended_and_named(
+def test_leftovers_of_a_command_are_ended_and_named(
     tmp_path: Path, token: str, command: str, names: tuple[str, ...]
 ) -> None:
     """It all runs before the shell ends."""
@@ -171,7 +171,7 @@ ENDLESS = [
 
 @all_rows(("program", "option", "code"), ENDLESS)
 @all_rows("start", ["", "env -i "], ids=["marked", "without environment"])
-def test_what_looks_like_it_ended_is_ended_too(
+def test_processes_that_look_dead_are_ended_too(
     tmp_path: Path, program: str, option: str, code: str, start: str
 ) -> None:
     if program == "perl" and not shutil.which("perl"):
@@ -227,7 +227,7 @@ def test_a_job_that_ends_of_its_own_accord_prints_its_last() -> None:
 # Whose a process is
 
 
-def test_what_a_librarys_user_starts_is_left_alone(tmp_path: Path) -> None:
+def test_processes_of_the_library_user_are_left_alone(tmp_path: Path) -> None:
     """Before the command and while it runs; in a session of its own, without an environment; dead, too."""
     started = []
     begun, go = tmp_path / "begun", tmp_path / "go"
@@ -288,7 +288,7 @@ def test_walls_bind_the_command_and_no_thread_of_the_harness() -> None:
     assert ended.status == 0
 
 
-def test_what_shed_every_other_sign_is_known_by_its_walls() -> None:
+def test_unmarked_process_is_recognized_by_its_walls() -> None:
     """As it would be that was quicker than its mark. One without the walls is not the command's."""
     survivors = Survivors(confined=True)
     leader, stray, _ = started = [
@@ -306,7 +306,7 @@ def test_what_shed_every_other_sign_is_known_by_its_walls() -> None:
             process.wait()
 
 
-def test_nothing_is_started_where_the_walls_cannot_be_put_up(tmp_path: Path) -> None:
+def test_failed_confinement_prevents_the_start(tmp_path: Path) -> None:
     def fail() -> None:
         raise OSError(errno.E2BIG, "too many walls")
 
@@ -318,7 +318,7 @@ def test_nothing_is_started_where_the_walls_cannot_be_put_up(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_program_may_stand_in_front_and_get_descriptors() -> None:
+def test_program_can_be_prefixed_and_get_descriptors() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"passed")
     os.close(writing)
@@ -374,7 +374,7 @@ def harness(command: str, *, times: int = 1) -> subprocess.Popen[bytes]:
     ],
     anew={"token": sleep_token},
 )
-def test_nothing_outlives_a_harness_that_is_killed(token: str, command: str) -> None:
+def test_commands_never_outlive_a_killed_harness(token: str, command: str) -> None:
     """At a random moment: before the command, in its course, or at its end."""
     program = f"bash\0--noprofile\0--norc\0-c\0--\0{command.format(token, token)}"
     for turn in range(KILLS):
@@ -386,7 +386,7 @@ def test_nothing_outlives_a_harness_that_is_killed(token: str, command: str) -> 
         assert wait_until(lambda: not alive(token)), alive(token)
 
 
-def test_what_looks_like_it_ended_does_not_outlive_the_harness(tmp_path: Path) -> None:
+def test_processes_that_look_dead_do_not_outlive_the_harness(tmp_path: Path) -> None:
     """The first thread has. A chain of ending processes is not tried: its thousands of remains would be left to process 1."""
     beats = tmp_path / "beats"
     process = harness(f"{shell_word(sys.executable)} -c '{HEADLESS}' {shell_word(beats)}; sleep 1000")

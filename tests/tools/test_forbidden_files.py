@@ -41,7 +41,7 @@ def parsed(text: bytes) -> Policy:
         (forbids('["*.lock"]', more='tool = ["write_file"]'), "a.lock", "", ""),
     ],
 )
-def test_what_rules_forbid(policy: bytes, files: str, meant: str, places: str) -> None:
+def test_rules_about_files_list_the_forbidden_ones(policy: bytes, files: str, meant: str, places: str) -> None:
     rules = rules_about_files(parsed(policy), "bash")
     names = files.split()
     folders = {"/".join(name.split("/")[:end]) for name in names for end in range(name.count("/") + 1)}
@@ -65,5 +65,5 @@ def test_what_rules_forbid(policy: bytes, files: str, meant: str, places: str) -
         (b"version = 1", set()),
     ],
 )
-def test_where_no_rule_means_anything(policy: bytes, left_out: set[str]) -> None:
+def test_excepted_folders_are_listed(policy: bytes, left_out: set[str]) -> None:
     assert excepted_folders(rules_about_files(parsed(policy), "bash")) == left_out

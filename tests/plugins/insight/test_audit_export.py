@@ -415,7 +415,7 @@ def test_otlp_spans_are_as_the_protocol_encodes_them(log: Path) -> None:
         assert {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.conversation.id"} <= attributes_of(span).keys()
 
 
-def test_what_the_spans_tell(log: Path) -> None:
+def test_spans_contain_usage_errors_and_open_sessions(log: Path) -> None:
     spans = spans_of(export_of(log))
     chats = [attributes_of(span) for span in spans if str(span["name"]).startswith("chat")]
     assert [chat.get("error.type") for chat in chats] == [None, "connection"]
@@ -517,14 +517,14 @@ def test_the_program_exports_to_a_file_and_to_stdout(ran: Program, tmp_path: Pat
     assert sha256 not in to_stdout.out
 
 
-def test_a_broken_log_is_exported_and_said_to_be_broken(ran: Program) -> None:
+def test_broken_log_is_exported_and_reported_as_broken(ran: Program) -> None:
     log = ran.logs()[0]
     log.write_text(log.read_text().replace("touch x", "touch y"))
     done_ = ran.run("audit", "export", "--to", "jsonl", str(log))
     assert (done_.code, "BROKEN" in done_.err, len(done_.out.splitlines())) == (1, True, 2)
 
 
-def test_what_is_not_as_it_should_be_is_counted_on_stderr(ran: Program, tmp_path: Path) -> None:
+def test_odd_fields_are_counted_on_stderr(ran: Program, tmp_path: Path) -> None:
     log = tmp_path / "odd.txt"
     log.write_text(re.sub(r'"turn":\d', '"turn":"first"', ran.logs()[0].read_text()))
     done_ = ran.run("audit", "export", "--to", "csv", str(log))

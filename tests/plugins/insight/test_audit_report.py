@@ -185,7 +185,7 @@ def test_the_page_tells_a_run(ran: Program, tmp_path: Path) -> None:
     assert all(re.fullmatch(r' role="img" aria-label="[^"]+"', attributes) for attributes in bars)
 
 
-def test_what_stands_out_stands_first_with_prompt_and_answer(ran: Program) -> None:
+def test_striking_records_come_first_with_prompt_and_answer(ran: Program) -> None:
     """A run in which something was refused is no green page; the lists of what to look at come before all else."""
     html = ran.run("audit", "report", "-o", "-").out
     told = " ".join(check_harmless(html).text.split())
@@ -211,7 +211,7 @@ STANDS_OUT = [
 
 @pytest.mark.forges_logs
 @all_rows(("reach", "words"), STANDS_OUT)
-def test_what_left_the_workspace_stands_out_and_is_listed(
+def test_calls_leaving_the_workspace_are_highlighted_and_listed(
     tmp_path: Path, reach: dict[str, JsonValue], words: str
 ) -> None:
     effects: dict[str, JsonValue] = {"network": False, "unasked": True, "granted": [], "enforcement": "where possible"}
@@ -260,7 +260,7 @@ def test_the_page_is_the_same_when_it_is_made_again(ran: Program) -> None:
     assert f"the last record is of <strong>{last}</strong>" in " ".join(pages[0].split("\n"))
 
 
-def test_nothing_may_be_loaded_or_run() -> None:
+def test_content_policy_forbids_loading_and_running() -> None:
     policy = content_policy()
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
@@ -291,7 +291,7 @@ def hostile_steps(shape: str) -> Iterator[Step]:
 @pytest.mark.forges_logs
 @all_rows("shape", ["text", "list", "object"])
 @all_rows("full", [True, False])
-def test_no_text_of_any_field_gets_out_of_its_place(tmp_path: Path, shape: str, full: bool) -> None:
+def test_hostile_text_stays_in_its_field(tmp_path: Path, shape: str, full: bool) -> None:
     steps = sorted(hostile_steps(shape), key=lambda step: step[0] == "session_ended")
     lines = lines_of(steps, session=hostile("zqsession"))
     time = json.dumps(hostile("zqtime")).encode()
@@ -417,7 +417,7 @@ def test_connections_and_pictures_are_listed(tmp_path: Path) -> None:
 
 @pytest.mark.forges_logs
 @all_rows("depth", [50, 900])
-def test_deep_values_are_shown_or_said_to_be_too_deep(tmp_path: Path, depth: int) -> None:
+def test_deep_values_are_shown_or_reported_as_too_deep(tmp_path: Path, depth: int) -> None:
     lines = lines_of([started(), *one_call(1), ended()])
     deep = b'{"a":' * depth + b"[]" + b"}" * depth
     lines = [line.replace(b'"It only reads."', deep).replace(b'"turn":1', b'"turn":' + deep) for line in lines]
@@ -445,7 +445,7 @@ def refused(number: int, status: str = "denied") -> Step:
 
 
 @pytest.mark.forges_logs
-def test_each_standing_is_told_and_what_is_alarming_comes_first(tmp_path: Path) -> None:
+def test_each_end_of_a_call_is_shown_with_alarming_ones_first(tmp_path: Path) -> None:
     unjudged: Step = ("decision", {"call": 7, "decision": "none", "by": "", "reason": "bad", "tool": "x"})
     steps: list[Step] = [
         started(policy="ci"),
@@ -503,7 +503,7 @@ def test_each_standing_that_occurs_has_a_part_of_its_bar_that_can_be_seen(tmp_pa
 
 @pytest.mark.forges_logs
 @all_rows(("answers", "burst"), [(["yes", "yes", "yes"], 3), (["yes", "yes"], 0)])
-def test_a_burst_stands_out_and_is_marked(tmp_path: Path, answers: list[str], burst: int) -> None:
+def test_burst_of_approvals_is_highlighted(tmp_path: Path, answers: list[str], burst: int) -> None:
     steps = [started()]
     for number, answer in enumerate(answers, start=1):
         steps += [
@@ -520,7 +520,7 @@ def test_a_burst_stands_out_and_is_marked(tmp_path: Path, answers: list[str], bu
 
 @pytest.mark.forges_logs
 @all_rows("known", [True, False])
-def test_nothing_stands_out_only_in_green_where_the_head_is_known(tmp_path: Path, known: bool) -> None:
+def test_page_is_green_only_if_the_head_is_known(tmp_path: Path, known: bool) -> None:
     lines = lines_of(a_session())
     log = write(tmp_path / "log.jsonl", lines)
     found = judge_log(str(log), HeadsFile(""), given_head=head_of(lines) if known else None)
@@ -530,7 +530,7 @@ def test_nothing_stands_out_only_in_green_where_the_head_is_known(tmp_path: Path
 
 
 @pytest.mark.forges_logs
-def test_a_stop_is_not_said_to_have_let_the_run_go_on(tmp_path: Path) -> None:
+def test_stopped_run_is_not_described_as_going_on(tmp_path: Path) -> None:
     steps = [started(), proposed(1), decided(1, "confirm"), *asked(1, "stop", 5.0), refused(1)]
     log = write(tmp_path / "log.jsonl", lines_of([*steps, ended(stop="interrupted")]))
     told = " ".join(Page(page_of(log)).text.split())
@@ -539,7 +539,7 @@ def test_a_stop_is_not_said_to_have_let_the_run_go_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.forges_logs
-def test_a_cut_time_line_says_what_is_left_out_and_calls_nothing_unknown(tmp_path: Path) -> None:
+def test_cut_time_line_counts_the_omitted_calls_and_marks_none_unknown(tmp_path: Path) -> None:
     """Also where the cut falls between the records of calls that are answered later."""
     most, count = 50, 80
     steps = [step for number in range(1, count + 1) for step in one_call(number)]
@@ -556,14 +556,14 @@ def test_a_cut_time_line_says_what_is_left_out_and_calls_nothing_unknown(tmp_pat
     assert f"call {count} " not in page.text
 
 
-def test_a_time_line_that_just_fits_is_not_said_to_be_cut(tmp_path: Path) -> None:
+def test_fitting_time_line_is_not_marked_as_cut(tmp_path: Path) -> None:
     steps = [step for number in range(1, 51) for step in one_call(number)]
     path = write(tmp_path / "fits.jsonl", lines_of([started(), *steps, ended()]))
     assert "left out" not in Page(page_of(path, most_calls=50)).text
 
 
 @pytest.mark.forges_logs
-def test_interleaved_sessions_are_told_in_the_order_of_the_log(tmp_path: Path) -> None:
+def test_interleaved_sessions_are_shown_in_log_order(tmp_path: Path) -> None:
     one = lines_of([started(), proposed(1), decided(1)], session="a" * 12)
     two = lines_of([started(), *one_call(1), ended()], session="b" * 12)
     rest = lines_of([intended(1), done(1, "of the first"), ended()], session="a" * 12)
@@ -581,7 +581,7 @@ def test_interleaved_sessions_are_told_in_the_order_of_the_log(tmp_path: Path) -
 
 
 @pytest.mark.forges_logs
-def test_a_broken_log_is_said_first_and_what_could_not_be_read_is_said(program: Program, tmp_path: Path) -> None:
+def test_broken_log_and_unread_lines_are_reported_first(program: Program, tmp_path: Path) -> None:
     lines = lines_of([started(), *one_call(1), *one_call(2), ended()])
     path = write(tmp_path / "broken.jsonl", [*lines[:6], b"no record", *lines[6:]])
     done_ = program.run("audit", "report", str(path), "-o", "-")
@@ -627,7 +627,7 @@ def test_the_page_says_of_a_log_what_the_judge_does(
 
 
 @pytest.mark.forges_logs
-def test_a_log_that_grows_meanwhile_is_named(tmp_path: Path) -> None:
+def test_log_that_grows_during_the_report_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", lines_of([started(), *one_call(1), ended()]))
     html = "".join(report(ChosenLogs([str(path)]), [], grown=lambda: [str(path)]))
     assert "Written to while this page was made:" in Page(html).text
@@ -667,7 +667,7 @@ class Tree:
         ("notes.txt", "holds records"),
     ],
 )
-def test_no_record_is_ever_written_over(tmp_path: Path, name: str, words: str) -> None:
+def test_report_never_overwrites_a_record(tmp_path: Path, name: str, words: str) -> None:
     tree = Tree(tmp_path)
     (tmp_path / "link").symlink_to(tree.log)
     (tmp_path / "folder").mkdir()

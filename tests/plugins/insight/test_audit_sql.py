@@ -74,7 +74,7 @@ def test_exactly_the_whole_records_are_counted(program: Program, log: Path) -> N
         assert json.loads(done.out) == {"n": count}
 
 
-def test_names_of_logs_are_no_patterns_and_no_sql(program: Program, log: Path) -> None:
+def test_log_names_are_neither_patterns_nor_sql(program: Program, log: Path) -> None:
     """Quotes, patterns and line ends in a name; and beside it a log that a pattern would match."""
     odd = program.home / "it's [a]*\n?.jsonl"
     odd.write_bytes(log.read_bytes())
@@ -113,7 +113,7 @@ def test_names_of_logs_are_no_patterns_and_no_sql(program: Program, log: Path) -
         ";",
     ],
 )
-def test_a_query_reads_these_logs_and_nothing_else_and_writes_nothing(
+def test_query_reads_only_the_logs_and_never_writes(
     program: Program, log: Path, query: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     secret = program.home / "secret.txt"
@@ -131,7 +131,7 @@ def test_a_query_that_fails_is_a_usage_error(program: Program, log: Path) -> Non
     assert (done.code, done.out, "Traceback" in done.err, len(done.err.splitlines())) == (2, "", False, 1)
 
 
-def test_nothing_stays_in_the_folder_for_temporary_files(program: Program, log: Path) -> None:
+def test_query_leaves_no_temporary_files(program: Program, log: Path) -> None:
     folder = program.home / "tmp"
     folder.mkdir()
     environment = {**program.environment, "TMPDIR": str(folder)}
@@ -165,7 +165,7 @@ def test_missing_duckdb_names_the_extra_to_install(program: Program, log: Path) 
     assert run().returncode == 0
 
 
-def test_a_log_where_the_query_should_stand_is_an_error(program: Program, log: Path) -> None:
+def test_log_in_place_of_the_query_is_an_error(program: Program, log: Path) -> None:
     done = program.run("audit", "stats", "--sql", str(log))
     assert (done.code, "name the logs before --sql" in done.err) == (2, True)
 
@@ -174,7 +174,7 @@ BAD = (b"no json\n", b"\n", b"  \t\n", b"[1]\n", b'"x"\n', b'{"kind":"b"\n', b"\
 
 
 @all_rows("place", [0, 5], fresh=True)
-def test_lines_that_are_no_records_are_left_out_and_counted(program: Program, log: Path, place: int) -> None:
+def test_invalid_lines_are_skipped_and_counted(program: Program, log: Path, place: int) -> None:
     good = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join([*good[:place], *BAD, *good[place:]]))
     counted = program.run("audit", "stats", str(log), "--json")
@@ -184,7 +184,7 @@ def test_lines_that_are_no_records_are_left_out_and_counted(program: Program, lo
     assert f"LEFT OUT: {len(BAD)} lines that are no records" in done.err
 
 
-def test_columns_of_one_name_are_told_apart(program: Program, log: Path) -> None:
+def test_columns_of_the_same_name_are_numbered(program: Program, log: Path) -> None:
     query = (
         "SELECT a.kind, b.kind, 1 AS kind_2 FROM records a JOIN records b ON a.seq + 1 = b.seq ORDER BY a.seq LIMIT 1"
     )

@@ -77,7 +77,7 @@ def test_a_row_for_each_tool_and_the_total(program: Program, log: Path) -> None:
     assert (total["input_tokens"], total["output_tokens"], total["unknown"], total["left_out"]) == (1200, 120, 0, 0)
 
 
-def test_what_it_cost_is_what_the_replies_say_and_never_a_guess(program: Program, log: Path) -> None:
+def test_cost_comes_from_the_replies_and_is_never_guessed(program: Program, log: Path) -> None:
     """By the prices that were configured then; of a session without prices it is unknown, and counted."""
     total = told(program, str(log))[2]
     assert (total["cost"], total["cost_unknown"]) == (None, 12)
@@ -119,7 +119,7 @@ def test_a_call_without_an_end_is_unknown(program: Program, log: Path) -> None:
     assert "LEFT OUT: 1 torn lines" in program.run("audit", "stats", str(log)).out
 
 
-def test_lines_that_are_no_records_are_counted_and_the_exit_code_says_so(program: Program, log: Path) -> None:
+def test_invalid_lines_are_counted_and_set_the_exit_code(program: Program, log: Path) -> None:
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join([*lines[:5], b"[1]\n", b"no json\n", b'{"kind":"outcome"}\n', b"\xff\n", *lines[5:]]))
     done = program.run("audit", "stats", str(log), "--json")
@@ -134,7 +134,7 @@ ODD: list[JsonValue] = [
 
 
 @all_rows("value", ODD)
-def test_no_value_of_any_field_is_a_crash(program: Program, value: JsonValue) -> None:
+def test_statistics_survive_any_value_in_any_field(program: Program, value: JsonValue) -> None:
     """A log of another program, or one that was tampered with, may hold anything anywhere."""
     kinds = {
         "call_proposed": ("call", "tool"),
@@ -188,7 +188,7 @@ def test_calls_without_an_end_are_kept_to_a_bound() -> None:
     assert (found.totals["calls"], found.totals["left_out"]) == (MOST_IN_FLIGHT, 10)
 
 
-def test_more_rules_than_anybody_has_are_counted_in_one_row() -> None:
+def test_rules_beyond_the_limit_are_counted_in_one_row() -> None:
     found = Statistics()
     for call in range(MOST_ROWS + 10):
         about: Row = {"session": "s", "time": "", "call": call, "decision": "auto", "by": f"rule {call}"}
@@ -258,7 +258,7 @@ def test_every_answer_has_a_column(program: Program) -> None:
     assert out[place + 1].split()[3:10] == ["9", "1", "1", "2", "3", "1", "1"]
 
 
-def test_no_two_rules_have_one_name_in_the_tables(program: Program) -> None:
+def test_rules_have_unique_names_in_the_tables(program: Program) -> None:
     """Two policies with a rule of one id in one line; the table cuts what tells them apart."""
     path = program.home / "log.jsonl"
     names = [f"rule publish-to-everywhere (/a/long/way/to/{folder}/the/place/own.toml:23)" for folder in "ab"]

@@ -190,7 +190,7 @@ def test_a_burst_is_three_times_yes_within_ten_seconds(program: Program) -> None
     ],
     fresh=True,
 )
-def test_a_quick_answer_is_only_said_of_people(
+def test_only_answers_by_people_are_marked_as_quick(
     program: Program, approver: Approver, said: str, counts: dict[str, int]
 ) -> None:
     work(program, WRITE, approver=approver)
@@ -326,7 +326,7 @@ def test_a_question_without_an_answer(program: Program) -> None:
     assert "asked, no answer recorded; the log ends before it was begun" in "\n".join(lines(program, "show", str(cut)))
 
 
-def test_a_question_that_stands_at_another_agent(program: Program, tmp_path: Path) -> None:
+def test_open_question_at_another_agent_is_shown(program: Program, tmp_path: Path) -> None:
     """It tells of a yes alone, and its session goes on meanwhile."""
     scene = HookScene(tmp_path, CONFIRM.encode())
     scene.event("PreToolUse", "Bash", {"command": "touch x"})
@@ -472,7 +472,7 @@ def test_a_full_stderr_does_not_change_what_was_done(program: Program, words: tu
 
 
 @all_rows("number", ["04", "#4", "x", "0", "-1", "4.0", "\u0664"])
-def test_what_can_be_no_number_of_a_call_is_a_wrong_flag(program: Program, number: str) -> None:
+def test_invalid_call_number_is_a_usage_error(program: Program, number: str) -> None:
     log = write(program.home / "x.jsonl", lines_of((started(), *one_call(1), ended())))
     done = program.run("audit", "show", str(log), f"--call={number}")
     assert (done.code, "is no number of a call" in done.err) == (2, True)
@@ -494,7 +494,7 @@ def test_a_time_of_any_year_and_a_leap_second_are_times(program: Program, flags:
     assert (done.code, "#1 bash" in done.out or "#1 + bash" in done.out) == (0, fits), done.err
 
 
-def test_nothing_unknown_is_exit_0(program: Program) -> None:
+def test_unknown_without_findings_exits_0(program: Program) -> None:
     work(program, WRITE)
     assert lines(program, "unknown") == ["every call that was begun in 1 session has an end, and every session"]
     assert [row["unknown_calls"] for row in only(program, "unknown", "")] == [0]
@@ -559,7 +559,7 @@ def test_every_changed_file_with_its_changes_in_order(program: Program) -> None:
     ],
     fresh=True,
 )
-def test_what_became_of_the_file_since(program: Program, then: Callable[[Path], object], on_disk: str) -> None:
+def test_later_state_of_a_file_is_shown(program: Program, then: Callable[[Path], object], on_disk: str) -> None:
     path = program.workspace / "a.txt"
     path.write_text("old\n")
     work(program, call("read_file", path="a.txt"), WRITE)
@@ -567,7 +567,7 @@ def test_what_became_of_the_file_since(program: Program, then: Callable[[Path], 
     assert lines(program, "files")[0] == f"{path}  [{on_disk}]"
 
 
-def test_what_cannot_be_undone_and_what_was(program: Program) -> None:
+def test_impossible_and_completed_undo_are_shown(program: Program) -> None:
     path = program.workspace / "a.txt"
     path.write_text("old\n")
     work(program, call("read_file", path="a.txt"), WRITE)
@@ -625,7 +625,7 @@ def reached(program: Program) -> Program:
     return program
 
 
-def test_which_files_were_read(reached: Program) -> None:
+def test_read_files_are_listed(reached: Program) -> None:
     a, hostname = str(reached.workspace / "a.txt"), "/etc/hostname"
     found = only(reached, "reads", "")
     assert [(r["row"], r.get("path"), r.get("call"), r.get("outside")) for r in found] == [
@@ -646,7 +646,7 @@ def test_which_files_were_read(reached: Program) -> None:
     assert "#4  bash  python3 s.py  failed  [rule script " in text[-1]
 
 
-def test_what_outside_the_workspace_was_touched_and_what_reached_the_network(reached: Program) -> None:
+def test_calls_outside_the_workspace_and_on_the_network_are_listed(reached: Program) -> None:
     first, second, counts = only(reached, "outside", "")
     assert (first["call"], first["reads"], first["writes"], first["network"]) == (2, ["/etc/hostname"], [], False)
     assert (second["call"], second["may_write"], second["network"]) == (4, ["~/.cache/x/"], True)
@@ -661,7 +661,7 @@ def test_what_outside_the_workspace_was_touched_and_what_reached_the_network(rea
     assert last == f"{counted}, in 1 session; what 1 call read is not known (`harness audit reads`)"
 
 
-def test_where_a_command_may_have_changed_something(reached: Program) -> None:
+def test_commands_that_could_change_files_are_listed(reached: Program) -> None:
     copy, script = only(reached, "files", "command")
     targets = [f"{reached.workspace}/b.txt", f"{reached.workspace}/b.txt/a.txt"]  # the second where b.txt is a folder
     assert (copy["writes"], copy["writes_known"], copy["may_write"]) == (targets, True, [])
@@ -702,7 +702,7 @@ def test_an_empty_answer_says_so(program: Program, question: str) -> None:
 
 
 @all_rows("question", [*EMPTY, "show"])
-def test_a_broken_log_is_exit_1_and_said_on_stderr(program: Program, question: str) -> None:
+def test_broken_log_exits_1_with_a_message(program: Program, question: str) -> None:
     log = work(program, WRITE)
     log.write_text(log.read_text().replace("a.txt", "b.txt", 1))
     done = program.run("audit", question)
@@ -710,7 +710,7 @@ def test_a_broken_log_is_exit_1_and_said_on_stderr(program: Program, question: s
 
 
 @all_rows("question", [*EMPTY, "list", "show"], fresh=True)
-def test_which_logs_are_meant(program: Program, question: str) -> None:
+def test_arguments_select_the_logs(program: Program, question: str) -> None:
     """Those of this workspace; all; a folder; one session; and a file that is named twice counts once."""
     first, second = work(program, WRITE), work(program, call("write_file", path="b.txt", content="b"))
     other = program.home / "other"
@@ -748,7 +748,7 @@ def _sessions(records: Iterable[Row]) -> set[str]:
 
 @all_rows("question", [*EMPTY, "list", "show"])
 @all_rows("form", [(), ("--json",)])
-def test_nobody_reads_any_more(program: Program, question: str, form: tuple[str, ...]) -> None:
+def test_closed_pipe_exits_141(program: Program, question: str, form: tuple[str, ...]) -> None:
     steps = [step for number in range(1, 300) for step in asked(number)]
     log = write(program.home / "long.jsonl", lines_of((started(), *steps, ended())))
     read, written = os.pipe()
@@ -824,7 +824,7 @@ def test_list_shows_each_session_of_a_file(program: Program) -> None:
     assert only(program, "list", "session", str(log), "--session", "bbb")[0]["session"] == "b" * 12
 
 
-def test_no_log_is_a_line_of_the_list(program: Program) -> None:
+def test_empty_list_is_one_line(program: Program) -> None:
     assert lines(program, "list") == [f"there is no action log of {program.workspace}; --all takes every folder's"]
     assert program.run("audit", "approvals").code == 2
 
@@ -940,7 +940,7 @@ def test_show_heads_each_session_and_each_new_date(program: Program) -> None:
 
 
 @all_rows("word", ["soon", "2024-13-01", "2024-05-01T10:00:00", "3y", "99999999d", "", "\u0661d"])
-def test_show_refuses_what_is_no_time(program: Program, word: str) -> None:
+def test_show_refuses_an_invalid_time(program: Program, word: str) -> None:
     done = program.run("audit", "show", "--since", word)
     assert done.code == 2
     assert "Traceback" not in done.err
@@ -1056,7 +1056,7 @@ def _no_constant(name: str) -> float:
     raise AssertionError(f"{name} is not JSON")
 
 
-def test_no_text_of_a_log_makes_a_line_of_its_own(program: Program, hostile: Path) -> None:
+def test_log_text_never_starts_a_line(program: Program, hostile: Path) -> None:
     """One line an item: as many lines of text as objects, but for the counts."""
     for question in ("approvals", "denied", "unknown", "outside"):
         objects = [row for row in only(program, question, "", str(hostile)) if row["row"] != "counts"]
@@ -1064,7 +1064,7 @@ def test_no_text_of_a_log_makes_a_line_of_its_own(program: Program, hostile: Pat
         assert len(text) == len(objects) + 1, question
 
 
-def test_reading_stops_aloud_at_a_line_that_is_no_record(program: Program) -> None:
+def test_reading_stops_at_an_invalid_line_with_a_message(program: Program) -> None:
     """Of many logs that are not verified, a line that is none is said, and what follows is not left out silently."""
     big = write(program.home / "big.jsonl", lines_of((started(), *asked(1))))
     with big.open("a") as file:
@@ -1094,7 +1094,7 @@ def test_a_session_without_a_model_names_none(model: str | None, said: str, prog
     assert said in "\n".join(lines(program, "show", str(log)))
 
 
-def test_the_settings_of_a_model_stand_below_its_name(program: Program) -> None:
+def test_model_settings_are_shown_below_the_model_name(program: Program) -> None:
     said: dict[str, JsonValue] = {"effort": "low\x1b[2J", "stop": ["END"], "extra_headers": ["x-team"]}
     changed: Step = (
         "model_changed",

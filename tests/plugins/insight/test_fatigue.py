@@ -79,13 +79,13 @@ LEFT = {
 }
 
 
-def test_which_grant_is_taken_is_said(asked: Asked) -> None:
+def test_take_flag_chooses_the_assumed_grants(asked: Asked) -> None:
     asked.session(*DAY)
     left = {take: asked.left("--take", take) for take in LEFT}
     assert left == {take: [*calls, "echo x > ../outside"] for take, calls in LEFT.items()}
 
 
-def test_a_program_gets_the_network_only_where_nothing_else_is_offered(asked: Asked) -> None:
+def test_program_gets_the_network_only_if_no_other_grant_is_offered(asked: Asked) -> None:
     asked.session(*DAY)
     (row,), _ = asked.fatigue()
     granted = [one["granted"] for one in row["still"] if isinstance(one, dict)]  # type: ignore[union-attr]
@@ -98,7 +98,7 @@ def test_every_known_command_is_more_than_a_program(asked: Asked) -> None:
     assert left == {"exact": 4, "program": 4, "walls": 2, "widest": 2}
 
 
-def test_nothing_is_taken_at_a_question_that_a_person_said_no_to(asked: Asked) -> None:
+def test_refused_question_gives_no_grant(asked: Asked) -> None:
     asked.session(Call("bash", "pytest -q", "n"), Call("bash", "pytest -q", "n"), Call("bash", "pytest -q"))
     assert asked.left() == ["pytest -q"] * 3
     out = asked.program.run("policy", "fatigue", str(asked.log)).out
@@ -120,7 +120,7 @@ def test_each_call_is_judged_by_the_policy_that_held_then(asked: Asked) -> None:
     assert (row["calls"], row["asked"], row["questions"], row["unjudged"]) == (4, 1, 1, 0)
 
 
-def test_what_asks_whatever_is_granted_and_what_saves_most_is_said(asked: Asked) -> None:
+def test_best_grants_and_ungrantable_questions_are_listed(asked: Asked) -> None:
     asked.session(*DAY, *(Call("bash", "go test ./...") for _ in range(3)))
     out = asked.program.run("policy", "fatigue", str(asked.log)).out
     assert "With grants is the best case: each grant is taken when it is first offered, and walls hold." in out
@@ -135,12 +135,12 @@ def test_a_hostile_command_is_data(asked: Asked) -> None:
     assert ("\x1b" in out, "[red]" in out) == (False, True)
 
 
-def test_a_log_without_calls_is_said(asked: Asked) -> None:
+def test_log_without_calls_is_reported(asked: Asked) -> None:
     asked.session()
     assert asked.program.run("policy", "fatigue", str(asked.log)).out == "no call was decided in these logs\n"
 
 
-def test_a_log_that_is_broken_is_told_of(asked: Asked) -> None:
+def test_broken_log_is_reported(asked: Asked) -> None:
     asked.session(*DAY)
     asked.log.write_bytes(asked.log.read_bytes().replace(b"docs/b.md", b"docs/c.md"))
     done = asked.program.run("policy", "fatigue", str(asked.log))

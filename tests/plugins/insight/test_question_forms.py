@@ -88,7 +88,7 @@ def test_each_form_has_the_same_rows(program: Program, log: str, name: str) -> N
 
 @pytest.mark.forges_logs
 @all_rows("name", list(QUESTIONS))
-def test_nothing_of_a_log_is_markup_or_a_formula(program: Program, log: str, name: str) -> None:
+def test_log_text_is_neither_markup_nor_formula(program: Program, log: str, name: str) -> None:
     page = program.run("audit", name, log, "--html").out
     assert "script" not in _Cells(page).tags
     assert not set(page) & {"\x1b", "\u202e"}

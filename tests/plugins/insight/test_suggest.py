@@ -166,7 +166,7 @@ def test_the_text_is_a_piece_of_a_policy(ran: Ran) -> None:
     assert "Approved 3 times, and never refused." in out
 
 
-def test_what_is_not_suggested_is_said_with_the_reason(ran: Ran) -> None:
+def test_dropped_suggestions_have_a_reason(ran: Ran) -> None:
     ran.session(*EVERYTHING)
     _, dropped, _ = ran.found()
     own = ran.program.home / "own.toml"
@@ -237,7 +237,7 @@ def commands_in(text: str) -> list[str]:
     return text.replace("\n", " ; ").split(" ; ")
 
 
-def test_what_a_model_vouches_for_is_suggested_word_for_word(ran: Ran) -> None:
+def test_commands_vouched_for_by_a_model_are_suggested_exactly(ran: Ran) -> None:
     commands = commands_in(VOUCHED)
     ran.session(*(bash(command) for command in commands for _ in range(2)))
     proposals, _, summary = ran.found()
@@ -248,7 +248,7 @@ def test_what_a_model_vouches_for_is_suggested_word_for_word(ran: Ran) -> None:
 
 
 @all_rows("batch", range(4), fresh=True)
-def test_nothing_else_is_suggested_however_often_it_was_approved(ran: Ran, batch: int) -> None:
+def test_other_commands_are_never_suggested(ran: Ran, batch: int) -> None:
     """Not even where a single approval is said to be often enough."""
     commands = commands_in(UNVOUCHED)[batch::4]
     ran.session(*(bash(command) for command in commands))
@@ -264,7 +264,7 @@ def test_nothing_else_is_suggested_however_often_it_was_approved(ran: Ran, batch
     [
         "wc a.py", "timeout 9 wc a.py", "env wc a.py", "bash -c 'wc a.py'", "eval 'wc a.py'", "cd docs && cd .. && wc a.py",
     ], fresh=True)  # fmt: skip
-def test_what_a_wrapper_runs_is_suggested_and_not_the_wrapper(ran: Ran, command: str) -> None:
+def test_command_of_a_wrapper_is_suggested_without_the_wrapper(ran: Ran, command: str) -> None:
     (ran.program.workspace / "docs").mkdir()
     ran.session(*twice(bash(command)))
     assert [argv(proposal) for proposal in ran.found()[0].values()] == [["wc", "a.py"]]
@@ -323,7 +323,7 @@ def test_two_commands_of_one_line_are_two_rules(ran: Ran) -> None:
 
 
 @all_rows(("least", "count"), [("1", 1), ("2", 1), ("3", 0)], fresh=True)
-def test_how_often_is_often_enough_is_said(ran: Ran, least: str, count: int) -> None:
+def test_least_flag_sets_the_required_approvals(ran: Ran, least: str, count: int) -> None:
     ran.session(*twice(bash("wc a.py")))
     assert len(ran.found("--least", least)[0]) == count
 
@@ -431,7 +431,7 @@ def test_files_that_built_ins_ask_about_are_not_suggested(ran: Ran, path: str) -
     assert ["which no further rule lifts" in why for why in dropped.values()] == [True]
 
 
-def test_a_rule_for_a_file_does_not_hold_for_what_lies_below_a_folder_of_its_name(ran: Ran) -> None:
+def test_rule_for_a_file_does_not_cover_a_folder_of_its_name(ran: Ran) -> None:
     ran.session(*twice(write("notes.txt")))
     policy = ran.program.home / "with.toml"
     policy.write_text(f"{POLICY}\n{ran.suggest().out}")
@@ -442,7 +442,7 @@ def test_a_rule_for_a_file_does_not_hold_for_what_lies_below_a_folder_of_its_nam
         assert json.loads(done.out)["decision"] == word, done.out
 
 
-def test_what_was_asked_because_a_build_file_changed_is_not_lifted(ran: Ran) -> None:
+def test_question_about_a_changed_build_file_is_not_lifted(ran: Ran) -> None:
     """The auto rule for the build is suspended: those approvals speak for no rule."""
     rule = '[[rule]]\nid = "free"\ndecision = "auto"\npath = ["conftest.py"]\naccess = ["read", "write"]\n'
     rule += '[[rule]]\nid = "frob"\ndecision = "auto"\nargv = ["frob"]\n'
@@ -453,7 +453,7 @@ def test_what_was_asked_because_a_build_file_changed_is_not_lifted(ran: Ran) -> 
     assert dropped["frob"] == "what builds and tests run had been changed, and nobody had seen it"
 
 
-def test_approvals_of_a_session_without_its_policy_count_for_nothing_and_refusals_do(ran: Ran) -> None:
+def test_approvals_without_their_policy_are_ignored_and_refusals_counted(ran: Ran) -> None:
     """Its log may be of an older harness, or the text of its policy masked."""
     ran.session(*twice(bash("wc a.py"), bash("sort b.py")))
     ran.session(bash("sort b.py", "n"), *twice(bash("head c.py")))
@@ -549,7 +549,7 @@ CUT_OFF = "a refusal at its end could have been cut off"
 
 @all_rows("moved", [False, True], ids=["in its place", "copied"])
 @all_rows("how", ["answer", "break", "first", "cut", "torn", "rewritten"], fresh=True)
-def test_a_log_that_is_not_what_was_written_speaks_for_nothing(ran: Ran, how: str, *, moved: bool) -> None:
+def test_altered_log_is_ignored(ran: Ran, how: str, *, moved: bool) -> None:
     """Not even for what stands before the break; another log beside it counts."""
     ran.log = ran.program.home / "log.jsonl"
     ran.session(*twice(bash("wc a.py")), bash("wc a.py", "n"))
@@ -569,14 +569,14 @@ def test_a_log_that_is_not_what_was_written_speaks_for_nothing(ran: Ran, how: st
     assert (replayed.code, "roken at line" in replayed.err or "BROKEN" in replayed.err) == (1, True)
 
 
-def test_a_log_that_cannot_be_read_is_no_usage(ran: Ran) -> None:
+def test_unreadable_log_has_its_own_exit_code(ran: Ran) -> None:
     """But `policy replay` takes a log that is named as it takes a policy."""
     os.mkfifo(ran.log)
     assert ran.program.run("policy", "suggest", str(ran.log)).code == 8
     assert ran.program.run("policy", "replay", str(ran.log), "--policy", "readonly").code == 2
 
 
-def test_sessions_behind_the_head_that_was_noted_at_the_end_speak_for_nothing(ran: Ran) -> None:
+def test_sessions_after_the_noted_head_are_ignored(ran: Ran) -> None:
     """Whoever can append to a log could write approvals into it; the harness would have noted them first."""
     ran.session(bash("wc a.py"))
     note_head(ran.program, ran.log)
@@ -595,7 +595,7 @@ def test_a_log_that_was_noted_and_is_gone_may_have_held_a_refusal(ran: Ran) -> N
     assert (done.code, "it is gone" in done.err) == (1, True)
 
 
-def test_a_broken_log_takes_nothing_from_one_that_is_whole(ran: Ran) -> None:
+def test_broken_log_does_not_affect_an_intact_one(ran: Ran) -> None:
     ran.session(*twice(bash("wc a.py")), bash("wc a.py", "n"))
     altered(ran.log, "answer")
     other = ran.log.with_name("other.jsonl")
@@ -616,7 +616,7 @@ def test_a_call_counts_once_however_many_copies_of_its_log_there_are(ran: Ran) -
     assert summary["questions"] == 3
 
 
-def test_without_a_head_it_is_said_that_a_refusal_could_be_missing(ran: Ran) -> None:
+def test_missing_head_is_reported_as_a_possible_cut(ran: Ran) -> None:
     ran.session(*twice(bash("wc a.py")), bash("wc a.py", "n"))
     altered(ran.log, "cut")
     done = ran.suggest()
@@ -628,7 +628,7 @@ def test_without_a_head_it_is_said_that_a_refusal_could_be_missing(ran: Ran) -> 
 
 @all_rows("workspace", ["", ".", "a\0b", "/a\0b", "/\ud800", "/" + "x" * 100_000, "~"])
 @all_rows("words", [("policy", "suggest"), ("policy", "replay", "--policy", "readonly")])
-def test_a_workspace_that_is_no_path_stops_nothing(ran: Ran, words: tuple[str, ...], workspace: str) -> None:
+def test_odd_workspace_is_reported_and_skipped(ran: Ran, words: tuple[str, ...], workspace: str) -> None:
     ran.session(*twice(bash("wc a.py")))
     started_with(ran.log, workspace=workspace)
     done = ran.program.run(*words, str(ran.log))
@@ -637,7 +637,7 @@ def test_a_workspace_that_is_no_path_stops_nothing(ran: Ran, words: tuple[str, .
 
 
 @all_rows("path", ["", "a\0b", "/\ud800", "\u202e"])
-def test_a_policy_of_no_path_stops_nothing(ran: Ran, path: str) -> None:
+def test_odd_policy_path_is_accepted(ran: Ran, path: str) -> None:
     ran.session(*twice(bash("wc a.py")))
     (first, *_) = read_log(str(ran.log))
     files = first["policy_files"]

@@ -38,12 +38,12 @@ def words(table: str) -> list[str]:
 
 
 @all_rows("text", words(SECRETS))
-def test_what_asks_for_a_secret_is_known(text: str) -> None:
+def test_question_for_a_secret_is_recognized(text: str) -> None:
     assert looks_secret(text)
 
 
 @all_rows("text", words(PLAIN))
-def test_what_asks_for_none_is_asked(text: str) -> None:
+def test_harmless_question_is_not_taken_for_a_secret(text: str) -> None:
     assert not looks_secret(text)
 
 
@@ -73,12 +73,12 @@ def form(**properties: Any) -> ElicitForm:
         "no number": ({"type": "number"}, "1e9", "x must be a number"),
     },
 )
-def test_what_is_filled_in_is_read_as_the_field_has_it(schema: dict[str, Any], text: str, value: object) -> None:
+def test_form_value_is_parsed_by_the_type_of_its_field(schema: dict[str, Any], text: str, value: object) -> None:
     read = content_of(form(x=schema), f"x: {text}\n")
     assert (read if isinstance(read, str) else read["x"]) == value
 
 
-def test_a_line_that_is_none_of_the_form_is_said() -> None:
+def test_line_outside_the_form_is_reported() -> None:
     assert content_of(form(x={"type": "string"}), "y: 1") == "this line is none of the form: y: 1"
 
 
@@ -98,7 +98,7 @@ def test_a_form_that_cannot_be_shown_is_refused(schema: dict[str, Any], why: str
     assert why in str(form_of("Go on?", schema))
 
 
-def test_more_than_a_log_takes_is_no_value() -> None:
+def test_too_long_value_is_refused() -> None:
     assert f"more than {MOST_CHARACTERS} characters" in str(
         content_of(form(x={"type": "string"}), f"x: {'a' * MOST_CHARACTERS}")
     )
@@ -138,9 +138,7 @@ class Answers:
         "an interrupt": ([], "cancel", None, 1),
     },
 )
-def test_who_cannot_fill_a_form_in_is_asked_once(
-    answers: list[Approval], action: str, value: str | None, questions: int
-) -> None:
+def test_unfillable_form_is_asked_once(answers: list[Approval], action: str, value: str | None, questions: int) -> None:
     approver = Answers(answers)
     answer = asked("srv", form(x={"type": "string"}), approver)
     assert answer.action == action

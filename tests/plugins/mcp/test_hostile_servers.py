@@ -102,7 +102,7 @@ def test_a_call_ends_as_it_must(
     assert left_in(program.workspace) == []
 
 
-def test_a_tool_that_nobody_saw_is_refused_where_nobody_can_be_asked(program: Program) -> None:
+def test_unseen_tool_is_refused_unattended(program: Program) -> None:
     scene = scene_of(program, "poisoned")
     done = scene.run(ACT)
     ((status, text),) = scene.results()
@@ -125,7 +125,7 @@ def test_a_name_is_taken_from_no_other_tool(program: Program) -> None:
 
 @needs_walls
 @all_rows("writes", [False, True], anew={"program": made_program})
-def test_what_a_server_claims_holds_nothing_and_its_walls_do(program: Program, *, writes: bool) -> None:
+def test_claims_of_a_server_do_not_widen_its_walls(program: Program, *, writes: bool) -> None:
     """A tool that says that it only reads: its calls write what the declaration lets it write, and nothing else."""
     elsewhere = program.home / "elsewhere"
     elsewhere.touch()
@@ -138,7 +138,7 @@ def test_what_a_server_claims_holds_nothing_and_its_walls_do(program: Program, *
 
 
 @needs_walls
-def test_no_server_may_write_the_program_of_a_hook(program: Program) -> None:
+def test_server_cannot_write_the_program_of_a_hook(program: Program) -> None:
     hook = program.home / "hooks" / "check.sh"
     written(hook, "#!/bin/sh\n")
     hook.chmod(0o755)
@@ -151,7 +151,7 @@ def test_no_server_may_write_the_program_of_a_hook(program: Program) -> None:
     assert scene.results() == [("ok", "Permission denied, Permission denied")]
 
 
-def test_what_a_server_claims_allows_nothing(program: Program) -> None:
+def test_claims_of_a_server_allow_no_call(program: Program) -> None:
     """Only a rule that says so counts a tool as one that reads."""
     rule = '[[rule]]\nid = "reads"\ndecision = "auto"\ntool = ["mcp__srv__*"]\n'
     asks = 'version = 1\n[tools]\ndefault = "confirm"\n'

@@ -21,7 +21,7 @@ SERVER = str(Path(SUPPORT, "hostile_mcp_server.py"))
 WORDS = [sys.executable, SERVER, "plain"]
 
 
-def test_a_server_is_listed_with_its_place_and_how_its_tools_stand(program: Program) -> None:
+def test_servers_are_listed_with_place_and_tool_states(program: Program) -> None:
     scene = ConfiguredScene(program, WORDS)
     config = f"{program.environment['XDG_CONFIG_HOME']}/harness/config.toml"
     assert program.run("mcp", "list").out == f"srv  starts: {' '.join(WORDS)}  ({config}:1)\n"
@@ -39,7 +39,7 @@ def test_a_server_is_listed_with_its_place_and_how_its_tools_stand(program: Prog
     assert program.run("mcp", "list").out.rstrip().endswith("  (no such server is configured here)")
 
 
-def test_the_digest_that_is_printed_is_the_one_that_can_be_declared(program: Program) -> None:
+def test_printed_digest_can_be_declared(program: Program) -> None:
     ConfiguredScene(program, WORDS)
     (digest,) = re.findall('all that it lists has pinned = "([0-9a-f]{64})"', program.run("mcp", "check").out)
     ConfiguredScene(program, WORDS, pinned=digest)
@@ -51,7 +51,7 @@ def test_the_digest_that_is_printed_is_the_one_that_can_be_declared(program: Pro
     assert ("0 tools" in done.out, done.out.count("something else")) == (False, 1)
 
 
-def test_a_server_that_is_not_configured_is_no_server(program: Program) -> None:
+def test_unknown_server_is_refused_with_a_suggestion(program: Program) -> None:
     ConfiguredScene(program, WORDS)
     done = program.run("mcp", "check", "srw")
     assert (done.code, done.err) == (2, "harness: no MCP server 'srw' is configured; did you mean srv?\n")
@@ -90,7 +90,7 @@ HINTS = [
 
 
 @all_rows(("said", "declared", "told"), HINTS)
-def test_what_may_help_is_said_where_the_walls_are_the_likely_reason(
+def test_hints_are_given_if_the_walls_are_the_likely_reason(
     said: str, declared: dict[str, object], told: list[str]
 ) -> None:
     declaration = ServerDeclaration(**{"name": "srv", "command": ("x",), **declared})  # type: ignore[arg-type]

@@ -155,14 +155,14 @@ def test_a_tool_is_offered_with_the_servers_own_schema_and_judged_by_its_argumen
     },
     fresh=True,
 )
-def test_what_cannot_be_offered_is_left_out_and_said(tmp_path: Path, tools: Any, offered: list[str], told: str) -> None:
+def test_invalid_tools_are_left_out_with_a_note(tmp_path: Path, tools: Any, offered: list[str], told: str) -> None:
     with ClientScene(tmp_path, {"srv": scripted(tmp_path, tools=[tools])}) as scene:
         assert scene.names() == offered
         assert told in "\n".join(scene.servers.notes())
         assert scene.servers.notes() == []
 
 
-def test_a_long_description_is_cut_and_what_nobody_sees_in_it_is_shown(tmp_path: Path) -> None:
+def test_long_description_is_cut_and_invisible_characters_shown(tmp_path: Path) -> None:
     one = tool("echo", f"Reads\u200b{'.' * 2_000}")
     with ClientScene(tmp_path, {"srv": scripted(tmp_path, tools=[[one]])}) as scene:
         said = scene.tool("mcp__srv__echo").spec.description
@@ -188,7 +188,7 @@ def test_tools_come_when_they_are_there_and_are_returned_once(tmp_path: Path) ->
         assert scene.servers.tools() is None
 
 
-def test_without_servers_nothing_begins(tmp_path: Path) -> None:
+def test_missing_servers_start_no_process(tmp_path: Path) -> None:
     with ClientScene(tmp_path, {}) as scene:
         assert (scene.servers.tools(), scene.servers.notes(), scene.servers.reports()) == (None, [], ())
 
@@ -213,7 +213,7 @@ def test_a_change_takes_the_tool_away_until_a_person_looked(tmp_path: Path) -> N
         assert use.unseen == ""
 
 
-def test_what_was_seen_of_another_server_of_that_name_says_nothing(tmp_path: Path) -> None:
+def test_seen_tools_of_another_server_do_not_count(tmp_path: Path) -> None:
     one, other = scripted(tmp_path, "one"), scripted(tmp_path, "other", tools=[[tool("echo", "Does something else.")]])
     for table in (one, other, one):
         with ClientScene(tmp_path, {"srv": table}) as scene:
@@ -224,7 +224,7 @@ def test_what_was_seen_of_another_server_of_that_name_says_nothing(tmp_path: Pat
                 scene.output("mcp__srv__echo")
 
 
-def test_what_is_new_of_many_tools_is_said_once(tmp_path: Path) -> None:
+def test_changes_of_many_tools_are_reported_once(tmp_path: Path) -> None:
     names = [f"t{n}" for n in range(7)]
     note = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
     tools = [[tool(name) for name in names], [tool(name, "New.") for name in names]]
@@ -260,7 +260,7 @@ def test_a_call_of_a_tool_that_changed_since_it_was_judged_is_not_sent(tmp_path:
         assert [one["params"]["name"] for one in seen_by(tmp_path) if one["method"] == "tools/call"] == ["b"]
 
 
-def test_a_declared_digest_counts_as_seen_and_another_list_offers_nothing(tmp_path: Path) -> None:
+def test_declared_digest_counts_as_seen_and_a_changed_list_is_refused(tmp_path: Path) -> None:
     table = scripted(tmp_path, tools=[[ECHO, tool("b")]])
     with ClientScene(tmp_path, {"srv": table}) as scene:
         digest = scene.report("srv").digest
@@ -303,7 +303,7 @@ def test_a_declared_digest_counts_as_seen_and_another_list_offers_nothing(tmp_pa
     },
     fresh=True,
 )
-def test_what_the_model_reads_of_a_result(tmp_path: Path, answer: Any, status: str, content: str) -> None:
+def test_result_is_converted_for_the_model(tmp_path: Path, answer: Any, status: str, content: str) -> None:
     with ClientScene(tmp_path, {"srv": scripted(tmp_path, answers={"echo": answer})}) as scene:
         output = scene.output("mcp__srv__echo")
         assert (output.status.value, output.content.partition("\n[confined: ")[0]) == (status, content)
@@ -391,7 +391,7 @@ def test_ctrl_c_cancels_the_call_at_the_server_and_returns(tmp_path: Path) -> No
     },
     fresh=True,
 )
-def test_a_server_that_fails_is_left_out_and_said(tmp_path: Path, table: dict[str, object], why: str) -> None:
+def test_failed_server_is_left_out_with_a_note(tmp_path: Path, table: dict[str, object], why: str) -> None:
     with ClientScene(tmp_path, {"bad": table, "good": scripted(tmp_path)}) as scene:
         assert scene.names() == ["mcp__good__echo"]
         (told,) = scene.servers.notes()
@@ -433,7 +433,7 @@ time.sleep(3600)
 """
 
 
-def test_at_the_end_nothing_is_left_of_a_server(tmp_path: Path) -> None:
+def test_processes_of_a_server_end_with_it(tmp_path: Path) -> None:
     word = f"left-{tmp_path.name}-{time.monotonic_ns()}"
     scene = ClientScene(tmp_path, {"srv": code(LEAVES, word)})
     scene.servers.start()
@@ -619,9 +619,7 @@ NEVER = Asked(lambda: pytest.fail("nobody was to be asked"))
     },
     fresh=True,
 )
-def test_a_form_that_is_refused_is_said_and_nobody_is_asked(
-    tmp_path: Path, asks: str, approver: Approver, why: str
-) -> None:
+def test_refused_form_is_reported_without_a_question(tmp_path: Path, asks: str, approver: Approver, why: str) -> None:
     table = scripted(tmp_path, says={"echo": [asks]})
     with ClientScene(tmp_path, {"srv": table}, approver=approver) as scene:
         scene.output("mcp__srv__echo")
@@ -663,7 +661,7 @@ def test_stopping_at_the_question_stops_the_call(tmp_path: Path) -> None:
     [("person", True), ("approver", False), ("client", False), ("script", False)],
     fresh=True,
 )
-def test_only_what_a_person_said_yes_to_is_kept_for_other_sessions(tmp_path: Path, by: str, is_kept: bool) -> None:
+def test_only_tools_approved_by_a_person_stay_seen(tmp_path: Path, by: str, is_kept: bool) -> None:
     def is_seen(scene: ClientScene) -> bool:
         (use,) = scene.prepared("mcp__srv__echo").facets
         assert isinstance(use, ToolUse)
@@ -720,7 +718,7 @@ UNTOLD = [{"name": name} for name in ("city", "days", "night")]
     },
     fresh=True,
 )
-def test_what_a_server_asked_is_in_the_log(
+def test_questions_of_a_server_are_logged(
     tmp_path: Path, approver: Callable[[], Approval], answer: str, fields: object, status: str
 ) -> None:
     path = tmp_path / "log.jsonl"
@@ -744,7 +742,7 @@ def test_what_a_server_asked_is_in_the_log(
     assert [{name: text.partition(":")[0] for name, text in one.items()} for one in found["fields"]] == fields
 
 
-def test_without_the_package_it_is_said_how_to_install_it(tmp_path: Path) -> None:
+def test_missing_package_error_names_the_install_command(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['mcp'] = None; sys.path.insert(0, sys.argv[1])\n"
         "from harness.plugins.mcp.mcp_servers import check_installed\n"

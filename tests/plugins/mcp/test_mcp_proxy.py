@@ -40,7 +40,7 @@ def texts(answer: Json) -> str:
 # -- what passes
 
 
-def test_what_is_not_judged_passes_both_ways_as_it_came(scene: McpScene) -> None:
+def test_other_messages_pass_both_ways_unchanged(scene: McpScene) -> None:
     """Byte for byte: blanks, escapes and the order of keys stay."""
     asks = '{"id": "s1", "jsonrpc": "2.0", "method": "sampling/createMessage", "params": {"x": "\\u00e9 \u00e9"}}\n'
     tells = '{"jsonrpc":"2.0","method":"notifications/message","params":{ "b":1, "a":2 }}\n'
@@ -108,7 +108,7 @@ def test_a_call_that_may_run_is_sent_as_it_came_and_its_answer_comes_back_so(sce
     },
     fresh=True,
 )
-def test_what_the_log_keeps_of_a_result(program: Program, answer: Any, status: str, content: str) -> None:
+def test_result_is_logged(program: Program, answer: Any, status: str, content: str) -> None:
     with McpScene(program, tools=[[ECHO]], pinned=[ECHO], answers={"echo": answer}).start() as scene:
         assert scene.ask(call(1, "echo"))["result"] == answer
         assert scene.end() == 0
@@ -169,7 +169,7 @@ def test_calls_are_sent_in_the_order_in_which_they_came_and_run_side_by_side(sce
     )
 
 
-def test_each_of_many_requests_has_one_answer_whatever_is_cancelled_meanwhile(program: Program) -> None:
+def test_each_request_gets_one_answer_despite_cancellations(program: Program) -> None:
     names = ["quick", "refused", "unknown", "slow"]
     tools = [tool(name) for name in names if name != "unknown"]
     rules = f'{AUTO}"mcp__srv__refused" = "deny"\n'
@@ -248,7 +248,7 @@ def test_rules_and_defaults_name_tools_of_servers(program: Program) -> None:
         assert program.records()[-1]["stop"] == "blocked"
 
 
-def test_a_new_tool_is_listed_and_its_first_call_is_a_question_whatever_the_policy_says(program: Program) -> None:
+def test_new_tool_is_listed_and_asked_about_under_any_policy(program: Program) -> None:
     with McpScene(program, tools=[[ECHO]]).start() as scene:
         assert scene.ask(request(0, "tools/list"))["result"]["tools"] == [ECHO]
         said = scene.said(call(1, "echo"))
@@ -266,7 +266,7 @@ def test_a_new_tool_is_listed_and_its_first_call_is_a_question_whatever_the_poli
         assert (decision["decision"], decision["by"]) == ("confirm", "built-in unseen-tool")
 
 
-def test_what_the_policy_asks_about_is_refused_where_nobody_can_be_asked(program: Program) -> None:
+def test_asked_call_is_refused_unattended(program: Program) -> None:
     with McpScene(
         program, policy='version = 1\n[tools]\ndefault = "confirm"\n', tools=[[ECHO]], pinned=[ECHO]
     ) as scene:
@@ -364,7 +364,7 @@ def test_another_command_line_is_another_server(program: Program) -> None:
         scene.verified()
 
 
-def test_pins_that_are_not_understood_let_nothing_start(scene: McpScene) -> None:
+def test_invalid_pins_prevent_the_start(scene: McpScene) -> None:
     Path(scene.pins.path).write_text("{}")
     process = scene.start().process
     assert process is not None
@@ -419,7 +419,7 @@ def call_with(arguments: str) -> str:
     },
     fresh=True,
 )  # fmt: skip
-def test_a_hostile_client_gets_nothing_past_the_gate(program: Program, line: str, told: list[int], why: str) -> None:
+def test_hostile_client_is_stopped_by_the_gate(program: Program, line: str, told: list[int], why: str) -> None:
     with McpScene(program, tools=[[ECHO]], pinned=[ECHO]).start() as scene:
         scene.write(line + "\n")
         for number in told:
@@ -451,7 +451,9 @@ def test_a_hostile_client_gets_nothing_past_the_gate(program: Program, line: str
     },
     fresh=True,
 )
-def test_a_hostile_server_confuses_nobody(program: Program, says: list[str], reads: list[object], why: str) -> None:
+def test_hostile_server_is_reported_and_harmless(
+    program: Program, says: list[str], reads: list[object], why: str
+) -> None:
     with McpScene(program, tools=[[ECHO]], pinned=[ECHO], says={"ping": says}).start() as scene:
         scene.write(PING)
         for expected in reads:
@@ -482,7 +484,7 @@ def test_an_id_again_while_it_is_open_is_dropped(scene: McpScene) -> None:
     scene.verified()
 
 
-def test_an_answer_to_a_call_that_was_not_sent_counts_for_nothing(scene: McpScene) -> None:
+def test_answer_to_an_unsent_call_is_ignored(scene: McpScene) -> None:
     """The ids of clients are easily guessed."""
     answers = [f'{{"jsonrpc":"2.0","id":{number},"result":{{"content":[]}}}}\n' for number in (1, 2)]
     scene.says(tools=[[ECHO]], says={"tools/list": answers})
@@ -496,7 +498,7 @@ def test_an_answer_to_a_call_that_was_not_sent_counts_for_nothing(scene: McpScen
 # -- what is wanted no more
 
 
-def test_a_call_that_the_client_cancels_has_an_end_and_a_late_answer_harms_nothing(scene: McpScene) -> None:
+def test_cancelled_call_has_an_outcome_and_a_late_answer_is_harmless(scene: McpScene) -> None:
     late = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n'
     scene.says(tools=[[tool("slow")]], answers={"slow": None}, says={"ping": [late, late]})
     scene.pins.pin(scene.described(tool("slow")))
@@ -615,7 +617,7 @@ def test_a_server_that_reads_no_more_ends_it(scene: McpScene) -> None:
     assert left_in(scene.program.workspace) == []
 
 
-def test_a_last_line_without_an_end_is_no_line(scene: McpScene) -> None:
+def test_unfinished_last_line_is_ignored(scene: McpScene) -> None:
     scene.start()
     assert scene.ask(PING) == PONG
     scene.write(line_of(call(1, "echo")).rstrip("\n"))
@@ -625,7 +627,7 @@ def test_a_last_line_without_an_end_is_no_line(scene: McpScene) -> None:
     assert scene.outcomes() == []
 
 
-def test_a_log_that_cannot_be_written_ends_it_and_nothing_more_runs(scene: McpScene) -> None:
+def test_unwritable_log_ends_the_proxy(scene: McpScene) -> None:
     scene.start()
     assert scene.said(call(1, "echo")) == "echo got {}"
     (path,) = scene.program.logs()
@@ -651,7 +653,7 @@ def test_a_log_that_cannot_be_written_ends_it_and_nothing_more_runs(scene: McpSc
     ],
     fresh=True,
 )
-def test_what_makes_no_sense_starts_nothing(program: Program, words: tuple[str, ...], said: str) -> None:
+def test_invalid_arguments_start_no_server(program: Program, words: tuple[str, ...], said: str) -> None:
     done = program.run("mcp", "proxy", *words)
     assert (done.code, said in done.err, done.out) == (2, True, "")
 
@@ -702,7 +704,7 @@ def test_a_policy_explains_what_it_says_of_a_tool_of_a_server(program: Program) 
         assert program.run("policy", "explain", "--policy", scene.policy, "--tool", "mcp__other__x", "{}").code == 10
 
 
-def test_list_says_how_each_tool_stands(program: Program) -> None:
+def test_list_shows_the_state_of_each_tool(program: Program) -> None:
     assert "no tool" in program.run("mcp", "list").out
     with McpScene(program, pinned=[ECHO, tool("b")]) as scene:
         scene.pins.note_listed({"echo": scene.described(OTHER), "new": scene.described(tool("new"))})

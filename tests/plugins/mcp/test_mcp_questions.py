@@ -148,7 +148,7 @@ def test_the_first_use_is_asked_about_with_all_that_the_server_says_and_a_yes_pi
     assert played.statuses() == ["ok", "denied"]
 
 
-def test_a_no_pins_nothing(played: Played) -> None:
+def test_refusal_pins_no_tool(played: Played) -> None:
     played.write(call(1, "echo"))
     played.asked()
     played.answers.put(Approval(answer=Answer.NO, by="person"))
@@ -157,7 +157,7 @@ def test_a_no_pins_nothing(played: Played) -> None:
     assert played.scene.calls_seen() == []
 
 
-def test_while_a_question_stands_everything_else_goes_on(played: Played) -> None:
+def test_other_requests_go_on_during_a_question(played: Played) -> None:
     played.write(call(1, "echo"))
     played.asked()
     played.write(request(99, "ping"))
@@ -174,7 +174,7 @@ def test_while_a_question_stands_everything_else_goes_on(played: Played) -> None
     assert played.statuses() == ["ok", "ok", "ok"]
 
 
-def test_what_the_person_writes_in_the_place_of_arguments_is_what_is_sent(played: Played) -> None:
+def test_arguments_edited_by_the_person_are_sent(played: Played) -> None:
     message = call(1, "echo", path="/etc")
     message["params"]["_meta"] = {"progressToken": 1}
     played.write(message)
@@ -191,7 +191,7 @@ def test_what_the_person_writes_in_the_place_of_arguments_is_what_is_sent(played
     assert played.statuses() == ["denied", "ok"]
 
 
-def test_a_tool_that_changes_while_somebody_is_asked_is_not_called(played: Played) -> None:
+def test_tool_changed_during_its_question_is_not_called(played: Played) -> None:
     played.scene.pins.note_listed({})
     played.write(call(1, "echo"))
     played.asked()
@@ -207,7 +207,7 @@ def test_a_tool_that_changes_while_somebody_is_asked_is_not_called(played: Playe
     assert played.statuses() == ["failed"]
 
 
-def test_a_call_that_is_cancelled_while_somebody_is_asked_is_never_sent(played: Played) -> None:
+def test_call_cancelled_during_its_question_is_never_sent(played: Played) -> None:
     played.write(call(1, "echo"))
     played.asked()
     played.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
@@ -223,7 +223,7 @@ def test_a_call_that_is_cancelled_while_somebody_is_asked_is_never_sent(played: 
     played.end()
 
 
-def test_an_end_while_somebody_is_asked_lets_nothing_run(played: Played) -> None:
+def test_end_during_a_question_runs_no_call(played: Played) -> None:
     played.write(call(1, "echo"))
     played.asked()
     assert played.end().stop is ProxyStop.CLIENT
@@ -286,7 +286,7 @@ def test_a_person_sees_what_changed_and_answers(program: Program) -> None:
 
 
 @all_rows(("words", "said"), [(("pin", "srv", "x"), "the tool x"), (("pin", "other"), "the server")], fresh=True)
-def test_what_is_not_known_cannot_be_pinned(program: Program, words: tuple[str, ...], said: str) -> None:
+def test_unknown_tool_cannot_be_pinned(program: Program, words: tuple[str, ...], said: str) -> None:
     with McpScene(program, pinned=[ECHO]), at_terminal(program, *words) as played:
         assert played.exit_code() == 2
         assert f"{said} " in played.unwrapped()

@@ -122,7 +122,7 @@ def test_a_client_that_shows_forms(mode: str, row: tuple[Any, ...], clients: dic
     assert not (client.program.workspace / mode / "none").exists()
 
 
-def test_a_client_that_shows_none_is_told_where_its_person_can_answer(clients: dict[str, Served]) -> None:
+def test_client_without_forms_is_referred_to_approve(clients: dict[str, Served]) -> None:
     said = clients[SILENT].call("bash", command="touch none")
     assert said.is_error
     assert "and nobody is there to ask" in said.text
@@ -150,7 +150,7 @@ def test_a_hook_of_the_configuration_checks_these_calls_too(program: Program) ->
     assert [one["hook"] for one in kinds(verified(program), "hook_answered")] == ["no"]
 
 
-def test_what_is_on_offer_says_honestly_what_it_may_do(clients: dict[str, Served]) -> None:
+def test_offered_tools_have_honest_hints(clients: dict[str, Served]) -> None:
     for client in clients.values():
         found = {
             name: (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint, tool.output_schema)
@@ -233,7 +233,7 @@ def unasked(*_: object) -> Any:
     raise AssertionError
 
 
-def test_a_client_that_leaves_when_it_has_its_result_cut_nothing_short(tmp_path: Path) -> None:
+def test_client_leaving_after_its_result_ends_the_session_properly(tmp_path: Path) -> None:
     policy = parse_policy(AUTO.encode(), "test.toml")
     log = ActionLog.open(str(tmp_path / "log.jsonl"), sync=unsynced)
     tools = ToolRegistry(builtin_tools(Workspace(str(tmp_path))))
@@ -297,7 +297,7 @@ def test_a_person_at_another_terminal_answers(asks: bool, program: Program) -> N
     assert agents == ["mcp (MCP)"]
 
 
-def test_an_approver_of_the_configuration_is_asked_where_the_client_asks_nobody(program: Program) -> None:
+def test_configured_approver_is_asked_if_the_client_cannot(program: Program) -> None:
     folder = Path(program.environment["XDG_CONFIG_HOME"]) / "harness"
     folder.mkdir(parents=True)
     written(folder / "config.toml", '[approver]\ncommand = ["false"]\n')
@@ -398,7 +398,7 @@ def test_the_end_ends_what_runs_and_the_log_is_whole(how: str, program: Program,
 
 
 @all_rows("how", ["cancelled", "left"])
-def test_a_question_whose_call_is_gone_is_answered_by_nobody(how: str, program: Program, tmp_path: Path) -> None:
+def test_question_of_a_cancelled_call_is_denied(how: str, program: Program, tmp_path: Path) -> None:
     program.state = tmp_path / "row"
     program.environment["XDG_STATE_HOME"] = str(program.state)
     with RawClient(program, "--policy", written(program.home / "p.toml", ASKED), capabilities=FORMS) as raw:
@@ -487,7 +487,7 @@ def test_the_end_of_the_client_comes_before_the_protocol_lets_its_calls_go() -> 
         os.close(each)
 
 
-def test_a_server_that_nobody_speaks_to_leaves_a_whole_log(program: Program) -> None:
+def test_unused_server_leaves_a_complete_log(program: Program) -> None:
     done = program.run("mcp", "serve")
     assert (done.code, done.out) == (0, "")
     assert [one["kind"] for one in verified(program)] == ["session_started", "session_ended"]

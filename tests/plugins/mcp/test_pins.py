@@ -24,7 +24,7 @@ def description(name: str = "echo", text: str = "Does it.", **further: object) -
     return found
 
 
-def test_what_is_listed_pinned_and_changed(tmp_path: Path) -> None:
+def test_listed_pinned_and_changed_tools_are_saved(tmp_path: Path) -> None:
     pins = PinFile(str(tmp_path / "mcp"), "srv")
     one, other = description(), description(text="Else.")
     assert (pins.read(), servers_in(str(tmp_path / "mcp"))) == ({}, [])
@@ -47,7 +47,7 @@ def test_the_file_holds_no_secret_of_the_command_line(tmp_path: Path) -> None:
     assert "s3cret" not in Path(pins.path).read_text()
 
 
-def test_what_is_known_already_is_not_written_again(tmp_path: Path) -> None:
+def test_unchanged_description_is_not_written_again(tmp_path: Path) -> None:
     pins = PinFile(str(tmp_path), "srv")
     pins.note_listed({"echo": description()})
     before = os.stat(pins.path).st_ino
@@ -83,7 +83,7 @@ def test_a_file_that_is_not_understood_is_an_error(text: str, why: str, tmp_path
     assert Path(pins.path).read_text() == text
 
 
-def test_a_file_that_others_may_write_counts_for_nothing(tmp_path: Path) -> None:
+def test_pin_file_writable_by_others_is_refused(tmp_path: Path) -> None:
     pins = PinFile(str(tmp_path), "srv")
     pins.pin(description())
     Path(pins.path).chmod(0o666)
@@ -122,13 +122,13 @@ def test_pins_of_several_writers_are_all_kept(tmp_path: Path) -> None:
         (tool("echo", "x" * MOST_CHARACTERS), "characters"),
     ],
 )
-def test_what_is_no_tool(definition: object, why: str) -> None:
+def test_invalid_tool_definition_is_refused(definition: object, why: str) -> None:
     found = described(definition, WORDS, "npx")  # type: ignore[arg-type]  # whatever JSON holds
     assert isinstance(found, str)
     assert why in found
 
 
-def test_everything_that_is_said_of_a_tool_is_in_its_digest_and_is_shown() -> None:
+def test_digest_and_display_cover_the_entire_description() -> None:
     base = description()
     others = [
         description("echo2"),

@@ -16,7 +16,7 @@ def test_an_id_is_open_until_it_is_answered_also_where_it_was_cancelled() -> Non
     assert opened.add("1", "ping") == ""
 
 
-def test_what_is_open_is_bounded_and_what_was_cancelled_is_forgotten_first() -> None:
+def test_open_requests_are_bounded_and_cancelled_ones_dropped_first() -> None:
     opened = OpenRequests()
     assert {opened.add(str(number), "ping") for number in range(MOST_OPEN)} == {""}
     assert str(MOST_OPEN) in opened.add("more", "ping")

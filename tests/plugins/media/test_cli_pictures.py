@@ -101,7 +101,7 @@ def test_a_resumed_session_has_its_pictures_or_says_that_they_are_gone(program: 
     assert ("a picture stood here: image/png, 3 x 2 pixels" in again) is gone
 
 
-def test_no_call_reads_or_writes_what_is_kept(program: Program) -> None:
+def test_calls_cannot_read_or_write_kept_pictures(program: Program) -> None:
     configured(program)
     (program.workspace / "shot.png").write_bytes(CLEAN)
     policy, log = program.home / "policy.toml", program.home / "run.jsonl"
@@ -156,7 +156,7 @@ MENTIONS = {
 
 
 @pytest.mark.parametrize("words", MENTIONS)
-def test_what_a_prompt_mentions(words: str) -> None:
+def test_pictures_mentioned_in_a_prompt_are_found(words: str) -> None:
     assert mentioned(words) == MENTIONS[words]
 
 
@@ -234,7 +234,7 @@ SIGHT = {
 
 
 @pytest.mark.parametrize(("preset", "model"), SIGHT)
-def test_who_is_known_to_take_pictures(preset: str, model: str) -> None:
+def test_known_models_accept_pictures(preset: str, model: str) -> None:
     assert takes_images(preset, model) is SIGHT[preset, model]
 
 

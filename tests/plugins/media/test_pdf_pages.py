@@ -81,7 +81,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_pdf_that_is_none_is_told_in_words(tmp_path: Path, name: str) -> None:
+def test_invalid_pdf_is_an_error_in_words(tmp_path: Path, name: str) -> None:
     with pytest.raises(ToolError, match=r"a\.pdf is a PDF whose text cannot be read: \S"):
         read(tmp_path, HOSTILE[name])
 
@@ -93,7 +93,7 @@ def test_a_bomb_takes_neither_memory_nor_the_harness(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB
 
 
-def test_the_child_imports_nothing_of_the_harness(tmp_path: Path) -> None:
+def test_child_process_imports_no_harness_module(tmp_path: Path) -> None:
     assert read(tmp_path, THREE, limit=1).content.startswith("--- page 1 ---\nHello world\n")
     text = Path(pdf_child.__file__).read_text()
     assert "import harness" not in text

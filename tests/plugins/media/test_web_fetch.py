@@ -129,7 +129,7 @@ def test_a_page_is_framed_as_from_outside(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_an_answer_comes_to(tmp_path: Path, answer: Answer, status: str, said: str) -> None:
+def test_answer_gives_status_and_content(tmp_path: Path, answer: Answer, status: str, said: str) -> None:
     outcome, _ = fetched(tmp_path, answer)
     assert outcome["status"] == status
     assert said in outcome["content"]
@@ -179,7 +179,7 @@ def test_a_long_page_is_read_in_parts(tmp_path: Path) -> None:
     assert (third["status"], "there is none at 9000" in third["content"]) == ("failed", True)
 
 
-def test_a_redirect_is_followed_within_the_host_and_told_beyond(tmp_path: Path) -> None:
+def test_redirect_is_followed_within_the_host_and_reported_beyond(tmp_path: Path) -> None:
     outcome, server = fetched(tmp_path, moved("/b"), moved("c?d", "301 Moved"), answered(b"there"))
     assert body_of(outcome) == "there"
     assert [request.head.split(" ")[1] for request in server.requests] == ["/a", "/b", "/c?d"]
@@ -201,7 +201,7 @@ def test_a_redirect_is_followed_within_the_host_and_told_beyond(tmp_path: Path) 
         ("http://[::ffff:7f00:1]:1/", "to http://127.0.0.1:1/, which was not asked"),
     ],
 )
-def test_a_redirect_elsewhere_sends_nothing(tmp_path: Path, to: str, said: str) -> None:
+def test_redirect_to_another_host_is_not_followed(tmp_path: Path, to: str, said: str) -> None:
     outcome, server = fetched(tmp_path, moved(to), answered(b"secret"))
     assert said in outcome["content"]
     assert len(server.requests) == 1
@@ -252,7 +252,7 @@ def test_addresses_that_programs_read_in_different_ways_are_refused(url: str) ->
         ToolRegistry([WebFetchTool(environment={})]).prepare(ToolCall(id="", name="web_fetch", arguments=arguments))
 
 
-def test_what_no_rule_lets_through_sends_nothing(tmp_path: Path) -> None:
+def test_address_without_a_rule_receives_no_request(tmp_path: Path) -> None:
     with FaultServer([answered(b"x")]) as server:
         silent = 'version = 1\ntools.web_fetch = "auto"\n'
         urls = [

@@ -68,13 +68,13 @@ def obeyed(*texts: str) -> list[Found]:
 
 
 @all_rows("line", [line for line in EVIL if line != "::stop-commands::token" and "unknown" not in line])
-def test_the_lines_are_commands_where_nothing_is_done(line: str) -> None:
+def test_lines_are_commands_without_a_guard(line: str) -> None:
     """Else the tests below would show nothing. (`:::error::` is none: the name would be `:error`.)"""
     assert bool(obeyed(line)) == (line != ":::error::forged")
 
 
 @all_rows("line", EVIL)
-def test_a_guarded_line_is_no_command_however_it_is_cut(line: str) -> None:
+def test_guarded_line_is_never_a_command(line: str) -> None:
     for size in (1, 2, 3, len(line)):
         guard = LineGuard()
         shown = "".join(guard.safe(line[start : start + size]) for start in range(0, len(line), size))
@@ -85,7 +85,7 @@ def test_a_guarded_line_is_no_command_however_it_is_cut(line: str) -> None:
 
 
 @all_rows("text", ["policy: file ci.toml (33a6); confinement", "a::b ## [x] #[y] C::d", "", "\n\n", "é ✓"])
-def test_what_is_no_command_stays_as_it_is(text: str) -> None:
+def test_harmless_text_stays_unchanged(text: str) -> None:
     assert LineGuard().safe(text) == text
 
 
@@ -107,7 +107,7 @@ def test_pieces_in_any_mixture_hold_no_command(seed: int) -> None:
     assert (obeyed(shown), shown) == ([], whole.safe("".join(pieces)))
 
 
-def test_a_stream_is_guarded_whoever_writes_to_it() -> None:
+def test_guarded_stream_covers_every_way_to_write() -> None:
     raw = io.BytesIO()
     stream = Guarded(io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace"))
     stream.writelines(f"{line}\n" for line in EVIL)
@@ -126,7 +126,7 @@ def _interleaved(out: list[str], err: list[str], chance: random.Random) -> list[
 
 
 @all_rows("seed", range(200))
-def test_in_whatever_order_the_runner_reads_the_streams_nothing_hostile_is_obeyed(seed: int) -> None:
+def test_hostile_lines_are_ignored_in_any_order_of_the_streams(seed: int) -> None:
     """Stop is one flag for both streams: with a fence in each, the end of one would lift the other's."""
     chance = random.Random(seed)
     out = f"{CommandFence().around(chr(10).join(EVIL))}::notice::ours\n".split("\n")
@@ -164,7 +164,7 @@ def test_answers_of_runs_at_once_in_one_step_hold_no_command(seed: int) -> None:
 
 
 @all_rows("value", ["a,b:c%d\r\ne", "100%", "%0A", ""])
-def test_what_a_command_says_arrives(value: str) -> None:
+def test_command_text_arrives_unchanged(value: str) -> None:
     """But a `%0A` that was written as such: the runner reads `%250A` in two steps, and gets a line end. Harmless."""
     (found,) = obeyed(command("warning", value, {"file": value, "line": "3"}))
     wanted = value.replace("%0A", "\n") if value == "%0A" else value
@@ -230,7 +230,7 @@ def test_an_annotation_names_a_policy_file_as_the_step_summary_does() -> None:
 
 
 @all_rows("file", ["/elsewhere/ci.toml", "", None, "/w/../x", "\0", "/w2/ci.toml", "ci"])
-def test_a_policy_that_lies_elsewhere_has_no_place(file: str | None) -> None:
+def test_policy_outside_the_workspace_has_no_annotation_place(file: str | None) -> None:
     (found,) = annotations_of([facts_of(refusal(1, file=file))], "/w")
     assert found.file == ""
 
@@ -289,7 +289,7 @@ def _a_link(path: Path) -> None:
         pytest.param(Path.mkdir, "Is a directory", id="a folder"),
     ],
 )
-def test_a_file_of_the_runner_that_cannot_be_written_is_said(
+def test_unwritable_runner_file_is_reported(
     tmp_path: Path, variable: str, make: object, why: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     environment = job(tmp_path)
@@ -340,7 +340,7 @@ def test_a_summary_does_not_spoil_the_outputs(tmp_path: Path) -> None:
     assert outputs_in((tmp_path / "output").read_text())["exit-code"] == "1"
 
 
-def test_several_runs_are_told_at_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_several_runs_are_reported_at_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     actions = actions_from(job(tmp_path))
     assert actions is not None
     runs = [reported(facts_of(refusal(number, "blocked" if number else "denied"))) for number in range(3)]
@@ -351,7 +351,7 @@ def test_several_runs_are_told_at_once(tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 @all_rows("value", [None, "", "false", "False", "0"])
-def test_outside_of_a_job_there_is_nobody_to_tell(value: str | None) -> None:
+def test_reports_need_a_github_job(value: str | None) -> None:
     environment = {"GITHUB_OUTPUT": "/nowhere/x"} | ({} if value is None else {"GITHUB_ACTIONS": value})
     assert actions_from(environment) is None
 
@@ -362,7 +362,7 @@ def test_a_job_is_one_however_it_is_written(value: str) -> None:
     assert actions_from({"GITHUB_ACTIONS": value}) is not None
 
 
-def test_a_command_gets_nothing_of_the_job() -> None:
+def test_commands_get_no_variables_of_the_job() -> None:
     """What would let it write outputs, variables and paths of later steps, or speak for the job."""
     names = "OUTPUT ENV PATH STATE STEP_SUMMARY TOKEN WORKSPACE ACTIONS EVENT_PATH".split()
     more = "ACTIONS_RUNTIME_TOKEN ACTIONS_RUNTIME_URL ACTIONS_ID_TOKEN_REQUEST_TOKEN ACTIONS_ID_TOKEN_REQUEST_URL"
@@ -428,7 +428,7 @@ def check_a_run_in_a_job(program: Program, tmp_path: Path, form: str) -> None:
     assert all(name not in json.dumps(program.records()) for name in ("GITHUB_OUTPUT", "GITHUB_TOKEN", "ghs_secret"))
 
 
-def test_an_error_before_the_run_is_no_command(program: Program, tmp_path: Path) -> None:
+def test_error_before_the_run_is_not_a_command(program: Program, tmp_path: Path) -> None:
     program.environment |= job(tmp_path)
     for words in (
         ("run", "go", "--policy", "x\n::error::forged"),
@@ -440,7 +440,7 @@ def test_an_error_before_the_run_is_no_command(program: Program, tmp_path: Path)
         assert (done.code != 0, obeyed(done.out), obeyed(done.err)) == (True, [], []), done
 
 
-def test_what_a_log_says_is_no_command(program: Program, tmp_path: Path) -> None:
+def test_log_text_is_not_a_command(program: Program, tmp_path: Path) -> None:
     process, _ = start(program, tmp_path, [TOUCH, say(ANSWER)])
     process.communicate(timeout=300)
     log = str(program.logs()[0])
@@ -452,7 +452,7 @@ def test_what_a_log_says_is_no_command(program: Program, tmp_path: Path) -> None
             assert all(isinstance(json.loads(line), dict) for line in done.out.splitlines())
 
 
-def test_no_command_writes_past_the_guard() -> None:
+def test_command_code_never_writes_past_the_guard() -> None:
     """But stdout of a run, which is fenced: what is written to the bytes below a stream is not guarded."""
     cli = Path(workflow_commands.__file__).parent
     found = {
@@ -464,7 +464,7 @@ def test_no_command_writes_past_the_guard() -> None:
 
 
 @all_rows("variable", ["GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"])
-def test_a_job_that_cannot_be_told_is_no_success(program: Program, tmp_path: Path, variable: str) -> None:
+def test_unreported_job_is_a_failure(program: Program, tmp_path: Path, variable: str) -> None:
     program.environment |= job(tmp_path)
     program.environment[variable] = str(tmp_path / "nowhere" / "file")
     url = program.serve(replies(say("Done.")))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from program import Program
 
 
-def test_a_file_changed_by_several_calls_is_told_once_with_its_first_and_its_last_state() -> None:
+def test_file_changed_by_several_calls_is_listed_once() -> None:
     facts = gathered(
         started(), *written(1, "/srv/shop/a", None, OTHER), *written(2, "/srv/shop/b", DIGEST, OTHER),
         *written(3, "/srv/shop/a", OTHER, THIRD), ended(),
@@ -67,7 +67,7 @@ def test_advice_goes_with_the_refusal_that_it_is_about(advice: Mapping[str, Json
     assert (refused.advice_toml, refused.advice_why) == (toml, why)
 
 
-def test_a_refusal_says_what_decided_it_and_where_that_stands() -> None:
+def test_refusal_names_its_rule_and_place() -> None:
     answered: Step = ("approval_answered", {"call": 1, "answer": "nobody", "by": "nobody", "words": "", "seconds": 0})
     facts = gathered(started(), proposed(1), decided(1, "confirm"), answered, outcome(1, "denied"))
     (one,) = facts.refused
@@ -92,7 +92,7 @@ def test_a_refusal_says_what_decided_it_and_where_that_stands() -> None:
         ("bash", "{}", ["/srv/shop"], ""),
     ],
 )
-def test_the_file_that_a_refusal_is_about_lies_in_the_workspace(
+def test_file_of_a_refusal_is_relative_to_the_workspace(
     tool: str, arguments: str, write: JsonValue, touched: str
 ) -> None:
     kind, fields = decided(1, "deny", tool)
@@ -101,7 +101,7 @@ def test_the_file_that_a_refusal_is_about_lies_in_the_workspace(
     assert one.touched == touched
 
 
-def test_the_counts_are_those_of_the_records_and_a_log_that_says_otherwise_is_told_of() -> None:
+def test_counts_come_from_the_records_and_a_difference_is_reported() -> None:
     steps = (started(), *one_call(1), *refused_call(2))
     counted = {"calls": 2, "decision_auto": 1, "status_ok": 1, "decision_deny": 1, "status_denied": 1}
     same, other = gathered(*steps, ended(counts={**counted})), gathered(*steps, ended(counts={**counted, "calls": 1}))
@@ -115,7 +115,7 @@ def test_only_the_first_session_counts() -> None:
     assert (facts.started.model, facts.counts["calls"], facts.session) == ("one", 1, "s")
 
 
-def test_what_is_too_much_to_keep_is_counted() -> None:
+def test_entries_beyond_the_limits_are_counted() -> None:
     calls = [step for number in range(1, MOST_CALLS + 4) for step in refused_call(number)]
     changes = [step for n in range(MOST_CALLS + 2) for step in written(n + 90_000, f"/srv/{n}", None, OTHER)]
     limits: list[Step] = [("limit", {"limit": f"l{n}", "last_action": ""}) for n in range(MOST_NOTES + 1)]
@@ -142,7 +142,7 @@ def test_a_refusal_behind_thousands_of_calls_is_still_a_row() -> None:
 
 
 @all_rows("seed", range(30))
-def test_no_record_however_odd_ends_anything(seed: int) -> None:
+def test_odd_records_never_end_a_report(seed: int) -> None:
     """Neither the gathering, nor any form, nor leaving out of a record what the model wrote."""
     facts = RunFacts()
     for record in odd_records(seed, 300):
@@ -158,7 +158,7 @@ def test_no_record_however_odd_ends_anything(seed: int) -> None:
     assert [page[:3] for page in pages] == [b"## ", b"<?x", b"{\n "]
 
 
-def test_records_that_are_no_records_at_all_are_counted() -> None:
+def test_invalid_records_are_counted() -> None:
     facts = gathered(started())
     for odd in (7, "x", None, [1]):
         facts.record(odd)  # type: ignore[arg-type]
@@ -259,7 +259,7 @@ def test_the_facts_of_a_log_are_those_of_its_last_session(tmp_path: Path) -> Non
 
 
 @pytest.mark.forges_logs
-def test_a_line_that_is_no_record_is_told_of(tmp_path: Path) -> None:
+def test_invalid_line_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", [*lines_of((started(), *one_call(1))), b"garbled"])
     facts = facts_of_log(str(path))
     assert (facts.counts["calls"], facts.odd, facts.ended) == (1, 1, False)

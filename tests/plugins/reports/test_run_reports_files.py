@@ -40,7 +40,7 @@ def test_every_form_is_written_whole_and_private(tmp_path: Path) -> None:
     assert len([*tmp_path.iterdir()]) == 3
 
 
-def test_without_a_flag_there_is_nothing_to_write() -> None:
+def test_missing_flag_writes_no_report() -> None:
     assert Reports([]).write([a_run()]) == ""
 
 
@@ -93,7 +93,7 @@ def with_fifo(folder: Path) -> list[str]:
         (with_fifo, "not a regular file"),
     ],
 )
-def test_what_cannot_be_written_is_said_before_the_run(
+def test_unwritable_report_is_refused_before_the_run(
     given: Callable[[Path], list[str]], why: str, tmp_path: Path
 ) -> None:
     reports = given(tmp_path)
@@ -103,7 +103,7 @@ def test_what_cannot_be_written_is_said_before_the_run(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_report_goes_to_the_folder_that_was_meant_whatever_the_run_did_to_it(tmp_path: Path) -> None:
+def test_report_goes_to_the_original_folder_despite_changes_by_the_run(tmp_path: Path) -> None:
     """The way to it is changed in the meantime: the folder is another, and so is what a name in it leads to."""
     out, other = tmp_path / "out", tmp_path / "other"
     out.mkdir()
@@ -117,7 +117,7 @@ def test_a_report_goes_to_the_folder_that_was_meant_whatever_the_run_did_to_it(t
     assert "harness:" in (tmp_path / "moved" / "r.md").read_text()
 
 
-def test_a_folder_that_is_gone_afterwards_is_told_of_and_the_others_are_written(tmp_path: Path) -> None:
+def test_missing_folder_is_reported_and_the_other_reports_written(tmp_path: Path) -> None:
     gone, kept = tmp_path / "gone", tmp_path / "kept"
     gone.mkdir()
     kept.mkdir()
@@ -128,7 +128,7 @@ def test_a_folder_that_is_gone_afterwards_is_told_of_and_the_others_are_written(
     assert (kept / "r.xml").exists()
 
 
-def test_a_report_on_a_log_that_is_gone_is_told_of_and_leaves_what_was_there(tmp_path: Path) -> None:
+def test_report_on_a_missing_log_fails_and_keeps_the_old_page(tmp_path: Path) -> None:
     page = tmp_path / "r.html"
     page.write_text("earlier")
     problem = Reports([f"html:{page}"]).write([a_run()])
@@ -202,7 +202,7 @@ def test_the_program_shows_the_answer_only_where_it_is_asked_to(program: Program
     assert "```text\nZebra, done\n```" in page
 
 
-def test_a_dry_run_is_reported_as_one_in_which_nothing_ran(program: Program) -> None:
+def test_dry_run_report_lists_no_executed_calls(program: Program) -> None:
     done = run_with(program, "--dry-run", "--report", "md:r.md", "--report", "junit:r.xml")
     page, root = (program.workspace / "r.md").read_text(), ET.parse(program.workspace / "r.xml").getroot()
     assert done.code == 7

@@ -73,7 +73,7 @@ def outside_fences(page: str) -> str:
 
 
 @all_rows("runs", [1, 3])
-def test_nothing_of_a_log_comes_alive_in_markdown(runs: int) -> None:
+def test_log_text_is_inert_in_markdown(runs: int) -> None:
     """No link, image, HTML, mention, issue, autolink, emphasis, emoji or heading but those of the report itself."""
     page = text_of("md", [hostile_run()] * runs, with_answer=True)
     assert alive(page) <= SHOWN
@@ -94,7 +94,7 @@ def test_the_tables_of_markdown_have_as_many_cells_in_each_row_as_in_their_head(
     assert MarkdownIt("commonmark", {"html": True}).enable("table").render(page).count("<table>") == 3
 
 
-def test_issue_marks_and_commits_of_a_log_stand_in_code_alone() -> None:
+def test_issue_marks_and_commits_appear_in_code_only() -> None:
     """GitHub links them in all other text."""
     page = outside_fences(text_of("md", [hostile_run()]))
     rest = re.sub("(?s)<code>.*?</code>", "", page)
@@ -107,14 +107,14 @@ def test_issue_marks_and_commits_of_a_log_stand_in_code_alone() -> None:
 
 
 @all_rows("end", ["www.evil.example", "GH-1", "https://e", "x/y#1"])
-def test_how_a_run_ended_stands_in_code_unless_the_harness_says_it_itself(end: str) -> None:
+def test_foreign_end_of_a_run_is_shown_as_code(end: str) -> None:
     page = text_of("md", [run_of(gathered(started(), ended(stop=end)), end=end)])
     assert (end in page.replace(code(f"ended: {end}"), ""), code(f"ended: {end}") in page) == (False, True)
     assert "## harness: completed (exit code 0)\n" in text_of("md", [run_of(gathered(started(), ended()))])
 
 
 @all_rows("text", ["", "a", "```", "a\n````\nb", "~~~", "`" * 50, "\r```\r", "\u2028```"])
-def test_no_text_closes_the_block_that_it_stands_in(text: str) -> None:
+def test_text_cannot_close_its_fenced_block(text: str) -> None:
     page = f"{fenced(text, 'toml', 100)}\nafter\n"
     tokens = [token.type for token in MarkdownIt("commonmark").parse(page)]
     assert tokens == ["fence", "paragraph_open", "inline", "paragraph_close"]
@@ -196,7 +196,7 @@ def test_a_report_on_many_runs_begins_with_what_went_wrong() -> None:
     assert page.index("### <code>bad</code>") < page.index("### <code>good</code>")
 
 
-def test_a_log_without_an_end_is_told_of_in_every_form() -> None:
+def test_log_without_an_end_is_reported_in_every_form() -> None:
     unended, nothing = run_of(gathered(started(), *one_call(1)), end=""), run_of(RunFacts(), end="")
     for form in ("md", "junit", "sarif"):
         assert "The log has no end of this session" in text_of(form, [unended])
@@ -344,7 +344,7 @@ def test_a_place_in_a_policy_is_an_address_that_leads_nowhere_else(
     assert (artifact["uri"], artifact.get("uriBaseId")) == (uri, base)
 
 
-def test_the_file_of_a_result_is_a_relative_address_whatever_its_name_is() -> None:
+def test_result_file_is_a_relative_address() -> None:
     arguments = json.dumps({"path": "a:b/x y#?%[é].py"})
     kind, fields = decided(1, "deny", "write_file")
     facts = gathered(started(), proposed(1, "write_file", arguments), (kind, fields), outcome(1, "denied"))

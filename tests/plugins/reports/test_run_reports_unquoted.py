@@ -61,9 +61,7 @@ UNFIT = {
 
 
 @all_rows(("answer", "why"), UNFIT.values(), ids=UNFIT)
-def test_of_an_answer_that_does_not_fit_the_places_in_the_schema_are_told(
-    tmp_path: Path, answer: str, why: str
-) -> None:
+def test_unfit_answer_is_reported_by_its_schema_places(tmp_path: Path, answer: str, why: str) -> None:
     (tmp_path / "s").write_text(json.dumps(SCHEMA))
     seconds = 0.2 if "finds no end" in why else 120.0
     problem = AnswerSchema(str(tmp_path / "s"), seconds=seconds).problem(answer)
@@ -75,7 +73,7 @@ def test_of_an_answer_that_does_not_fit_the_places_in_the_schema_are_told(
     )
 
 
-def test_what_is_no_text_of_the_check_is_not_told() -> None:
+def test_unknown_problem_text_is_replaced() -> None:
     odd = (
         "",
         "Zebra",
@@ -104,7 +102,7 @@ def taken(body: bytes) -> None:
 
 
 @all_rows("body", REPLIES.values(), ids=REPLIES)
-def test_an_error_about_a_reply_is_told_without_the_reply(body: bytes) -> None:
+def test_reply_error_is_reported_without_the_reply(body: bytes) -> None:
     with pytest.raises(ModelError, match="Zebra") as raised:
         taken(body)
     shown = message_of(str(raised.value))
@@ -115,7 +113,7 @@ KEPT = ("Incorrect API key provided.", "The answer is a web page, not a reply; c
 
 
 @all_rows("message", KEPT)
-def test_an_error_that_quotes_no_reply_is_told_whole(message: str) -> None:
+def test_error_without_a_reply_is_reported_in_full(message: str) -> None:
     assert message_of(message) == message
 
 
@@ -142,7 +140,7 @@ def diverged(role: str, request: int) -> Step:
         ("odd", 1, False),
     ],
 )
-def test_of_a_divergence_only_what_the_model_did_not_say_is_told(role: str, request_: int, is_told: bool) -> None:
+def test_divergence_omits_text_of_the_model(role: str, request_: int, is_told: bool) -> None:
     fields = dict(diverged(role, request_)[1])
     assert ("now" in record_of({"kind": "diverged", **fields})) is is_told
     facts = gathered(started(), diverged(role, request_), ended())
@@ -165,7 +163,7 @@ def quoting(problem: str) -> RunFacts:
 
 @all_rows("form", ["md", "junit", "sarif"])
 @all_rows("in_result", [False, True])
-def test_no_form_quotes_the_model_but_where_that_is_wanted(tmp_path: Path, form: str, in_result: bool) -> None:
+def test_forms_quote_the_model_only_on_request(tmp_path: Path, form: str, in_result: bool) -> None:
     (tmp_path / "s").write_text(json.dumps(SCHEMA))
     facts = quoting(AnswerSchema(str(tmp_path / "s")).problem('{"n": "Zebra"}'))
     result = told(facts, code=5, answer="Zebra", **({} if in_result else {"end": "", "detail": ""}))
