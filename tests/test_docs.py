@@ -278,9 +278,7 @@ def commands_in_documents() -> list[object]:
 
 
 @all_rows("text", commands_in_documents())
-def test_a_command_line_in_a_document_is_one_that_the_program_takes(
-    text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_documented_command_line_is_accepted(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (_parses(_words(text)[1:]), capsys.readouterr().err) == (True, "")
 
 
@@ -351,7 +349,7 @@ def _deciders(name: str) -> set[tuple[str, str]]:
 
 
 @all_rows("document", DOCUMENTS)
-def test_a_rule_of_a_shipped_policy_stands_where_a_document_says(document: str) -> None:
+def test_documented_rule_place_exists(document: str) -> None:
     place = rf"\((?:policies/)?((?:{'|'.join(SHIPPED)})\.toml:\d+)\)"
     named = set(re.findall(rf"(rule [\w-]+|default for \w+) {place}", read(document)))
     assert named - {decider for name in SHIPPED for decider in _deciders(name)} == set()

@@ -111,7 +111,7 @@ def test_a_shipped_rule_has_a_reason_and_examples_on_both_sides(rule: Rule) -> N
 
 
 @all_rows("rule", RULES)
-def test_unreadable_patterns_apply_to_added_folders(rule: Rule) -> None:
+def test_read_denials_apply_in_added_folders(rule: Rule) -> None:
     """A pattern that begins at the workspace says nothing of folders beside it (--add-dir), or of repositories in it."""
     if rule.table["decision"] != "deny" or "read" not in str(rule.table.get("access", "")):
         return

@@ -403,7 +403,7 @@ def test_processes_that_look_dead_do_not_outlive_the_harness(tmp_path: Path) -> 
 
 
 @all_rows("end", ["", "os.kill(os.getpid(), 9)"], anew={"token": sleep_token})
-def test_nothing_is_left_of_a_harness_inside_a_command_of_another(token: str, end: str) -> None:
+def test_nested_harness_leaves_no_processes_behind(token: str, end: str) -> None:
     """Also where the inner one is killed in the course of a command; behind it, where the machine is too busy."""
     inner = f"env -i setsid sleep {token} & sleep {token} & sleep 0.2"
     code = (
@@ -550,7 +550,7 @@ def test_a_second_request_kills_at_once(token: str, counted: bool) -> None:
     assert alive(token) == []
 
 
-def test_output_is_told_while_it_comes(tmp_path: Path) -> None:
+def test_output_is_passed_on_while_it_comes(tmp_path: Path) -> None:
     """The command goes on when it was told."""
     told: list[str] = []
 
@@ -569,7 +569,7 @@ def test_output_is_told_while_it_comes(tmp_path: Path) -> None:
     assert told == ["one\n", "two\n", "é end"]
 
 
-def test_a_slow_or_failing_observer_slows_and_harms_nothing(tmp_path: Path) -> None:
+def test_slow_or_failing_observer_has_no_effect_on_the_command(tmp_path: Path) -> None:
     """It takes until the command has printed everything, which is more than a pipe holds."""
     told: list[str] = []
     begun, printed = tmp_path / "begun", tmp_path / "printed"
@@ -591,7 +591,7 @@ def test_a_slow_or_failing_observer_slows_and_harms_nothing(tmp_path: Path) -> N
     assert (dropped > 0, dropped + shown) == (True, 6_888_897)
 
 
-def test_memory_stays_flat_whatever_is_printed(tmp_path: Path) -> None:
+def test_memory_stays_flat_for_any_output(tmp_path: Path) -> None:
     code = (
         f"{SCENE}import resource\n"
         "from process_scene import ENOUGH, Capture, launch, run, run_group\n"
@@ -612,7 +612,7 @@ def test_memory_stays_flat_whatever_is_printed(tmp_path: Path) -> None:
     assert grown < 20_000  # KiB
 
 
-def test_a_spill_folder_is_not_made_for_nothing(tmp_path: Path) -> None:
+def test_spill_folder_is_created_only_if_needed(tmp_path: Path) -> None:
     output = Capture(30_000, OutputFolder(str(tmp_path / "outputs")).spill())
     run_group(launch("seq 1000"), seconds=ENOUGH, output=output)
 

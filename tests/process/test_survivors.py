@@ -47,7 +47,7 @@ def held_by(latch: Latch, command: str) -> subprocess.Popen[bytes]:
     return start(held, subprocess.DEVNULL, subprocess.DEVNULL)
 
 
-def test_nothing_of_a_command_runs_before_the_latch_is_lifted(tmp_path: Path) -> None:
+def test_command_does_not_run_before_the_latch_is_lifted(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     with Latch() as latch:
         process = held_by(latch, f"touch {shell_word(ran)}")
@@ -59,7 +59,7 @@ def test_nothing_of_a_command_runs_before_the_latch_is_lifted(tmp_path: Path) ->
     assert (before, status, ran.exists()) == (False, 0, True)
 
 
-def test_nothing_runs_where_the_latch_is_never_lifted(tmp_path: Path) -> None:
+def test_command_never_runs_if_the_latch_is_not_lifted(tmp_path: Path) -> None:
     """As when the harness is killed: the kernel closes what it held."""
     ran = tmp_path / "ran"
     with Latch() as latch:
@@ -68,7 +68,7 @@ def test_nothing_runs_where_the_latch_is_never_lifted(tmp_path: Path) -> None:
     assert (process.wait(timeout=ENOUGH), ran.exists()) == (126, False)
 
 
-def test_a_command_finds_nothing_of_the_latch() -> None:
+def test_latch_is_invisible_to_the_command() -> None:
     ended, text = run(
         'echo "$?:$LINENO:$0:$-:${BASH_ENV-none}:${REPLY-none}"; echo /proc/self/fd/*; '
         "env | grep -c BASH_ENV; nosuch; bash -c 'echo ${BASH_ENV-none}'"
@@ -97,7 +97,7 @@ sys.exit(number < 0)
 
 @pytest.mark.skipif(SYS_CLONE < 0, reason="CLONE_PARENT WAS NOT TRIED, the number of clone(2) is not known here")
 @all_rows("confine", [None, no_new_privileges], ids=["unconfined", "confined"], anew={"token": sleep_token})
-def test_what_is_started_as_a_sibling_is_ended(token: str, confine: Callable[[], None] | None) -> None:
+def test_process_started_as_a_sibling_is_ended(token: str, confine: Callable[[], None] | None) -> None:
     command = f"exec $PYTHON -S -c '{SIBLING}' {SYS_CLONE} {token}"
     ended, text = run(command, confine=confine)
 
@@ -198,7 +198,7 @@ NO_LIFT = "WHAT MAY NOT BE KILLED WAS NOT TRIED, set-user-ID programs do not run
 
 @LIFTED
 @HIDDEN
-def test_what_may_not_be_killed_is_named(readable: Path, token: str, *, hidden: bool) -> None:
+def test_process_that_cannot_be_killed_is_named(readable: Path, token: str, *, hidden: bool) -> None:
     command = f"{lifting(readable)} setsid -f sleep {token} > /dev/null 2>&1"
     hide = "mount -t proc -o hidepid=2 proc /proc || exit" if hidden else ""
     status, terminated, surviving = harness_of_nobody(readable, command, PATH, before=hide, kill_seconds=0.5)
@@ -209,7 +209,7 @@ def test_what_may_not_be_killed_is_named(readable: Path, token: str, *, hidden: 
 
 
 @LIFTED
-def test_what_may_not_be_killed_yet_is_tried_again(readable: Path, token: str) -> None:
+def test_process_that_cannot_be_killed_yet_is_tried_again(readable: Path, token: str) -> None:
     """It becomes the ordinary user's after a while, and is ended then."""
     later = f"sleep 1; exec {' '.join(as_nobody('sleep', token))}"
     command = f"{lifting(readable)} setsid -f bash -c '{later}' > /dev/null 2>&1"
@@ -223,7 +223,7 @@ def test_what_may_not_be_killed_yet_is_tried_again(readable: Path, token: str) -
 # In masses, and what gets in the way of reading
 
 
-def test_what_has_ended_is_reaped_while_the_command_runs() -> None:
+def test_ended_processes_are_reaped_while_the_command_runs() -> None:
     """The command looks itself, for a minute at least."""
     ended, text = run(
         "read -ra before < /proc/$PPID/task/$PPID/children\n"

@@ -37,7 +37,7 @@ def test_it_is_made_when_it_is_asked_for_and_stays_the_same(parent: Path) -> Non
 
 
 @all_rows("instead", ["nothing", "a link", "a link above", "another user's folder", "a file"], anew={"parent": below})
-def test_it_is_made_anew_where_something_else_is_in_its_place(parent: Path, instead: str) -> None:
+def test_replaced_temporary_folder_is_created_again(parent: Path, instead: str) -> None:
     """A command that may write the folder above can rename it, and put there what leads elsewhere."""
     above = parent / "above"
     above.mkdir()

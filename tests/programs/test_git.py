@@ -26,13 +26,13 @@ def use_of(line: str) -> Use:
     return read_command(git.PROGRAMS[words[0]], words)
 
 
-def test_the_folder_of_the_repository_is_told() -> None:
+def test_repository_folder_is_found() -> None:
     assert use_of("git status").git_folder == "."
     assert use_of("git -C a -C b status").git_folder == "a/b"
     assert use_of("git -C a -C /b status").git_folder == "/b"
 
 
-def test_what_is_run_for_each_step_is_told() -> None:
+def test_commands_run_for_each_step_are_found() -> None:
     assert use_of("git bisect run make -k").commands[0].argv == ("make", "-k")
     assert use_of("git -C sub bisect run make").commands[0].folder == "sub"
     assert use_of("git rebase -x 'git push' main").scripts == ("git push",)
@@ -149,7 +149,7 @@ NAMES_A_PROGRAM = [
 ]
 
 
-def test_a_configuration_that_may_name_a_program_is_told_with_its_key() -> None:
+def test_configuration_that_may_name_a_program_is_found_with_its_key() -> None:
     assert [config for config, key in NAMES_A_PROGRAM if key not in (programs_named(config) or "")] == []
 
 
@@ -284,7 +284,7 @@ SHOWS_A_SECRET = [
 
 
 @needs_git
-def test_what_shows_a_secret_by_its_name_is_known_to_read_it(repository: Path) -> None:
+def test_command_that_shows_a_secret_by_its_name_reads_it(repository: Path) -> None:
     wrong = []
     for line in SHOWS_A_SECRET:
         shows = run_git(repository, *shlex.split(line)[1:]).stdout
@@ -332,7 +332,7 @@ REFUSED = ["[core", "[core ]\nx", '[a "b\n"]', '[a] b = "c', "[a] b # c", "[a] b
 
 
 @needs_git
-def test_what_git_refuses_is_refused(tmp_path: Path) -> None:
+def test_configuration_refused_by_git_is_refused(tmp_path: Path) -> None:
     for config in REFUSED:
         (tmp_path / "config").write_text(config)
         assert run_git(tmp_path, "config", "--list", "--file", "config").returncode != 0, config

@@ -34,7 +34,7 @@ def test_one_reads_what_comes(line: str) -> None:
     assert not asks_for_keys(shlex.split(line))
 
 
-def test_what_is_fed_asks_for_no_keys() -> None:
+def test_program_with_fed_input_asks_for_no_keys() -> None:
     assert not asks_for_keys(("python3",), fed=True)
     assert asks_for_keys(("less",), fed=True)
     assert not asks_for_keys(())

@@ -117,7 +117,7 @@ def _only_looks(use: Use) -> bool:
 
 
 @pytest.mark.parametrize("file", NAMES)
-def test_what_commands_do(file: str) -> None:
+def test_effects_of_commands_match_the_tables(file: str) -> None:
     wrong, told = [], set()
     for number, line, expected in _rows(file):
         use = _use(line)

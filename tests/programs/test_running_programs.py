@@ -23,7 +23,7 @@ def use_of(argv: list[str]) -> Use:
     return read_command(PROGRAMS[argv[0]], argv)
 
 
-def test_what_xargs_puts_in_is_known_by_its_beginning_alone() -> None:
+def test_words_filled_in_by_xargs_are_known_by_their_beginning() -> None:
     inner = use_of(shlex.split("xargs -I% cat % ./%/x --in=% plain")).commands[0]
     filled = [word for word in inner.argv if isinstance(word, Unknown)]
     assert [(word.prefix, word.single) for word in filled] == [("", True), ("./", True), ("--in=", True)]
@@ -38,7 +38,7 @@ def test_programs_that_run_programs_have_their_names_in_one_place() -> None:
     assert {name for name, use in uses if use.commands or use.scripts} <= WRAPPERS | SHELLS
 
 
-def test_no_name_got_lost_when_four_lists_became_one() -> None:
+def test_merged_lists_contain_all_names_of_the_former_four() -> None:
     wrappers = (
         "ash bash chroot csh dash doas docker env entr expect fish flock ionice ksh nice nohup nsenter npx parallel podman "
         "pnpx rbash rsh script setsid sh ssh stdbuf strace su sudo taskset tcsh time timeout unshare uvx watch xargs zsh "

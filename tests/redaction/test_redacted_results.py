@@ -80,7 +80,7 @@ def test_the_record_says_how_often_which_rule_masked(place: Place) -> None:
     assert (said["text"], said["masked"]) == (f"the password is {place.mark}", {"known": 1})
 
 
-def test_what_the_person_writes_reaches_the_model_as_it_is(place: Place) -> None:
+def test_prompt_reaches_the_model_unmasked(place: Place) -> None:
     place.play(DONE)
     assert place.session is not None
     assert place.session.messages[1].content == f"the password is {SECRET}"
@@ -128,7 +128,7 @@ def test_the_answer_is_given_without_the_secret(place: Place) -> None:
     assert (result.stop, result.text) == (StopReason.COMPLETED, f"It is {place.mark}.")
 
 
-def test_what_went_wrong_with_a_file_is_in_the_log_by_a_code(place: Place) -> None:
+def test_file_errors_are_logged_with_a_code(place: Place) -> None:
     place.play(calling(1, "read_file", {"path": "nowhere.txt"}), calling(2, "read_file", {"path": "."}), DONE)
     codes = [record.get("error_code") for record in read_log(place.path) if record["kind"] == "outcome"]
     assert codes == ["E_NOT_FOUND", "E_IS_DIR"]

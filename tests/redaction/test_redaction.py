@@ -58,7 +58,7 @@ def redactor(*secrets: str) -> Redactor:
 
 @all_rows("context", list(CONTEXTS))
 @all_rows("name", list(PLANTED))
-def test_a_planted_secret_is_replaced_and_nothing_beside_it(name: str, context: str) -> None:
+def test_planted_secret_is_replaced_exactly(name: str, context: str) -> None:
     secret = PLANTED[name]()
     quoted = CONTEXTS[context](secret)
     text, hits = redactor().counted(quoted)
@@ -78,7 +78,7 @@ def test_encoded_secret_has_the_mark_of_the_plain_one(name: str, dress: str) -> 
 
 
 @all_rows("name", list(CREDENTIALS))
-def test_a_credential_is_known_by_what_stands_before_it_and_only_itself_is_replaced(name: str) -> None:
+def test_credential_is_recognized_by_its_context_and_replaced_exactly(name: str) -> None:
     made = [credential(name) for _ in range(200)]
     found = [(secret, text) for secret, text in made if redactor().redact(text) != text]
     for secret, text in found:
@@ -220,7 +220,7 @@ def test_the_longest_known_value_is_replaced_first_and_what_overlaps_goes_as_one
     ["short12", "localhost", "Production", "12345678", "20240229123"[:11], "true    ", "********", "/run/user/1000/agent.sock",
      "/home/ann/.ssh/id_ed25519", "~/usr/x", "redacted:", "[redacted:known:"],
 )  # fmt: skip
-def test_what_is_short_or_ordinary_is_not_masked(value: str) -> None:
+def test_short_or_ordinary_value_is_not_masked(value: str) -> None:
     text = f"see {value} here, and [redacted:known:01234567]"
     assert redactor(value).redact(text) == text
 
@@ -237,7 +237,7 @@ def test_what_is_short_or_ordinary_is_not_masked(value: str) -> None:
         "passwörter",
     ],
 )
-def test_what_is_no_single_word_number_or_system_path_is_masked(value: str) -> None:
+def test_value_that_is_not_ordinary_is_masked(value: str) -> None:
     assert not is_ordinary(value)
     assert redactor(value).redact(f"see {value}.") == f"see {mark_of('known', value)}."
 
@@ -332,7 +332,7 @@ NOT_SECRET = (
 
 
 @all_rows("text", NOT_SECRET, ids=range(len(NOT_SECRET)))
-def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+def test_text_that_only_looks_like_a_secret_stays(text: str) -> None:
     assert redactor().counted(text) == (text, {})
 
 
@@ -503,7 +503,7 @@ def test_a_record_may_be_ten_thousand_deep(kind: str) -> None:
 @all_rows(
     "text", ["\ud800known-value-1\udfff", "\x00known-value-1\x00", "İİ known-value-1 İ", "\U000e0041known-value-1"]
 )
-def test_odd_characters_beside_a_secret_change_nothing(text: str) -> None:
+def test_odd_characters_beside_a_secret_do_not_matter(text: str) -> None:
     assert redactor("known-value-1").redact(text) == text.replace("known-value-1", mark_of("known", "known-value-1"))
 
 
@@ -512,7 +512,7 @@ def test_a_secret_of_lone_surrogates_has_a_mark_too() -> None:
     assert re.fullmatch(r"\[redacted:known:[0-9a-f]{8}\]", redactor(secret).redact(secret))
 
 
-def test_capitals_that_become_two_letters_move_nothing() -> None:
+def test_capitals_that_become_two_letters_do_not_shift_the_mark() -> None:
     secret = chance(ALNUM, 24)
     text = f'İİİ İ PASSWORD = "{secret}" İ'
     assert redactor().redact(text) == text.replace(secret, mark_of("assigned", secret))
@@ -532,7 +532,7 @@ KNOWN = st.text(min_size=8, max_size=40).filter(
 
 @given(TEXTS)
 @settings(max_examples=examples(300), deadline=None)
-def test_redacting_twice_changes_nothing_more(text: str) -> None:
+def test_redaction_is_idempotent(text: str) -> None:
     one = redactor("known-value-1", "other known value")
     once = one.redact(text)
     assert one.counted(once) == (once, {})
@@ -626,7 +626,7 @@ KINDS = {
 
 
 @all_rows("kind", list(KINDS))
-def test_what_streams_is_in_the_end_what_redacting_the_whole_gives(kind: str) -> None:
+def test_streamed_redaction_equals_that_of_the_entire_text(kind: str) -> None:
     """Cut by chance, and letter by letter."""
     one, draw = redactor(SECRET, VALUES["a sentence"], VALUES["long"]), random.Random()
     for _ in range(proof_size("STREAMS", 2, full=12)):
@@ -690,7 +690,7 @@ def test_a_private_key_in_pieces_is_one_mark(size: int) -> None:
     assert "".join(stream(one, [text[at : at + size] for at in range(0, len(text), size)])) == one.redact(text)
 
 
-def test_what_is_held_back_is_bounded() -> None:
+def test_text_held_back_is_bounded() -> None:
     made = RedactedStream(redactor("known value with blanks"))
     held = given_out = 0
     for _ in range(300):

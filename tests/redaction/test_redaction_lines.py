@@ -76,7 +76,7 @@ def test_a_known_value_has_one_mark_however_its_lines_are_laid_out(written: str,
 
 
 @all_rows("layout", list(LAYOUTS))
-def test_base64_in_lines_keeps_only_what_stands_beside_the_value(layout: str) -> None:
+def test_base64_lines_keep_only_the_text_beside_the_value(layout: str) -> None:
     lines = base64.encodebytes(b"x" * 50 + TOKEN.encode() + b"y" * 50).decode().split()
     assert mark_of(TOKEN) in redactor(TOKEN).redact(LAYOUTS[layout](lines))
 
@@ -137,7 +137,7 @@ def test_lines_without_the_value_stay(lines: list[str], end: str) -> None:
 
 @all_rows("layout", list(LAYOUTS))
 @all_rows("written", list(WRITTEN))
-def test_what_streams_is_in_the_end_what_redacting_the_whole_gives(written: str, layout: str) -> None:
+def test_streamed_redaction_of_lines_equals_that_of_the_entire_text(written: str, layout: str) -> None:
     """Cut by chance, and letter by letter."""
     value, lines = WRITTEN[written]
     one, draw = redactor(value), random.Random()

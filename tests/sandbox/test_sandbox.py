@@ -50,7 +50,7 @@ def test_an_attack_succeeds_without_walls(attack: Attack, harness: Harness, scen
 
 
 @all_rows(("attack", "kind"), {f"{kind}: {a.name}": (a, kind) for a in ATTACKS for kind in a.stopped_by})
-def test_an_attack_fails_behind_walls_and_leaves_nothing(
+def test_attack_fails_behind_walls_and_leaves_no_trace(
     attack: Attack, kind: str, harness: Harness, scenes: Scenes
 ) -> None:
     if not whose_turn(f"{attack.name} of a {kind}", harness):
@@ -65,7 +65,7 @@ def test_an_attack_fails_behind_walls_and_leaves_nothing(
 
 
 @all_rows(("attack", "kind"), {f"{kind}: {a.name}": (a, kind) for a in REMAINING for kind in a.stopped_by})
-def test_what_stays_possible_is_known(attack: Attack, kind: str, scenes: Scenes) -> None:
+def test_permitted_actions_stay_possible(attack: Attack, kind: str, scenes: Scenes) -> None:
     scene = scenes.unchanged()
     done = scene.run(attack.command, walls_of(scene, kind))
     assert done.code == 0, done.output

@@ -56,7 +56,7 @@ def scenes(harness: Harness) -> Iterator[Scenes]:
     "cat /proc/1/root/$W/.env", "cat /proc/self/root/$W/.env", 'cat "$H/key"', 'test -s "$H/key"',
     "umount .env; cat .env | grep .", "umount secrets; cat secrets/key", "mount --bind / secrets",
 ])  # fmt: skip
-def test_what_is_hidden_in_the_workspace_stays_hidden_and_whole(attack: str, scenes: Scenes) -> None:
+def test_hidden_files_in_the_workspace_stay_hidden_and_intact(attack: str, scenes: Scenes) -> None:
     scene = scenes.unchanged()
     walls = {**scene.writer, "hide": [f"{scene.folder}/{name}" for name in ("H", "W/.env", "W/secrets")]}
     before = {path: facts for path, facts in scene.look("W", "H", "O").items() if path != f"{scene.folder}/W"}
@@ -71,7 +71,7 @@ def test_what_is_hidden_in_the_workspace_stays_hidden_and_whole(attack: str, sce
     "mv a other", "mv a/b other", "mv a/b/f other", "echo x > a/b/f", "rm -rf a", "echo x > a/kept/new", "mv a/kept other",
     "cat a/hidden/in | grep .", "mv a/linked other && echo x > a/b/f",
 ])  # fmt: skip
-def test_what_is_kept_stays_in_its_place(attack: str, scene: Scene) -> None:
+def test_kept_folder_cannot_be_moved(attack: str, scene: Scene) -> None:
     shutil.rmtree(f"{scene.folder}/W/a", ignore_errors=True)
     for name in ("a/b/f", "a/kept/f", "a/hidden/in"):
         scene.file(f"W/{name}", "old")
@@ -143,7 +143,7 @@ def test_the_network_is_there_where_it_is_allowed(scene: Scene) -> None:
     assert scene.run(abstract, walls).code == 1, "Landlock closes those of the network that is shared"
 
 
-def test_what_is_shown_or_writable_below_something_hidden_is_there(scene: Scene) -> None:
+def test_shown_or_writable_path_below_a_hidden_one_is_accessible(scene: Scene) -> None:
     scene.file("W/secrets/shown/file", "shown")
     scene.file("W/secrets/cache/file", "cached")
     walls = hiding(scene, "W/secrets")
@@ -160,7 +160,7 @@ def test_a_pseudo_terminal_is_its_own(scene: Scene) -> None:
     assert (done.code, "/dev/pts/0" in done.output) == (0, True), done.output
 
 
-def test_a_writable_path_that_became_a_link_starts_nothing(scene: Scene) -> None:
+def test_writable_path_that_became_a_link_prevents_the_start(scene: Scene) -> None:
     os.symlink(f"{scene.folder}/O", f"{scene.folder}/W/linked")
     walls = hiding(scene, "W/.env")
     walls |= {"write": [f"{scene.folder}/W", f"{scene.folder}/W/linked"]}

@@ -80,7 +80,7 @@ def test_a_single_file_may_be_writable(scene: Scene) -> None:
 
 
 @needs_walls
-def test_what_does_not_exist_is_skipped(scene: Scene) -> None:
+def test_missing_paths_are_skipped(scene: Scene) -> None:
     gone = f"{scene.folder}/gone"
     walls = {"write": [gone, f"{scene.folder}/W"], "network": False, "hide": [gone, f"{gone}/x"], "show": [gone]}
     assert scene.run("echo x > new", walls).code == 0
@@ -88,7 +88,7 @@ def test_what_does_not_exist_is_skipped(scene: Scene) -> None:
 
 
 @needs_walls
-def test_what_is_shown_below_a_hidden_folder_can_be_read_and_nothing_beside_it(scene: Scene) -> None:
+def test_only_the_shown_path_below_a_hidden_folder_is_readable(scene: Scene) -> None:
     scene.file("H/shown/deep/file", "shown")
     scene.file("H/shown/deep/secret", "secret")
     scene.give(scene.folder)
@@ -129,7 +129,7 @@ def test_a_hidden_link_hides_what_it_leads_to(scene: Scene) -> None:
 
 @needs_walls
 @all_rows("name", ["link", "linked/inside"], ids=["a link itself", "a folder on the way"], anew={"scene": scene_of})
-def test_a_writable_path_that_became_a_link_starts_nothing(name: str, scene: Scene) -> None:
+def test_writable_path_that_became_a_link_prevents_the_start(name: str, scene: Scene) -> None:
     """What was judged was a folder; a link in its place leads to where nobody looked."""
     os.symlink(f"{scene.folder}/O", f"{scene.folder}/W/linked")
     os.mkdir(f"{scene.folder}/O/inside")
@@ -165,7 +165,7 @@ def test_odd_names_are_allowed_and_hidden_like_others(scene: Scene) -> None:
 
 
 @needs_walls
-def test_what_landlock_cannot_hide_is_refused_or_told(scene: Scene) -> None:
+def test_unhideable_path_is_refused_or_reported(scene: Scene) -> None:
     walls = {**scene.writer, "hide": [f"{scene.folder}/W/file"]}
     done = scene.run("cat file", walls, bubblewrap="")
     assert (done.code, done.error) == (None, "Unenforceable")
@@ -209,7 +209,7 @@ def test_a_folder_with_too_many_entries_is_refused_or_closed(scene: Scene) -> No
     ],
     anew={"scene": scene_of},
 )
-def test_a_machine_that_cannot_do_it_starts_nothing(machine: dict[str, Any], words: str, scene: Scene) -> None:
+def test_insufficient_machine_prevents_the_start(machine: dict[str, Any], words: str, scene: Scene) -> None:
     done = scene.run("echo x > new", scene.writer, **machine)
     assert (done.code, done.error, words in done.output) == (None, "Unenforceable", True)
     assert not os.path.exists(f"{scene.folder}/W/new")
@@ -238,7 +238,7 @@ def test_entering_fails_where_a_part_of_it_fails() -> None:
 
 
 @needs_walls
-def test_closing_twice_closes_nobody_elses_descriptor() -> None:
+def test_closing_twice_closes_no_foreign_descriptor() -> None:
     confinement = prepare(Walls(write=(), network=False), probe())
     confinement.close()
     with open(os.devnull, "rb") as file:
@@ -303,7 +303,7 @@ def test_a_workspace_that_was_made_again_is_writable_again(scene: Scene) -> None
 
 
 @needs_walls
-def test_what_comes_later_beside_something_hidden_is_readable_by_the_next_command(scene: Scene) -> None:
+def test_file_created_beside_a_hidden_one_is_readable_by_the_next_command(scene: Scene) -> None:
     for number in range(5):
         scene.file(f"later-{number}", "x")
         scene.give(scene.folder)
@@ -311,7 +311,7 @@ def test_what_comes_later_beside_something_hidden_is_readable_by_the_next_comman
 
 
 @needs_walls
-def test_what_takes_the_place_of_another_beside_something_hidden_is_readable_by_the_next_command(scene: Scene) -> None:
+def test_file_replaced_beside_a_hidden_one_is_readable_by_the_next_command(scene: Scene) -> None:
     """Twice in between: the second may get the inode number that the first one had."""
     for _ in range(5):
         for _ in range(2):
@@ -322,7 +322,7 @@ def test_what_takes_the_place_of_another_beside_something_hidden_is_readable_by_
 
 
 @needs_walls
-def test_what_is_moved_to_a_hidden_place_is_hidden_from_the_next_command(scene: Scene) -> None:
+def test_file_moved_to_a_hidden_place_is_hidden_from_the_next_command(scene: Scene) -> None:
     scene.file("moved", "x")
     scene.give(scene.folder)
     assert scene.run('cat "$W/../moved"', scene.reader).code == 0
@@ -352,7 +352,7 @@ def test_a_hidden_link_that_led_nowhere_hides_what_it_leads_to_later(scene: Scen
 
 
 @needs_walls
-def test_rulesets_are_kept_while_nothing_changes_and_not_without_end(tmp_path: Path) -> None:
+def test_rulesets_are_cached_until_a_change_and_bounded(tmp_path: Path) -> None:
     kept = Rulesets()
     folders = [tmp_path / str(number) for number in range(12)]
     for folder in folders:
@@ -391,7 +391,7 @@ def test_a_ruleset_is_kept_while_folders_that_are_changed_hold_what_they_held(tm
 
 @needs_walls
 @all_rows("kind", ["readable", "writable", "shown"])
-def test_a_rule_for_something_else_than_was_found_is_told(kind: str, tmp_path: Path) -> None:
+def test_ruleset_for_a_replaced_file_is_not_kept(kind: str, tmp_path: Path) -> None:
     """Else its ruleset would be kept when what was found has come back, and what took its place is hidden again."""
     for name in ("other", "hidden/secret", "hidden/shown"):
         (tmp_path / name).mkdir(parents=True)
@@ -496,7 +496,7 @@ def test_a_reader_ends_no_other_program_by_owning_a_descriptor(version: int, how
         (Machine(landlock=0, seccomp="", bubblewrap="", reasons=("off",)), "none", False, ["off", "bubblewrap"]),
     ],
 )
-def test_a_machine_is_told_in_words(machine: Machine, line: str, enough: bool, words: list[str]) -> None:
+def test_machine_is_described_in_words(machine: Machine, line: str, enough: bool, words: list[str]) -> None:
     assert (describe(machine), enforces(machine)) == (line, enough)
     told = missing(machine)
     assert [word for word, sentence in zip(words, told, strict=True) if word in sentence] == words
@@ -512,7 +512,7 @@ def test_probing_never_raises_and_leaves_this_process_free(tmp_path: Path) -> No
         assert "NoNewPrivs:\t0\n" in status.read()
 
 
-def test_older_and_newer_machines_are_told_apart_where_a_container_forbids_landlock() -> None:
+def test_container_that_forbids_landlock_is_recognized() -> None:
     """The same probe, in a process where a filter answers to Landlock's calls as a container's profile does."""
     code = (
         "import threading\n"
@@ -551,14 +551,14 @@ def test_reading_leaves_out_the_hidden_the_links_and_the_devices(tmp_path: Path)
     assert found.too_large == ()
 
 
-def test_what_lies_in_a_folder_is_told_as_the_kernel_knows_it() -> None:
+def test_folder_entries_are_identified_as_the_kernel_does() -> None:
     """At a mount point the list of the folder has the number of what is covered; on FUSE it may have one for all."""
     listed = readable(frozenset(("/a-name-that-is-hidden",)), {}).listed["/"]
     assert listed is not None
     assert listed["proc"] == identity("/proc")
 
 
-def test_what_is_hidden_twice_or_everywhere_leaves_nothing() -> None:
+def test_path_hidden_twice_or_everywhere_is_empty() -> None:
     usr = {"/usr": identity("/usr")}
     assert readable(frozenset("/"), {}).whole == {}
     assert readable(frozenset(("/", "/usr")), usr).whole == {}

@@ -160,7 +160,7 @@ def test_the_network_is_there_where_it_is_allowed(command: str, sockets: bool, s
     assert done.code == 0, done.output
 
 
-def test_the_network_without_writing_changes_nothing(scene: Scene) -> None:
+def test_network_access_alone_permits_no_writing(scene: Scene) -> None:
     walls = {**scene.reader, "network": True}
     assert scene.run('exec 3<> "/dev/tcp/127.0.0.1/$TCP"', walls).code == 0
     assert scene.run('chmod 600 "$O/file"', walls).code == 1
@@ -177,7 +177,7 @@ def test_reader_connects_to_a_unix_socket_only_where_it_needs_one(scene: Scene) 
     assert scene.run('exec 3<> "/dev/tcp/127.0.0.1/$TCP"', walls).code == 1
 
 
-def test_no_program_gains_rights_behind_the_walls(scene: Scene) -> None:
+def test_programs_gain_no_rights_behind_the_walls(scene: Scene) -> None:
     """Neither sudo nor su nor ping can work there; a person should hear why."""
     for walls in (scene.reader, scene.writer):
         assert scene.run("grep -q 'NoNewPrivs:.1' /proc/self/status", walls).code == 0
@@ -226,7 +226,7 @@ def test_a_reader_with_a_temporary_folder_is_a_reader(machine: dict[str, Any], s
 PSEUDO_TERMINAL = '"$PY" -c "import pty, sys; sys.exit(pty.spawn([\'tty\']) >> 8)"'
 
 
-def test_a_terminal_can_be_opened_where_nobody_else_has_one(own_terminals: Harness) -> None:
+def test_pseudo_terminal_can_be_opened_with_own_devices_only(own_terminals: Harness) -> None:
     for scene in scene_of(own_terminals):
         done = scene.run(PSEUDO_TERMINAL, scene.writer)
         assert (done.code, "/dev/pts/0" in done.output) == (0, True), done.output

@@ -92,6 +92,6 @@ CHECKS = (
 
 
 @all_rows("check", {check.__name__: check for check in CHECKS})
-def test_the_second_wall_stands_alone(check: Callable[[dict[str, Any]], None], report: dict[str, Any]) -> None:
+def test_second_wall_passes_its_attempts_alone(check: Callable[[dict[str, Any]], None], report: dict[str, Any]) -> None:
     """One test, so that the attempts are made once however many processes share the tests."""
     check(report)

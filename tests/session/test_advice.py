@@ -103,7 +103,7 @@ def test_a_call_of_a_tool_from_outside_is_advised_by_what_it_is_called_with(
         ("{}", {"unseen": "new"}, "built-in unseen-tool stands above every rule"),
     ],
 )
-def test_no_rule_is_advised_for_a_tool_that_none_lets_run(
+def test_tool_that_no_rule_can_allow_gets_no_advice(
     workspace: Path, arguments: str, told: dict[str, object], why: str
 ) -> None:
     policy = parse_policy(POLICY, "ci.toml")
@@ -155,7 +155,7 @@ INJECTED = '\n\n[[rule]]\nid = "own"\ndecision = "auto"\ntool = ["write_file"]\n
 
 @all_rows("end", ["\n", "\r", "\x0b", "\x85", "\u2028"])
 @all_rows("command", ["pytest 'x{}'", "touch '.a{}'", "cargo test 'x{}'", "python3 'x{}'"])
-def test_no_word_of_a_call_becomes_a_rule_of_its_own(workspace: Path, command: str, end: str) -> None:
+def test_words_of_a_call_never_become_a_rule(workspace: Path, command: str, end: str) -> None:
     policy = parse_policy(POLICY, "ci.toml")
     action = prepared(workspace, "bash", command=command.format(INJECTED.replace("\n", end)))
     toml = advice_on(policy, action, evaluate(policy, action)).toml
@@ -206,7 +206,7 @@ REFUSED = [
 
 
 @all_rows(("command", "why"), REFUSED)
-def test_what_no_further_rule_lifts_has_none(workspace: Path, command: str, why: str) -> None:
+def test_call_beyond_any_rule_gets_no_advice(workspace: Path, command: str, why: str) -> None:
     policy = parse_policy(POLICY, "ci.toml")
     action = prepared(workspace, "bash", command=command)
     advice = advice_on(policy, action, evaluate(policy, action))
@@ -216,9 +216,7 @@ def test_what_no_further_rule_lifts_has_none(workspace: Path, command: str, why:
 
 @all_rows("program", ["python3", "node", "perl", "ruby", "php", "lua", "psql", "sqlite3"])
 @all_rows("command", ["{} < evil", "cat evil | {}", "(cat evil) | {}"])
-def test_an_interpreter_that_is_fed_is_no_call_that_a_rule_accounts_for(
-    workspace: Path, command: str, program: str
-) -> None:
+def test_fed_interpreter_is_not_covered_by_a_rule_for_its_name(workspace: Path, command: str, program: str) -> None:
     """What runs what it is fed would run anything under a rule for its name alone."""
     (workspace / "evil").write_text("print(1)\n")
     rule = f'readers = true\n[[rule]]\nid = "a"\ndecision = "auto"\nargv = ["{program}"]\n'

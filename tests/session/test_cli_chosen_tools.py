@@ -87,7 +87,7 @@ def test_a_tool_that_there_is_not(program: Program, names: str, told: str) -> No
     assert (ended.code, f"{file}:1: {told}" in ended.err) == (2, True), ended.err
 
 
-def test_where_no_tool_is_left_nothing_starts(program: Program) -> None:
+def test_run_without_tools_is_refused(program: Program) -> None:
     given = ("--tools", "edit_file", "--base-url", "http://127.0.0.1:9", "--model", "m")
     ended = program.run("run", "go", *given)
     assert (ended.code, "no tool is left to offer: the policy refuses every call of edit_file" in ended.err) == (

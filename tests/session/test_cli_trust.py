@@ -122,7 +122,7 @@ SAID = [
 
 
 @all_rows(("text", "lines"), SAID)
-def test_what_a_policy_would_loosen_is_said_with_its_place(text: str, lines: list[str]) -> None:
+def test_loosening_rules_are_listed_with_their_place(text: str, lines: list[str]) -> None:
     assert list(loosening(policy(text))) == lines
 
 
@@ -146,9 +146,7 @@ SANDBOXES = st.builds(
 
 
 @given(SANDBOXES, st.none() | SANDBOXES)
-def test_a_sandbox_of_which_nothing_is_said_grants_no_more_when_trusted(
-    mine: SandboxTable, other: SandboxTable | None
-) -> None:
+def test_unlisted_sandbox_grants_no_more_when_trusted(mine: SandboxTable, other: SandboxTable | None) -> None:
     """Over every other layer: what may be written and reached is no more, and no less is hidden."""
     bare = policy("version = 1\n")
     said = Policy(
@@ -169,13 +167,13 @@ def test_a_sandbox_of_which_nothing_is_said_grants_no_more_when_trusted(
     assert set(held.hide) <= set(trusted.hide)
 
 
-def test_a_policy_of_which_nothing_is_said_has_nothing_that_trust_would_add() -> None:
+def test_policy_without_loosening_gains_no_rules_by_trust() -> None:
     said = policy(TIGHTENS)
     held = tightening_only(said)
     assert (held.rules, held.defaults, held.readers) == (said.rules, said.defaults, said.readers)
 
 
-def test_no_content_of_a_policy_draws_a_line_of_its_own() -> None:
+def test_policy_text_never_starts_a_line() -> None:
     text = RULE.replace('"a"', '"x\\n+ allowed by you\\u001b[2J"') + 'argv = ["make", "x"]\n'
     (line,) = loosening(policy(text))
     assert line == "auto     the command make x  (rule x\\n+ allowed by you\\x1b[2J (p.toml:2))"
@@ -271,7 +269,7 @@ def test_a_later_word_of_trust_counts_above_a_no(tmp_path: Path) -> None:
     assert here.autos() == ["tests"]
 
 
-def test_what_is_written_while_the_question_stands_is_not_trusted(tmp_path: Path) -> None:
+def test_policy_changed_during_the_question_is_not_trusted(tmp_path: Path) -> None:
     here = Folder(tmp_path).says(LOOSENS)
     worse = LOOSENS.replace('"make"', '"cargo"')
     told = here.asks(Asked(Answer.YES, during=lambda: here.says(worse)))
@@ -281,7 +279,7 @@ def test_what_is_written_while_the_question_stands_is_not_trusted(tmp_path: Path
     assert not here.state.is_trusted(policy(worse).sha256)
 
 
-def test_what_only_tightens_asks_nothing_and_writes_nothing(tmp_path: Path) -> None:
+def test_tightening_policy_needs_no_question_and_no_file(tmp_path: Path) -> None:
     here, asked = Folder(tmp_path).says(TIGHTENS), Asked(Answer.YES)
     assert here.asks(asked) == ""
     assert asked.questions == []
@@ -298,7 +296,7 @@ def test_a_policy_that_is_not_understood_is_an_error_and_no_question(tmp_path: P
     assert asked.questions == []
 
 
-def test_the_name_of_a_folder_trusts_nothing(tmp_path: Path) -> None:
+def test_folder_name_cannot_add_trust(tmp_path: Path) -> None:
     """A line end in it must not begin a line of the trust file, nor of the question."""
     worse = policy(LOOSENS.replace('"make"', '"cargo"'))
     here, yes = Folder(tmp_path, f"w\n{worse.sha256} \x1b[2J").says(LOOSENS), Asked(Answer.YES)
@@ -317,7 +315,7 @@ def test_the_trust_file_is_the_users_alone(tmp_path: Path) -> None:
     assert os.stat(here.state.trust).st_mode & 0o777 == 0o600
 
 
-def test_run_asks_nothing_and_trusts_nothing(program: Program, in_workspace: Callable[[str, str], Path]) -> None:
+def test_run_neither_asks_for_nor_grants_trust(program: Program, in_workspace: Callable[[str, str], Path]) -> None:
     in_workspace(".harness/policy.toml", LOOSENS)
     done = program.run("policy", "explain", "make test", "--policy", "default")
     assert done.code == 10
@@ -390,7 +388,7 @@ def test_any_other_answer_goes_on_without_trust_and_is_remembered(
 
 
 @pytest.mark.terminal
-def test_enter_a_paste_and_what_was_typed_ahead_trust_nothing(
+def test_enter_paste_and_typed_ahead_keys_grant_no_trust(
     program: Program, in_workspace: Callable[[str, str], Path], start: Start
 ) -> None:
     """Every other key is tried at a question of its own (test_terminal_question.py): it is the same one."""
@@ -433,7 +431,7 @@ def test_the_question_is_drawn_and_keys_count_as_the_configuration_says(
 
 
 @pytest.mark.terminal
-def test_a_broken_or_a_tightening_policy_is_no_question(
+def test_broken_or_tightening_policy_is_not_asked_about(
     program: Program, in_workspace: Callable[[str, str], Path], start: Start
 ) -> None:
     in_workspace(".harness/policy.toml", TIGHTENS)
@@ -476,7 +474,7 @@ def _pipe(path: Path) -> None:
         pytest.param(_pipe, "is not a file", id="a pipe"),
     ],
 )
-def test_a_trust_file_that_is_not_ones_own_trusts_nothing_and_is_not_written(
+def test_foreign_trust_file_is_neither_used_nor_written(
     tmp_path: Path, spoil: Callable[[Path], None], problem: str
 ) -> None:
     here = Folder(tmp_path).says(LOOSENS)

@@ -342,13 +342,13 @@ REFUSED = {
 
 
 @all_rows(("text", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_is_not_understood_is_refused_with_file_line_and_key(text: str, message: str) -> None:
+def test_invalid_configuration_is_refused_with_file_line_and_key(text: str, message: str) -> None:
     told = problem(text)
     assert told.startswith(message)
     assert "1234" not in told, "a key is never shown"
 
 
-def test_bytes_that_are_no_text() -> None:
+def test_invalid_utf_8_configuration_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^c\.toml: is not UTF-8: byte 9$"):
         parse_config(b'model = "\xff"', "c.toml")
 
@@ -399,7 +399,7 @@ def test_a_file_that_is_as_it_should_be(file: Path) -> None:
     )
 
 
-def test_no_file_says_nothing(tmp_path: Path) -> None:
+def test_missing_configuration_file_is_empty(tmp_path: Path) -> None:
     path = str(tmp_path / "config.toml")
     assert load_config(path, "/nowhere") == ConfigFile(path=path, found=False)
 
@@ -410,14 +410,14 @@ def test_a_file_that_others_may_write(file: Path, mode: int) -> None:
     assert refusal(file) == f"{file}: others than you may write it: chmod go-w"
 
 
-def test_a_folder_in_which_anybody_may_put_another(file: Path) -> None:
+def test_folder_writable_by_anyone_is_refused(file: Path) -> None:
     file.parent.chmod(0o777)
     assert "anybody may put another file in its place" in refusal(file)
     file.parent.chmod(0o1777)
     assert load(file).found
 
 
-def test_a_folder_further_up_in_which_anybody_may_put_another(file: Path) -> None:
+def test_parent_folder_writable_by_anyone_is_refused(file: Path) -> None:
     file.parent.parent.chmod(0o777)
     assert f"anybody may put another file in its place: chmod o-w {file.parent.parent}" in refusal(file)
 
@@ -428,12 +428,12 @@ def test_a_file_with_another_name(file: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_file_of_somebody_else(file: Path) -> None:
+def test_file_of_another_user_is_refused(file: Path) -> None:
     os.chown(file, 65534, 65534)
     assert "belongs to user 65534, not to you" in refusal(file)
 
 
-def test_no_file_at_all(file: Path) -> None:
+def test_configuration_must_be_an_existing_file(file: Path) -> None:
     file.unlink()
     file.mkdir()
     assert refusal(file) == f"{file}: is not a file"
@@ -448,7 +448,7 @@ def test_no_file_at_all(file: Path) -> None:
     assert refusal(file) == f"{file}: cannot be read: No such file or directory"
 
 
-def test_a_file_in_the_workspace_whichever_way_it_gets_there(file: Path) -> None:
+def test_configuration_inside_the_workspace_is_refused(file: Path) -> None:
     """The folder itself, the end of a link, a link on the way, and a link in the workspace that leads out of it."""
     workspace = file.parent.parent / "workspace"
     inside = workspace / "config.toml"
@@ -679,7 +679,7 @@ PROFILED: dict[str, tuple[dict[str, str], dict[str, str], dict[str, Any], tuple[
 
 
 @all_rows(("flags", "environment", "by_flags", "expected", "of_model"), PROFILED.values(), ids=PROFILED)
-def test_what_a_profile_says_and_who_counts_more(
+def test_profile_and_flags_have_their_precedence(
     flags: dict[str, str],
     environment: dict[str, str],
     by_flags: dict[str, Any],
@@ -748,7 +748,7 @@ MEANT: dict[str, tuple[dict[str, str], dict[str, str], str, tuple[str, Api, list
 
 
 @all_rows(("flags", "environment", "file_text", "expected"), MEANT.values(), ids=MEANT)
-def test_what_the_file_says_holds_of_the_server_that_it_means_whoever_names_it(
+def test_file_settings_apply_to_the_server_of_the_file_only(
     flags: dict[str, str], environment: dict[str, str], file_text: str, expected: tuple[str, Api, list[str]]
 ) -> None:
     found = settings(flags, environment, file_text)
@@ -791,7 +791,7 @@ PLAIN_HEADERS = "anthropic-beta X-Team HTTP-Referer X-Title X-Author X-Keyboard 
 
 
 @all_rows("name", KEY_HEADERS, ids=KEY_HEADERS)
-def test_no_header_carries_a_key(name: str) -> None:
+def test_headers_and_body_fields_cannot_carry_a_key(name: str) -> None:
     assert problem(f'[extra_headers]\n{name} = "1234"').startswith(f"c.toml:2: [extra_headers] {name}: {NEVER}")
     with pytest.raises(UsageError, match=NEVER):
         said_by_flags(None, [f"extra_headers.{name}=1234"])
@@ -891,7 +891,7 @@ def test_defaults_are_those_of_the_endpoint() -> None:
     ]
 
 
-def test_what_only_the_file_says() -> None:
+def test_file_only_settings_are_read() -> None:
     found = resolve({"base_url": URL}, {}, parse_config(FULL.encode(), "/conf/c.toml"))
     assert told(
         found, "attempts", "retry_seconds", "context_tokens", "prices", "system", "instructions", "sign_key"
@@ -914,7 +914,7 @@ def test_what_only_the_file_says() -> None:
     ("written", "meant"),
     [("/keys/k", "/keys/k"), ("keys/k", "/conf/keys/k"), ("~/.ssh/k", "/home/me/.ssh/k"), ("~you/k", "/conf/~you/k")],
 )
-def test_the_key_for_signing_lies_beside_the_file_or_at_home(written: str, meant: str) -> None:
+def test_signing_key_is_relative_to_the_file_or_home(written: str, meant: str) -> None:
     file = parse_config(f'sign_key = "{written}"\n'.encode(), "/conf/c.toml")
     assert resolve({}, {"HOME": "/home/me"}, file).sign_key == Setting(value=meant, origin="/conf/c.toml:1")
     assert resolve({}, {}, ConfigFile(path="/conf/c.toml")).sign_key == Setting(value="", origin="default")
@@ -944,7 +944,7 @@ SENSELESS = {
 
 
 @all_rows(("flags", "environment", "message"), SENSELESS.values(), ids=SENSELESS)
-def test_a_value_that_makes_no_sense_is_refused_with_who_said_it(
+def test_invalid_value_is_refused_with_its_origin(
     flags: dict[str, str], environment: dict[str, str], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:

@@ -86,7 +86,7 @@ def test_the_other_name_is_read_where_a_folder_has_no_agents_md(repository: Path
     assert texts(repository / "a") == ["theirs", "of a"]
 
 
-def test_what_is_no_text_file_is_passed_over_at_once(repository: Path) -> None:
+def test_special_instruction_files_are_skipped_at_once(repository: Path) -> None:
     os.mkfifo(repository / "AGENTS.md")
     lay(repository / "a").write_bytes(b"a\0b")
     (repository / "a" / "b" / "AGENTS.md").mkdir()
@@ -101,7 +101,7 @@ def test_what_is_no_text_file_is_passed_over_at_once(repository: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can lay a file in another's name")
-def test_what_somebody_else_laid_above_the_workspace_is_passed_over(repository: Path) -> None:
+def test_instructions_of_another_user_above_the_workspace_are_skipped(repository: Path) -> None:
     os.chown(lay(repository), 65534, 65534)
     os.chown(lay(repository / "a"), 65534, 65534)
     assert texts(repository / "a") == ["of a"]
@@ -114,7 +114,7 @@ def test_a_long_file_is_cut_and_says_so(repository: Path) -> None:
     assert text == "x" * MAX_FILE_BYTES + f"\n[cut: only the first {MAX_FILE_BYTES} bytes were read]"
 
 
-def test_the_model_is_told_where_it_comes_from_and_that_it_permits_nothing(repository: Path) -> None:
+def test_instructions_reach_the_model_with_origin_and_without_permissions(repository: Path) -> None:
     lay(repository, "Run make test.\n")
     found = find_instructions(str(repository))
     context = as_context(found)
@@ -151,7 +151,7 @@ def test_a_blank_file_a_mark_and_odd_bytes(repository: Path, data: bytes, expect
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another")
-def test_a_file_of_ones_own_in_a_folder_of_somebody_elses_above_the_workspace_is_passed_over(repository: Path) -> None:
+def test_own_file_in_a_foreign_folder_above_the_workspace_is_skipped(repository: Path) -> None:
     """Whoever owns the folder can put any file of the person's there by a rename."""
     lay(repository)
     os.chown(repository, 65534, 65534)

@@ -78,7 +78,7 @@ BATCH = ("batch", "{home}/task.json")
     ],
     anew={"program": made_program},
 )
-def test_no_link_of_the_workspace_is_followed(program: Program, words: tuple[str, ...]) -> None:
+def test_links_of_the_workspace_are_not_followed(program: Program, words: tuple[str, ...]) -> None:
     outside = linked(program)
     written(program.home / "task.json", json.dumps({"id": "one", "prompt": "go"}) + "\n")
     url = program.serve(replies(say("done"), say("done")))
@@ -137,7 +137,7 @@ def test_links_outside_the_workspace_are_followed(program: Program) -> None:
         ("{top}/round", None),
     ],
 )
-def test_where_a_name_leads(given: str, place: str | None, tmp_path: Path) -> None:
+def test_output_path_is_resolved_or_refused(given: str, place: str | None, tmp_path: Path) -> None:
     workspace = tmp_path / "ws"
     workspace.mkdir()
     (tmp_path / "other").mkdir()

@@ -98,7 +98,7 @@ def test_a_provider_gets_its_own_key_out_of_all(name: str) -> None:
 
 
 @all_rows("name", [name for name in SHARED if str(PRESETS[name].base_url).startswith("https")])
-def test_no_other_key_takes_its_place(name: str) -> None:
+def test_key_of_another_provider_is_not_used(name: str) -> None:
     others = {variable: key for variable, key in KEYS.items() if variable != PRESETS[name].key_variable}
     told = refusal({"provider": name, "model": "m"}, others)
     assert PRESETS[name].key_variable in told
@@ -106,14 +106,14 @@ def test_no_other_key_takes_its_place(name: str) -> None:
 
 
 @all_rows("name", [name for name in WITH_KEYS if name != "openai"])
-def test_no_key_of_a_provider_goes_to_openai(name: str) -> None:
+def test_provider_key_is_not_sent_to_openai(name: str) -> None:
     flags = {"provider": name, "model": "m", "base_url": OPENAI_URL}
     version = {"OPENAI_API_VERSION": "2025-01-01"} if name == "azure" else {}
     assert "is OpenAI" in refusal(flags, {**KEYS, **version})
 
 
 @all_rows("name", [name for name in SHARED if str(PRESETS[name].base_url).startswith("https")])
-def test_no_key_of_openai_goes_to_a_provider_under_openais_name(name: str) -> None:
+def test_openai_key_is_not_sent_to_another_provider(name: str) -> None:
     flags = {"provider": "openai", "base_url": str(PRESETS[name].base_url)}
     assert f"the key in OPENAI_API_KEY is for OpenAI, and {shown_address(str(PRESETS[name].base_url))}" in refusal(
         flags, KEYS
@@ -143,7 +143,7 @@ REFUSED: dict[str, tuple[dict[str, str], dict[str, str], str, str]] = {
 
 
 @all_rows(("flags", "environment", "file", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_is_missing_or_does_not_belong_together_is_refused(
+def test_missing_or_contradictory_settings_are_refused(
     flags: dict[str, str], environment: dict[str, str], file: str, message: str
 ) -> None:
     told = refusal(flags, environment, file)
@@ -172,7 +172,7 @@ def test_what_is_missing_or_does_not_belong_together_is_refused(
         },
     ),
 )
-def test_no_combination_sends_a_providers_key_to_an_address_of_another(
+def test_provider_key_never_reaches_a_foreign_address(
     flags: dict[str, str], variables: dict[str, str], file: dict[str, str]
 ) -> None:
     """OPENAI_API_KEY beside an address without a provider is the one that people mean."""
@@ -204,7 +204,7 @@ def test_no_combination_sends_a_providers_key_to_an_address_of_another(
     provider=st.none() | st.sampled_from(list(PRESETS)),
     base_url=st.none() | st.just("https://corp.example/v1"),
 )
-def test_no_combination_sends_the_files_key_to_an_address_that_the_file_did_not_mean(
+def test_key_of_the_file_never_reaches_an_unintended_address(
     flags: dict[str, str], variables: dict[str, str], provider: str | None, base_url: str | None
 ) -> None:
     """Meant is the address beside it; else that of the provider beside it, its own variable included; else OpenAI."""
@@ -224,7 +224,7 @@ def test_no_combination_sends_the_files_key_to_an_address_that_the_file_did_not_
     assert sent.base_url in meant
 
 
-def test_what_the_file_says_reaches_the_endpoint() -> None:
+def test_file_settings_reach_the_endpoint() -> None:
     file = "attempts = 2\nretry_seconds = 9\n[deadlines]\nidle = 7\n[bounds]\ncalls = 5\n"
     assert endpoint({"base_url": LOCAL}, {}, file) == Endpoint(
         base_url=LOCAL,
@@ -282,7 +282,7 @@ def test_a_variable_that_sounds_secret_is_masked(name: str) -> None:
 @all_rows("name",
     ["PWD", "OLDPWD", "SSH_AUTH_SOCK", "AUTH_URL", "TOKEN_ENDPOINT", "SSL_KEY_FILE", "TOKENIZERS_PARALLELISM",
      "GIT_AUTHOR_NAME", "PASSWORD_STORE_DIR", "HOME"])  # fmt: skip
-def test_where_a_secret_lies_is_not_masked(name: str) -> None:
+def test_location_of_a_secret_is_not_masked(name: str) -> None:
     assert secrets_of({name: "value"}) == []
 
 
@@ -318,7 +318,7 @@ OPENAI_S: dict[str, tuple[dict[str, str], dict[str, str], str, bool]] = {
 
 
 @all_rows(("flags", "environment", "file", "sent"), OPENAI_S.values(), ids=OPENAI_S)
-def test_what_is_openai_s_goes_to_openai_alone(
+def test_openai_variables_apply_to_openai_only(
     flags: dict[str, str], environment: dict[str, str], file: str, sent: bool
 ) -> None:
     found = settings({"model": "m", **flags}, {**KEYS, **environment}, file)

@@ -74,7 +74,7 @@ def logs(folder: Path) -> list[Path]:
     return sorted((folder / "state").glob("**/sessions/**/*.jsonl"))
 
 
-def test_each_step_is_frozen_and_the_session_runs_without_anybody_in_front(tmp_path: Path) -> None:
+def test_each_step_is_frozen_and_the_session_runs_without_a_front_end(tmp_path: Path) -> None:
     steps = ["SessionPlace", "SessionRules", "SessionTools"]
     assert walked(tmp_path) == ["completed", "read it", steps, [], True, True]
     kinds = [json.loads(line)["kind"] for line in logs(tmp_path)[0].read_text().splitlines()]

@@ -96,7 +96,7 @@ class Played:
         self.now += seconds
 
 
-def test_where_nobody_listens_nothing_waits(tmp_path: Path) -> None:
+def test_hook_does_not_wait_without_a_listener(tmp_path: Path) -> None:
     played = Played(tmp_path)
     assert played.ask() == Approval(answer=Answer.NOBODY, by="nobody", words=NOBODY_LISTENS)
     assert (played.waited, (tmp_path / "approve").exists()) == (0, False)
@@ -149,7 +149,7 @@ def _text(played: Played, waiting: Waiting, text: str) -> None:
 
 
 @all_rows("forge", FORGED)
-def test_what_is_no_answer_to_this_question_is_a_no(forge: Forge, tmp_path: Path) -> None:
+def test_invalid_answer_is_a_refusal(forge: Forge, tmp_path: Path) -> None:
     played = Played(tmp_path)
     came = played.listen(lambda waiting: forge(played, waiting))
     assert (came.answer, came.by, came.words) == (Answer.NOBODY, "nobody", NO_ANSWER)
@@ -218,7 +218,7 @@ def _passed(answered: bool) -> None:
     assert answered
 
 
-def test_what_a_hook_that_was_killed_left_is_no_question(tmp_path: Path) -> None:
+def test_leftover_of_a_killed_hook_is_not_a_question(tmp_path: Path) -> None:
     played = Played(tmp_path)
 
     def kill(waiting: Waiting) -> None:
@@ -247,7 +247,7 @@ def test_a_question_and_its_folder_are_for_their_owner_alone(tmp_path: Path) -> 
     assert modes == [0o700, 0o700, 0o600]
 
 
-def test_time_of_the_hook_stands_still_while_a_person_reads(tmp_path: Path) -> None:
+def test_hook_time_is_paused_while_a_person_reads(tmp_path: Path) -> None:
     """Only then: where nobody listens it is not touched."""
     played, stood = Played(tmp_path), list[str]()
 

@@ -166,7 +166,7 @@ COUNTEREXAMPLES = [
 
 @needs_bash
 @all_rows("text", [pytest.param(text, id=f"{why}: {text!r}") for text, why in COUNTEREXAMPLES])
-def test_what_once_went_wrong(stubs: Oracle, text: str) -> None:
+def test_former_findings_agree_with_bash(stubs: Oracle, text: str) -> None:
     assert stubs.ask(text)["finding"] is None
 
 

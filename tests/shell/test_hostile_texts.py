@@ -171,7 +171,7 @@ def test_more_than_the_tool_takes_is_refused_unread(disk: Workspace) -> None:
 LETTERS = str.maketrans("0123456789", "abcdefghij")
 
 
-def test_no_number_of_words_hides_an_operand() -> None:
+def test_number_of_words_never_hides_an_operand() -> None:
     words = " ".join(f"w{number}" for number in range(6_000))
     for line in (f"cat {words} .env", f"cat {words} > .env"):
         facets = read_commands(line, EXAMPLE_DISK)
@@ -220,7 +220,7 @@ NESTED = [
 
 
 @all_rows("text", NESTED)
-def test_nothing_nested_is_much_work_or_is_taken_for_understood(text: str) -> None:
+def test_nested_text_is_cheap_to_read_or_opaque(text: str) -> None:
     found: list[Facet] = []
     assert lines_run(lambda: found.extend(read_commands(text, EXAMPLE_DISK))) < MOST_LINES
     assert isinstance(found[-1], Opaque) or "bash" in text

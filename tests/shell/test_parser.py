@@ -154,7 +154,7 @@ READ = [
 
 
 @all_rows(("text", "tree"), READ)
-def test_what_is_read(text: str, tree: str) -> None:
+def test_line_is_parsed_into_its_tree(text: str, tree: str) -> None:
     assert shown(read(text)) == tree
 
 
@@ -179,7 +179,7 @@ LOST_ELSEWHERE = [
 
 
 @all_rows(("text", "tree"), LOST_ELSEWHERE)
-def test_what_other_parsers_lose(text: str, tree: str | None) -> None:
+def test_lines_difficult_for_other_parsers_are_read_or_refused(text: str, tree: str | None) -> None:
     if tree is None:
         refused(text)
     else:
@@ -209,7 +209,7 @@ REFUSED = [
 
 
 @all_rows(("text", "reason"), REFUSED)
-def test_what_is_refused(text: str, reason: str) -> None:
+def test_unreadable_line_is_refused_with_a_reason(text: str, reason: str) -> None:
     assert reason in refused(text).reason
 
 
@@ -326,7 +326,7 @@ def only(text: str) -> Simple:
     return node
 
 
-def test_words_and_redirections_know_where_they_stand() -> None:
+def test_words_and_redirections_have_their_positions() -> None:
     text = "A='x' ls  \"a b\"c 2> f <<E\nbody\nE"
     node = only(text)
     assert [text[found.start : found.end] for found in node.words] == ["ls", '"a b"c']
@@ -369,7 +369,7 @@ def test_a_constant_word_has_a_value(text: str, constant: str | None, plain: boo
         ("$( " * 3_000, "levels"),
     ],
 )
-def test_what_is_too_much(text: str, reason: str) -> None:
+def test_line_beyond_the_limits_is_refused(text: str, reason: str) -> None:
     assert reason in refused(text).reason
 
 
@@ -446,7 +446,7 @@ TOKENS = [
 @example("$((")
 @example("<<'")
 @settings(max_examples=examples(400))
-def test_no_text_raises(text: str) -> None:
+def test_parser_accepts_any_text_without_an_exception(text: str) -> None:
     tree = parse(text)
     if isinstance(tree, Unread):
         assert tree.reason
@@ -478,7 +478,7 @@ _PIECES = [part for part in TOKENS if not set(part) & set("'#`\\") and part not 
 @example("if a;then b;fi", None)
 @example('A=$x "$(b;c)" ${y}', None)
 @settings(max_examples=examples(300))
-def test_a_continued_line_changes_nothing(text: str, data: st.DataObject | None) -> None:
+def test_continued_line_has_the_same_tree(text: str, data: st.DataObject | None) -> None:
     """bash joins it before all else: wherever it stands outside of quotes, the tree is the same, or there is none."""
     places = range(len(text) + 1) if data is None else [data.draw(st.integers(0, len(text)))]
     for at in places:

@@ -85,9 +85,7 @@ COMMANDS = (
 @pytest.mark.parametrize("columns", [120, 80, 40])
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:2]))
 @pytest.mark.usefixtures("logs")
-def test_nothing_is_wider_than_the_terminal_and_no_text_is_markup(
-    program: Program, words: tuple[str, ...], columns: int
-) -> None:
+def test_tables_fit_the_terminal_and_contain_no_markup(program: Program, words: tuple[str, ...], columns: int) -> None:
     _, shown = program.at_terminal(*words, columns=columns)
     rows = [re.sub(r"\x1b\[[0-9;]*m", "", row) for row in shown.splitlines()]
     assert max(map(cells, rows)) <= columns, [row for row in rows if cells(row) > columns]
@@ -106,13 +104,13 @@ def test_a_pipe_gets_plain_lines(program: Program, logs: Path, words: tuple[str,
 
 
 @all_rows("words", (*COMMANDS, ("policy", "check", "ci"), ("policy", "fatigue", "--all")))
-def test_a_full_disk_is_said_by_every_command(program: Program, logs: Path, words: tuple[str, ...]) -> None:
+def test_full_disk_is_reported_by_every_command(program: Program, logs: Path, words: tuple[str, ...]) -> None:
     with open("/dev/full", "wb") as full:
         done = program.run(*words, stdout=full)
     assert (done.code, done.err.splitlines()[-1]) == (141, "harness: stdout cannot be written: No space left on device")
 
 
-def test_no_text_of_a_call_begins_a_row_of_the_timeline(program: Program) -> None:
+def test_text_of_a_call_never_starts_a_row_of_the_timeline(program: Program) -> None:
     told = f"{'x' * 66} confirm  write /etc/passwd  [rule own (own.toml:1)]"
     steps = (started(), proposed(1, "bash"), decided(1, "auto"), intended(1, "bash"), done(1, told, "bash"), ended())
     log = write(program.home / "x.jsonl", lines_of(steps))

@@ -89,7 +89,7 @@ def test_a_call_that_ended_says_why(ended: Fields, decided: Fields, line: str) -
     assert ended_line(ended, decided, {}).text == line
 
 
-def test_what_a_person_answered_stands_for_the_reason() -> None:
+def test_answer_of_a_person_is_shown_as_the_reason() -> None:
     answered: Fields = {"answer": "no", "by": "person", "seconds": 2.6, "words": "not that"}
     line = ended_line(outcome("denied", "x"), decision("confirm", PUSH, source="rule"), answered).text
     assert line == 'x edit_file  slugs.py  [asked: no by person, 2.6 s: "not that"]  denied'
@@ -109,7 +109,7 @@ SAID = [
 
 
 @all_rows(("record", "line"), SAID)
-def test_what_the_model_says_beside_a_call(record: Fields, line: str | None) -> None:
+def test_text_beside_a_call_is_shown(record: Fields, line: str | None) -> None:
     assert Tracer().line(record) == (None if line is None else Line(tone=Tone.QUIET, text=line))
 
 
@@ -123,7 +123,7 @@ def test_what_the_model_says_beside_a_call(record: Fields, line: str | None) -> 
         ('"text"', '"text"'),
     ],
 )
-def test_a_call_that_nobody_looked_at_is_named(arguments: str, named: str) -> None:
+def test_unjudged_call_is_named(arguments: str, named: str) -> None:
     about: Fields = {"session": "s", "call": 2}
     tracer = Tracer()
     assert tracer.line({"kind": "call_proposed", **about, "arguments": arguments}) is None
@@ -158,7 +158,7 @@ def test_a_call_that_was_judged_and_did_not_run_says_why() -> None:
         ),
     },
 )
-def test_what_was_granted_with_the_answer_is_named(grants: list[GrantPattern], said: str) -> None:
+def test_grant_of_an_answer_is_shown(grants: list[GrantPattern], said: str) -> None:
     about: Fields = {"session": "s", "call": 1}
     tracer = Tracer()
     answered: Fields = {"answer": "yes", "by": "person", "scope": "session", "seconds": 2.6}
@@ -179,13 +179,13 @@ def test_what_was_granted_with_the_answer_is_named(grants: list[GrantPattern], s
         ("Created (+9 -9 lines) (1 line, 2 bytes)", "ok, 0.0 s"),
     ],
 )
-def test_how_much_of_a_file_changed_is_told(content: str, ended: str) -> None:
+def test_size_of_a_file_change_is_shown(content: str, ended: str) -> None:
     line = ended_line(outcome("ok", content), decision("auto", EDIT), {})
     assert line.text.endswith(f"]  {ended}")
 
 
 @all_rows(("by", "more"), [({}, ""), ({"by": "person"}, "  [typed by the person]")])
-def test_a_command_of_the_person_is_no_call_of_the_model(by: Fields, more: str) -> None:
+def test_command_of_the_user_is_not_shown_as_a_call_of_the_model(by: Fields, more: str) -> None:
     about: Fields = {"session": "s", "call": 1}
     tracer = Tracer()
     assert tracer.line({"kind": "call_proposed", **about, **by}) is None

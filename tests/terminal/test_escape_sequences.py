@@ -39,7 +39,7 @@ KEYS = {
 
 
 @all_rows("sequence", list(NO_KEYS.values()), ids=list(NO_KEYS))
-def test_a_sequence_that_is_no_key_is_no_text(sequence: str) -> None:
+def test_unknown_sequence_is_dropped_from_the_text(sequence: str) -> None:
     units = EscapeSequences().feed(f"a{sequence}b")
 
     assert units == ["a", sequence, "b"]
@@ -72,7 +72,7 @@ def test_a_sequence_ends(text: str, units: list[str]) -> None:
 
 
 @all_rows(("begun", "key", "later"), [("\x1b", "\x1b", ["["]), ("\x1b]", "\x1b]", ["["]), ("\x1b[1", "", ["\x1b[1["])])
-def test_a_key_that_nothing_follows_is_whole(begun: str, key: str, later: list[str]) -> None:
+def test_pending_key_is_complete_after_a_pause(begun: str, key: str, later: list[str]) -> None:
     sequences = EscapeSequences()
     sequences.feed(begun)
 
@@ -80,7 +80,7 @@ def test_a_key_that_nothing_follows_is_whole(begun: str, key: str, later: list[s
     assert sequences.feed("[") == later
 
 
-def test_marks_within_a_paste_without_end_are_no_text() -> None:
+def test_marks_in_an_unfinished_paste_are_dropped() -> None:
     assert typed_text("a\x1b[200~" * 50_000) == "a" * 50_000
 
 

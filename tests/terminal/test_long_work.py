@@ -59,7 +59,7 @@ def test_one_line_is_written_over_and_goes_away(columns: int) -> None:
         assert b"\x1b[?25l" not in terminal.raw  # the cursor stays, whatever ends the program
 
 
-def test_what_is_told_stays_above_the_line_and_is_text() -> None:
+def test_messages_stay_above_the_progress_line_as_text() -> None:
     with play("tells") as terminal:
         terminal.wait_for("0 of 3")
         for _ in range(3):
@@ -77,7 +77,7 @@ def test_an_interrupt_takes_the_line_away() -> None:
         assert "of 3" not in terminal.text()
 
 
-def test_an_error_takes_the_line_away_before_it_is_told(tmp_path: Path) -> None:
+def test_progress_line_is_removed_before_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").touch()
     logs = ChosenLogs([str(tmp_path / "a.jsonl"), str(tmp_path / "gone.jsonl")])
     before = threading.active_count()
@@ -96,14 +96,14 @@ def test_without_colour_and_with_ascii_there_is_neither() -> None:
 
 
 @all_rows(("words", "term"), [(("reader",), "xterm"), ((), "dumb"), ((), "")])
-def test_nothing_is_drawn_for_a_screen_reader_and_on_a_plain_terminal(words: tuple[str, ...], term: str) -> None:
+def test_screen_reader_and_plain_terminal_get_no_progress_line(words: tuple[str, ...], term: str) -> None:
     with play(*words, TERM=term) as terminal:
         terminal.send("\n\n\n")
         terminal.wait_for("the end")
         assert (b"of 3" in terminal.raw, b"\x1b" in terminal.raw) == (False, False)
 
 
-def test_a_stream_that_is_no_terminal_gets_only_what_is_told() -> None:
+def test_plain_stream_gets_messages_only() -> None:
     stream = io.StringIO()
     with LongWork(stream, Look(), 1, lambda: "1 of 1", soon=0.0) as work:
         work.step()

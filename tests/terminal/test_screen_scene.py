@@ -51,7 +51,7 @@ def test_keys_go_in_and_what_is_written_is_drawn() -> None:
         assert terminal.rows() == ["ready", r"b'a'", r"b'\n'", r"b'\x1b[B'", r"b'\x1b[200~b\x1b[201~'", "left"]
 
 
-def test_what_scrolled_away_and_what_was_wrapped_is_found() -> None:
+def test_scrolled_and_wrapped_rows_are_found() -> None:
     with python("for n in range(2000): print('row', n)\nprint('x' * 50 + 'the end')", columns=40, lines=10) as terminal:
         terminal.wait_for("xxthe end")
         assert terminal.exit_code() == 0
@@ -60,7 +60,7 @@ def test_what_scrolled_away_and_what_was_wrapped_is_found() -> None:
         assert len(terminal.display()) == 10
 
 
-def test_colours_are_told_cell_by_cell() -> None:
+def test_colours_are_known_for_each_cell() -> None:
     with python(r"print('plain \x1b[1;31m漢字 bad\x1b[0m \x1b[7mback\x1b[0m')") as terminal:
         terminal.wait_for("back")
         assert {(cell.fg, cell.bold) for cell in terminal.cells("字 bad")} == {("red", True)}
@@ -70,7 +70,7 @@ def test_colours_are_told_cell_by_cell() -> None:
             terminal.cells("green")
 
 
-def test_what_was_there_before_stays_above() -> None:
+def test_earlier_rows_stay_above() -> None:
     with PlayedTerminal(["echo", "after"], before="one\ntwo\n") as terminal:
         assert terminal.exit_code() == 0
         assert terminal.rows() == ["one", "two", "after"]
@@ -97,13 +97,13 @@ def test_a_hang_up_and_a_ctrl_c_are_signals() -> None:
         assert terminal.rows() == ["ready", "^C"]
 
 
-def test_the_cursor_is_told_to_a_program_that_asks() -> None:
+def test_cursor_position_is_reported_on_request() -> None:
     asks = "import os, tty; tty.setcbreak(0); os.write(1, b'ab\\x1b[6n'); print(repr(os.read(0, 20)))"
     with python(asks) as terminal:
         terminal.wait_for(r"b'\x1b[1;3R'")
 
 
-def test_no_wait_is_without_an_end_and_the_program_ends_with_the_test() -> None:
+def test_waits_are_limited_and_the_program_ends_with_the_test() -> None:
     with PlayedTerminal(["sh", "-c", "stty raw -echo; echo here; sleep 1000"]) as terminal:
         terminal.wait_for("here")
         with pytest.raises(AssertionError, match="'there' did not come in 0"):
@@ -118,7 +118,7 @@ def test_no_wait_is_without_an_end_and_the_program_ends_with_the_test() -> None:
         os.kill(terminal.pid, 0)
 
 
-def test_what_was_typed_before_a_program_began_is_read_by_it() -> None:
+def test_program_reads_input_typed_before_its_start() -> None:
     with PlayedTerminal(["head", "-n", "1"], ahead="early\n") as terminal:
         assert terminal.exit_code() == 0
         assert terminal.rows() == ["early", "early"]
@@ -132,7 +132,7 @@ def test_words_are_typed_key_by_key() -> None:
         assert terminal.cursor_row() == "say: a bc"
 
 
-def test_a_stopped_program_reads_nothing_until_it_goes_on() -> None:
+def test_stopped_program_reads_no_input_until_continued() -> None:
     with python(READS) as terminal:
         terminal.wait_for("ready")
         terminal.stop()

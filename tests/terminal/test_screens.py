@@ -101,5 +101,5 @@ def settled(text: str) -> str:
     return text
 
 
-def test_no_snapshot_is_left_over() -> None:
+def test_each_snapshot_belongs_to_a_test() -> None:
     assert sorted(path.stem for path in SCREENS.glob("*.txt")) == sorted([*HELPS, *QUESTIONS, "trace-demo"])

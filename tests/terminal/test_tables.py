@@ -48,7 +48,7 @@ def without_colours(row: str) -> str:
 
 @pytest.mark.parametrize("width", [120, 80, 60, 40, 24, 12, 10, 8])
 @pytest.mark.parametrize("colour", [True, False])
-def test_nothing_is_wider_than_the_terminal_and_all_of_it_is_text(width: int, *, colour: bool) -> None:
+def test_table_fits_the_terminal_and_contains_text_only(width: int, *, colour: bool) -> None:
     rows = drawn(TABLE, Look(colour=colour), width)
     shown = [without_colours(row) for row in rows]
     assert max(map(cells, shown)) <= width
@@ -68,13 +68,13 @@ def test_nothing_is_wider_than_the_terminal_and_all_of_it_is_text(width: int, *,
         (60, ["name", "when", "calls", "ended", "[b]place[/b]"]),
     ],
 )
-def test_what_is_left_out_holds_nothing_or_is_named(width: int, expected: list[str]) -> None:
+def test_omitted_columns_are_empty_or_named(width: int, expected: list[str]) -> None:
     rows = drawn(TABLE, Look(), width)
     assert (rows[0].split(), rows[1][:4]) == (expected, "────")
     assert ("(no room for: size)" in rows) == (width == 60)
 
 
-def test_where_columns_have_no_room_a_row_is_a_record() -> None:
+def test_row_becomes_a_record_if_columns_do_not_fit() -> None:
     table = Table(
         columns=(Column(name="name", folds=True), *numbers("calls", "asked"), Column(name="why", folds=True)),
         rows=(
@@ -94,7 +94,7 @@ def test_where_columns_have_no_room_a_row_is_a_record() -> None:
     ]
 
 
-def test_no_cell_is_cut_but_goes_on_below() -> None:
+def test_long_cell_continues_on_the_next_row() -> None:
     table = Table(columns=(Column(name="a"), Column(name="b", folds=True)), rows=(TableRow(cells=("x", "word " * 9)),))
     assert drawn(table, Look(ascii=True), 25) == [
         "a  b",
@@ -113,7 +113,7 @@ def test_colour_is_in_the_cells_that_say_it_and_only_where_there_is_colour() -> 
     assert "\x1b" not in "".join(drawn(table, Look(), 80))
 
 
-def test_a_pipe_gets_all_columns_and_nothing_but_text() -> None:
+def test_pipe_gets_all_columns_as_plain_text() -> None:
     stream = io.StringIO()
     Console(stream, Look(colour=False)).table(TABLE)
     lines = stream.getvalue().splitlines()

@@ -86,7 +86,7 @@ def test_an_esc_alone_stops_and_one_of_a_sequence_does_not() -> None:
         pytest.param(b"\xe6\x97", [], b"[A", id="half a character"),
     ],
 )
-def test_no_key_goes_on_after_the_end(before: bytes, told: list[Keyed], after: bytes) -> None:
+def test_key_sequences_do_not_continue_after_the_end(before: bytes, told: list[Keyed], after: bytes) -> None:
     """What came before the end is over; what comes after it is all there is of it."""
     typing = Typing()
     typing.feed(before)
@@ -110,7 +110,7 @@ def test_there_is_an_end_to_what_is_kept() -> None:
     assert (typing.feed(b"z"), typing.draft, typing.take_draft(), typing.draft) == ([], "z", "z", "")
 
 
-def test_what_is_shown() -> None:
+def test_queued_and_unfinished_text_is_shown() -> None:
     typing = Typing()
     assert shown(typing.standing) == ""
     typing.feed(b"one\r")
@@ -201,7 +201,7 @@ sys.stdin.readline()
 
 
 @pytest.mark.terminal
-def test_what_is_pasted_is_one_line(play: Play) -> None:
+def test_pasted_text_is_one_line(play: Play) -> None:
     played = play("""
 with ahead:
     out("begun")
@@ -471,7 +471,7 @@ os._exit(7)
 
 
 @pytest.mark.terminal
-def test_no_thread_and_no_work_while_nothing_runs(play: Play) -> None:
+def test_idle_type_ahead_uses_no_thread_and_no_time(play: Play) -> None:
     """After a turn nothing is left; while it waits for keys, it takes no time."""
     played = play("""
 def used(): t = os.times(); return t.user + t.system
@@ -483,7 +483,7 @@ out(f"threads {threading.active_count()}")
     played.wait_for("<threads 1>")
 
 
-def test_without_a_terminal_nothing_happens() -> None:
+def test_missing_terminal_disables_type_ahead() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"y\r")
     told: list[str] = []

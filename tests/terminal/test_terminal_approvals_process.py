@@ -108,7 +108,7 @@ def test_signals_stop(tmp_path: Path, number: int) -> None:
         assert terminal.answer()[:2] == ("stop", "")
 
 
-def test_a_hang_up_allows_nothing(tmp_path: Path) -> None:
+def test_hang_up_allows_no_call(tmp_path: Path) -> None:
     """The window is closed right behind a y."""
     with put(tmp_path) as terminal:
         terminal.stop()
@@ -155,7 +155,7 @@ def script(tmp_path: Path, text: str) -> str:
         ),
     ],
 )  # fmt: skip
-def test_what_is_edited_comes_back_whole(
+def test_edited_arguments_are_returned_completely(
     tmp_path: Path, tool: str, arguments: dict[str, Any], edit: str, wanted: dict[str, Any]
 ) -> None:
     """As arguments of the call that is wanted; everything else in them stays."""
@@ -209,7 +209,7 @@ print(json.dumps([why_not(editor) for editor in sys.argv[2:]]))
 """
 
 
-def test_what_no_editor_should_do_changes_nothing(tmp_path: Path) -> None:
+def test_wrong_edit_is_reported_and_has_no_effect(tmp_path: Path) -> None:
     """Each is told, in a process without a terminal."""
     editors = []
     for number, (edit, _) in enumerate(WRONG.values()):

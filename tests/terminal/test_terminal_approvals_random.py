@@ -95,18 +95,18 @@ def answered(about: dict[str, Asked], kind: str, presses: list[Press]) -> bool:
 
 @settings(max_examples=75, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(kind=st.sampled_from(list(KINDS)), presses=PRESSES)
-def test_no_sequence_of_keys_allows_by_accident(about: dict[str, Asked], kind: str, presses: list[Press]) -> None:
+def test_random_keys_never_allow_by_accident(about: dict[str, Asked], kind: str, presses: list[Press]) -> None:
     yes = answered(about, kind, presses)
     assert not (yes and kind == "destroys")
 
 
-def test_a_paste_without_an_end_allows_nothing(about: dict[str, Asked]) -> None:
+def test_unfinished_paste_allows_no_call(about: dict[str, Asked]) -> None:
     keys = (0.3, "r"), (0.3, "2y\t"), (0.02, "r"), (0.07, "y\r"), (0.3, "\x1b[?y"), (0.0, "\x1b[200~"), (0.3, "1")
     presses = [Press(pause, each) for pause, each in keys]
     assert not answered(about, "short", presses)
 
 
 @all_rows("kind", list(PROPER))
-def test_what_is_answered_as_it_should_be_is_allowed(about: dict[str, Asked], kind: str) -> None:
+def test_proper_answer_allows_the_call(about: dict[str, Asked], kind: str) -> None:
     """What destroys needs more than a key."""
     assert answered(about, kind, PROPER[kind]) == (kind != "destroys")

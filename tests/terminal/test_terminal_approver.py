@@ -112,7 +112,7 @@ HASTY = {
 """Keys, the seconds from one to the next, the dead time, and whether the question is open afterwards."""
 
 
-def test_a_key_that_acts_counts_when_nothing_follows_it(touch: Asked) -> None:
+def test_approving_key_counts_only_after_a_pause(touch: Asked) -> None:
     """`y` may begin a sentence of one who believes that they type ahead; what refuses is not waited for."""
 
     def play(keys: str, gap: float, dead: float, is_open: bool) -> None:
@@ -172,7 +172,7 @@ NOTHING = {
 }
 
 
-def test_what_answers_nothing(touch: Asked) -> None:
+def test_other_keys_give_no_answer(touch: Asked) -> None:
     """The question stays, and a lone n answers it afterwards."""
 
     def play(keys: str) -> None:
@@ -186,7 +186,7 @@ def test_what_answers_nothing(touch: Asked) -> None:
     together(play, NOTHING)
 
 
-def test_broken_utf_8_answers_nothing(touch: Asked) -> None:
+def test_broken_utf_8_gives_no_answer(touch: Asked) -> None:
     """A byte that is no character is no key."""
     with Played(touch) as played:
         played.rest()
@@ -195,7 +195,7 @@ def test_broken_utf_8_answers_nothing(touch: Asked) -> None:
         assert played.answer().answer is Answer.NO
 
 
-def test_a_paste_in_two_pieces_answers_nothing(touch: Asked) -> None:
+def test_paste_in_two_pieces_gives_no_answer(touch: Asked) -> None:
     """Between its marks nothing is a key, however long the pieces take."""
     with Played(touch) as played:
         played.press("\x1b[200~ls")
@@ -209,7 +209,7 @@ def test_a_paste_in_two_pieces_answers_nothing(touch: Asked) -> None:
 
 
 @all_rows("gap", [0.0, 0.02, DEAD * 0.6])
-def test_what_is_typed_while_the_question_comes_answers_nothing(touch: Asked, gap: float) -> None:
+def test_keys_typed_while_the_question_appears_are_dropped(touch: Asked, gap: float) -> None:
     """Keys that never rest for the dead time are dropped, whatever they are."""
     played = Played(touch)
     played.send("yyy\ry")
@@ -262,7 +262,7 @@ def test_the_end_of_the_terminal_is_a_no(touch: Asked) -> None:
         assert (played.answer().answer, played.answer().by) == (Answer.NOBODY, "nobody")
 
 
-def test_where_there_is_no_terminal_it_is_a_no(touch: Asked, tmp_path: Path) -> None:
+def test_missing_terminal_denies_the_call(touch: Asked, tmp_path: Path) -> None:
     """A file is no keyboard."""
     import os
 
@@ -342,7 +342,7 @@ def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: Grant
     ]
 
 
-def test_an_enter_that_came_with_the_words_is_told(touch: Asked) -> None:
+def test_enter_sent_with_the_words_is_reported(touch: Asked) -> None:
     """It is a blank of a paste, as far as anybody can tell; the next one alone sends."""
     for look in (None, Look()):
         with Played(touch, look=look) as played:
@@ -387,7 +387,7 @@ def test_files_have_wider_choices(root: str, key: str, path: str, shown: str) ->
 
 
 @at_once(("\r",), ("y",), ("0",), ("4",), ("12",), ("\x1b[200~1\x1b[201~",), ("1\r",))
-def test_how_long_is_said_by_a_lone_number_too(touch: Asked, keys: str) -> None:
+def test_single_number_chooses_the_scope(touch: Asked, keys: str) -> None:
     with Played(touch) as played:
         for key in ("p", "1", keys):
             played.press(key)
@@ -395,7 +395,7 @@ def test_how_long_is_said_by_a_lone_number_too(touch: Asked, keys: str) -> None:
         assert played.is_open
 
 
-def test_a_number_that_is_not_offered_means_nothing(touch: Asked) -> None:
+def test_unoffered_number_is_ignored(touch: Asked) -> None:
     """It goes back to the question."""
     with Played(touch) as played:
         played.press("s")
@@ -413,7 +413,7 @@ def test_a_number_that_is_not_offered_means_nothing(touch: Asked) -> None:
     ("y",),
     ("1\r",),
 )
-def test_nothing_but_a_lone_key_grants(touch: Asked, pasted: str) -> None:
+def test_only_a_single_key_grants(touch: Asked, pasted: str) -> None:
     """What is pasted at the second step grants nothing, either."""
     with Played(touch) as played:
         played.press("s")
@@ -422,7 +422,7 @@ def test_nothing_but_a_lone_key_grants(touch: Asked, pasted: str) -> None:
         assert played.is_open
 
 
-def test_the_second_key_of_a_hasty_pair_grants_nothing(touch: Asked) -> None:
+def test_second_key_of_a_hasty_pair_grants_no_permission(touch: Asked) -> None:
     """s and 1 in a row: the 1 comes before the pattern could be read."""
     with Played(touch) as played:
         played.press("s")
@@ -432,7 +432,7 @@ def test_the_second_key_of_a_hasty_pair_grants_nothing(touch: Asked) -> None:
         assert "nothing is granted" not in played.text()
 
 
-def test_what_cannot_be_kept_is_not_offered_for_the_project(root: str) -> None:
+def test_unkeepable_grant_is_not_offered_for_the_project(root: str) -> None:
     with Played(from_outside(root, '{"path": "a.py"}')) as played:
         played.rest()
         assert ("[s]" in played.key_line(), "[p]" in played.key_line()) == (True, False)
@@ -442,7 +442,7 @@ def test_what_cannot_be_kept_is_not_offered_for_the_project(root: str) -> None:
         assert played.is_open
 
 
-def test_why_nothing_can_be_granted_is_said(root: str) -> None:
+def test_reason_for_a_missing_grant_is_shown(root: str) -> None:
     """A rule asks: s and p are not offered, and say why not."""
     with Played(command(root, "git push origin main")) as played:
         played.rest()
@@ -453,7 +453,7 @@ def test_why_nothing_can_be_granted_is_said(root: str) -> None:
         assert played.is_open
 
 
-def test_how_a_rule_would_help_where_nothing_can_be_granted(root: str) -> None:
+def test_advice_on_a_rule_is_shown_if_granting_is_impossible(root: str) -> None:
     """`?` says why s and p are missing, and what rule would do it; it is text of ours and of the call, behind our gutter."""
     about = command(root, "git push origin main")
     with Played(about, advise=lambda *_: "a rule in p.toml does it:\n[[rule]]\nid = 'x'\x1b[2J") as played:
@@ -533,7 +533,7 @@ def test_page_keys_page(root: str) -> None:
     together(play, PAGING)
 
 
-def test_page_keys_mean_nothing_where_there_is_no_page(touch: Asked) -> None:
+def test_page_keys_are_ignored_on_a_single_page(touch: Asked) -> None:
     """And nothing in the words of a no, where they come as keys as well."""
     with Played(touch) as played:
         for keys in ("\x1b[6~", "\x1b[F", "r", "\x1b[6~", "a", "\x1b[F", "\r"):
@@ -541,7 +541,7 @@ def test_page_keys_mean_nothing_where_there_is_no_page(touch: Asked) -> None:
         assert played.answer().words == "a"
 
 
-def test_a_key_that_means_nothing_is_not_called_several(touch: Asked) -> None:
+def test_meaningless_key_is_not_called_several(touch: Asked) -> None:
     with Played(touch) as played:
         played.press("\x1b[A")
         played.wait_for("that key is no answer")
@@ -568,7 +568,7 @@ WORDS = {
 }
 
 
-def test_what_destroys_asks_for_a_word(root: str) -> None:
+def test_destructive_call_asks_for_a_word(root: str) -> None:
     """y alone allows nothing."""
     about = command(root, "rm -rf src")
 
@@ -593,7 +593,7 @@ def test_what_destroys_asks_for_a_word(root: str) -> None:
     together(play, WORDS)
 
 
-def test_what_the_person_typed_and_destroys_asks_for_a_word_too(root: str) -> None:
+def test_destructive_command_typed_by_the_user_asks_for_a_word(root: str) -> None:
     about = command(root, "rm -rf src")
     typed = replace(about.action, call=replace(about.action.call, id=""))
     with Played(about._replace(action=typed)) as played:
@@ -621,7 +621,7 @@ def test_a_word_that_is_typed_before_it_counts_is_asked_for_again(root: str) -> 
         assert played.answer().answer is Answer.YES
 
 
-def test_what_destroys_is_never_granted(root: str) -> None:
+def test_destructive_call_cannot_be_granted(root: str) -> None:
     """s and p are not offered, though the gate could."""
     with Played(command(root, "rm -rf src"), columns=100) as played:
         played.rest()
@@ -709,7 +709,7 @@ def test_a_new_size_has_to_be_seen_again(root: str) -> None:
     (80, 4),
     (1, 1),
 )
-def test_a_tiny_terminal_allows_nothing(touch: Asked, columns: int, lines: int) -> None:
+def test_tiny_terminal_allows_no_call(touch: Asked, columns: int, lines: int) -> None:
     """It says so; a no works, and so does a larger terminal."""
     with Played(touch, columns=columns, lines=lines, emulate=columns > 1) as played:
         for key in ("y", " ", "y"):
@@ -722,7 +722,7 @@ def test_a_tiny_terminal_allows_nothing(touch: Asked, columns: int, lines: int) 
         assert played.answer().answer is Answer.YES
 
 
-def test_what_cannot_be_shown_whole_cannot_be_allowed(touch: Asked) -> None:
+def test_incompletely_shown_call_cannot_be_allowed(touch: Asked) -> None:
     """y, s and p are off; a plain no tells the model what to do instead."""
     from harness.record import replace
 
@@ -759,12 +759,12 @@ def after(about: Asked, *keys: str, columns: int = 80, lines: int = 24, **more: 
     ("y",), ("n",), ("h",), ("\x03",), ("?", "y"), ("v", "v", "n"), ("\r", "x", "y"), ("s", "x", "n"), ("r", "a", "\r"),
     ("\t", "a", "\r", "y"),
 )  # fmt: skip
-def test_an_answered_question_leaves_nothing_and_nothing_above_it_goes(touch: Asked, *keys: str) -> None:
+def test_answered_question_disappears_and_rows_above_stay(touch: Asked, *keys: str) -> None:
     """The trace of the call says in one line what was answered."""
     assert after(touch, *keys, lines=60) == BEFORE
 
 
-def test_a_note_and_a_list_take_the_place_of_what_stood_below_the_question(root: str) -> None:
+def test_note_and_list_replace_the_rows_below_the_question(root: str) -> None:
     with Played(command(root, "rm -rf src"), lines=60) as played:
         played.rest()
         asked_alone = played.rows()
@@ -844,7 +844,7 @@ def test_a_question_of_another_size_stays_above_the_new_one(root: str, columns: 
     assert [row for row in rows if row.startswith("before")] == [row[:width] for row in BEFORE]
 
 
-def test_what_somebody_else_writes_meanwhile_stays_and_all_above_it(touch: Asked) -> None:
+def test_foreign_output_during_a_question_stays(touch: Asked) -> None:
     with Played(touch) as played:
         played.rest()
         played.console.line("something else")
@@ -863,7 +863,7 @@ AT_ONCE = "Ctrl-Z while keys do not count"
     ("\x1a",), ("s", "\x1a"), ("p", "1", "\x1a"), ("r", "\x1a", "\x1b"), ("r", "\x1a", "a", "\r"), ("\t", "\x1a", "\r"),
     ("?", "\x1a"), ("\r", AT_ONCE), ("s", AT_ONCE), ("s", "\x1a", "1"),
 )  # fmt: skip
-def test_what_the_shell_wrote_during_a_suspension_stays(touch: Asked, *keys: str) -> None:
+def test_shell_output_during_a_suspension_stays(touch: Asked, *keys: str) -> None:
     """Wherever the question was; it is put anew then, and what was there stays, too."""
     played = Played(touch, lines=60)
     played.meanwhile = "\r\n".join(("", *SHELL, ""))
@@ -883,7 +883,7 @@ def test_what_the_shell_wrote_during_a_suspension_stays(touch: Asked, *keys: str
         assert "$ touch made" in played.text()
 
 
-def test_without_repainting_everything_is_said_in_sentences(touch: Asked) -> None:
+def test_terminal_without_repainting_gets_sentences(touch: Asked) -> None:
     """No escape reaches a dumb terminal, and each key still works."""
     with Played(touch, look=Look(ascii=True)) as played:
         played.press("r")

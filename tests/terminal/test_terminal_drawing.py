@@ -107,7 +107,7 @@ def test_a_long_line_and_what_is_behind_much_work_stay_plain_and_whole() -> None
 @pytest.mark.parametrize(
     "unit", ['"\\', "/*", "<!--", "${", "$((", "\\'", "r#", ": ", "~$", "&&", "!", '"""', "((", "{{", "`"]
 )
-def test_no_line_of_code_that_goes_wrong_gives_a_colour_outside_of_it(language: str, unit: str) -> None:
+def test_broken_code_never_gives_a_colour_outside_its_line(language: str, unit: str) -> None:
     highlighter = Highlighter(language)
     for line in ((unit * LONGEST)[:LONGEST], f"x {unit}", unit, "'", 'end */ --> """ `'):
         for start, end, _ in highlighter.line(line):
@@ -206,7 +206,7 @@ def test_hunks_are_parted_and_lines_about_the_diff_have_no_number() -> None:
     ]
 
 
-def test_what_stands_behind_the_first_hunk_is_shown_too() -> None:
+def test_heading_after_the_first_hunk_is_shown() -> None:
     assert texts(list(diff_rows("@@ -9 +9 @@ class A:\n-a", "x", 40))) == ["    ... class A:", "  9 - a"]
 
 
@@ -232,7 +232,7 @@ def test_a_hostile_difference_is_shown_whole_and_safe(width: int) -> None:
             assert [ESCAPES.sub("", drawn(row, palette)) for row in rows] == plain
 
 
-def test_what_is_wrapped_is_the_whole_line_again() -> None:
+def test_wrapped_pieces_join_to_the_line() -> None:
     line = "return  call(alpha,   beta) + 世界世界 'a b'   " * 9
     for room in range(1, 60):
         parts = list(pieces(line, room))
@@ -275,7 +275,7 @@ class _Terminal(io.StringIO):
     ("auto", {}, True), ("light", {}, True), ("none", {}, False), ("dark", {"NO_COLOR": "1"}, False),
     ("dark", {"TERM": "dumb"}, False),
 ])  # fmt: skip
-def test_no_theme_no_colour_and_a_simple_terminal_have_no_colours(
+def test_missing_theme_or_colour_support_disables_colours(
     theme: str, environment: dict[str, str], colour: bool
 ) -> None:
     assert look_of(_Terminal(), {"TERM": "xterm-256color", **environment}, theme=theme).colour is colour

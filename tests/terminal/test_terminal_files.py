@@ -91,7 +91,7 @@ def test_git_lists_what_is_tracked_and_what_is_not_ignored(repository: Path) -> 
     assert git_names(str(repository / "src"), TRACKED, ENVIRONMENT) == ["parse.py"]
 
 
-def test_what_tools_leave_is_not_offered_where_git_ignores_it_not(repository: Path) -> None:
+def test_unignored_build_files_are_not_offered(repository: Path) -> None:
     _files(repository, "src/__pycache__/parse.pyc", "node_modules/x/parse.js", "src/parse_new.py")
     assert PatientIndex(str(repository), ENVIRONMENT).matches("parse") == ("src/parse.py", "src/parse_new.py")
     _git(repository, "add", "-f", "node_modules/x/parse.js")
@@ -139,7 +139,7 @@ CONFIGURED = """
 """
 
 
-def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path) -> None:
+def test_programs_of_a_repository_do_not_run(repository: Path, tmp_path: Path) -> None:
     marker, hooks = tmp_path / "marker", tmp_path / "hooks"
     hooks.mkdir()
     touch = f"touch {shlex.quote(str(marker))}"
@@ -179,14 +179,14 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path) -> No
         pytest.param(lambda git: (git / "HEAD").unlink(), id="no repository at all"),
     ],
 )
-def test_where_git_fails_the_folder_is_walked(repository: Path, spoil: object) -> None:
+def test_folder_is_walked_if_git_fails(repository: Path, spoil: object) -> None:
     assert callable(spoil)
     spoil(repository / ".git")
     found = PatientIndex(str(repository), ENVIRONMENT).matches("parse")
     assert found == ("src/parse.py",)
 
 
-def test_names_that_are_odd_are_listed_whole_and_what_is_no_text_is_left_out(tmp_path: Path) -> None:
+def test_odd_names_are_listed_and_undecodable_ones_left_out(tmp_path: Path) -> None:
     odd = ["a b.txt", "new\nline", "q'u\"o", "ü/\u4e2d\u6587.md", "esc\x1b[2J", "bidi\u202egnp", "-dash", "tab\there"]
     _files(tmp_path, *odd)
     (tmp_path / os.fsdecode(b"no\xff")).write_text("")
@@ -208,7 +208,7 @@ def test_a_folder_that_is_gone_has_no_files(tmp_path: Path) -> None:
     assert PatientIndex(str(tmp_path / "gone"), ENVIRONMENT).matches("x") == ()
 
 
-def test_nothing_is_looked_at_before_the_first_question(tmp_path: Path) -> None:
+def test_index_is_empty_until_the_first_question(tmp_path: Path) -> None:
     index = PatientIndex(str(tmp_path), ENVIRONMENT)
     _files(tmp_path, "made_after.txt")
     assert index.matches("made") == ("made_after.txt",)
@@ -240,7 +240,7 @@ SOME = (
         pytest.param("", tuple(sorted(SOME, key=lambda name: (len(name), name))), id="everything"),
     ],
 )  # fmt: skip
-def test_what_fits_comes_in_this_order(question: str, names: Sequence[str]) -> None:
+def test_matches_are_ordered(question: str, names: Sequence[str]) -> None:
     assert NameIndex(SOME).matches(question) == names
 
 
@@ -367,7 +367,7 @@ def _completions(text: str) -> list[tuple[str, int]]:
         pytest.param("src", [], id="plain words"),
     ],
 )
-def test_what_may_stand_at_the_cursor(text: str, inserted: list[tuple[str, int]]) -> None:
+def test_completions_at_the_cursor_are_offered(text: str, inserted: list[tuple[str, int]]) -> None:
     assert _completions(text) == inserted
 
 
@@ -429,7 +429,7 @@ def test_names_are_completed_while_one_types(repository: Path) -> None:
         line.wait_gone("@pars")
 
 
-def test_what_follows_a_command_is_asked_for_once_a_line_and_shown_safely() -> None:
+def test_command_arguments_are_requested_once_a_line_and_shown_safely() -> None:
     asked: list[int] = []
 
     def models() -> Sequence[Offered]:
@@ -447,7 +447,7 @@ def test_what_follows_a_command_is_asked_for_once_a_line_and_shown_safely() -> N
     assert len(asked) == 2
 
 
-def test_what_another_line_asked_for_is_not_waited_for() -> None:
+def test_request_of_another_line_is_not_waited_for() -> None:
     """Nor is it known when it comes."""
     seen: list[tuple[bool, bool]] = []
 
@@ -465,7 +465,7 @@ def test_what_another_line_asked_for_is_not_waited_for() -> None:
 
 
 @pytest.mark.terminal
-def test_a_name_in_the_menu_moves_nothing_on_the_screen(tmp_path: Path) -> None:
+def test_hostile_name_in_the_menu_cannot_control_the_screen(tmp_path: Path) -> None:
     _files(tmp_path, "evil\x1b[2J\x1b]0;t\x07\u202e.txt")
     with PlayedLine(tmp_path) as line:
         line.reads("before" + ENTER, "before")

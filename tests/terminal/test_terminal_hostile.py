@@ -383,7 +383,7 @@ def test_every_command_of_the_prompt_has_a_row() -> None:
     assert set(PROMPT_ROWS) == {command.name for command in slash_commands()}
 
 
-def test_no_command_does_what_hostile_text_says(scene: Scene) -> None:
+def test_commands_never_obey_hostile_text(scene: Scene) -> None:
     played = {
         f"{' '.join(row).strip() or 'prompt'} {at}": (scene, words, code)
         for row, forms in ROWS.items()
@@ -512,7 +512,7 @@ def _left(terminal: PlayedTerminal) -> str | None:
     return left[1] if left else ""
 
 
-def test_no_question_and_no_command_of_the_prompt_does_what_hostile_text_says(prompt: PlayedTerminal) -> None:
+def test_prompt_and_its_questions_never_obey_hostile_text(prompt: PlayedTerminal) -> None:
     prompt.send(paste(TYPED))
     prompt.wait_until(lambda: not at_prompt(prompt), "nothing is in the line")
     prompt.send(ENTER)

@@ -127,7 +127,7 @@ def test_a_hang_up_is_the_end(tmp_path: Path) -> None:
         assert "half a line" not in line.told
 
 
-def test_what_cannot_be_seen_is_shown_and_a_long_paste_says_how_much_of_it_there_is(line: PlayedLine) -> None:
+def test_invisible_characters_are_shown_and_a_long_paste_is_summarized(line: PlayedLine) -> None:
     line.send(paste("a\x1b]0;t\x07\u202eb\xa0c\te\u0301"))
     line.wait_for("a\\x1b]0;t\\x07\\u202eb\\xa0c    \u00e9")  # the emulator composes
     line.send(paste("\u200b\x1b[2J" + LONG))
@@ -145,20 +145,20 @@ def test_only_a_long_paste_is_folded(line: PlayedLine, lines: tuple[int, bool]) 
     line.reads(ENTER, text)
 
 
-def test_further_lines_stand_behind_a_mark_and_a_long_line_goes_on_behind_blanks(tmp_path: Path) -> None:
+def test_later_lines_have_a_mark_and_wrapped_ones_blanks(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, columns=40) as line:
         line.send("one" + CTRL_J + "x" * 50)
         rows = ["> one", ". " + "x" * 38, "  " + "x" * 12]
         line.wait_until(lambda: line.display()[:3] == rows, "it is not drawn like this")
 
 
-def test_a_default_stands_in_the_line_and_can_be_changed(tmp_path: Path) -> None:
+def test_default_text_is_editable(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, default="typed ahead\nand more") as line:
         line.wait_for(". and more")
         line.reads("!" + ENTER, "typed ahead\nand more!")
 
 
-def test_ctrl_l_begins_a_fresh_screen_and_erases_nothing(tmp_path: Path) -> None:
+def test_ctrl_l_clears_the_screen_and_keeps_the_scrollback(tmp_path: Path) -> None:
     with PlayedLine(tmp_path) as line:
         line.reads("earlier words" + ENTER, "earlier words")
         line.send("now" + CTRL_L)
@@ -285,7 +285,7 @@ def test_a_long_text_from_the_editor_is_folded(tmp_path: Path) -> None:
         pytest.param("", "there is no such program", id="missing"),
     ],
 )
-def test_where_the_editor_fails_it_is_said_and_the_text_stays(tmp_path: Path, editor: str, said: str) -> None:
+def test_editor_failure_is_reported_and_the_text_stays(tmp_path: Path, editor: str, said: str) -> None:
     variables = _editor(tmp_path, editor) if editor else {"EDITOR": "/nowhere/editor"}
     with PlayedLine(tmp_path, variables=variables) as line:
         line.send(f"keep {paste(LONG)}")
@@ -298,7 +298,7 @@ def test_where_the_editor_fails_it_is_said_and_the_text_stays(tmp_path: Path, ed
 
 
 @all_rows("end", ["kill -9 $$", "exit 0"])
-def test_what_was_typed_for_the_editor_is_not_sent(tmp_path: Path, end: str) -> None:
+def test_keys_typed_for_the_editor_are_not_sent(tmp_path: Path, end: str) -> None:
     editor = _editor(tmp_path, f"stty raw -echo; echo running; while [ ! -e go ]; do sleep 0.02; done; {end}")
     with PlayedLine(tmp_path, variables=editor) as line:
         line.send("some text" + CTRL_X + "\x05")
@@ -335,7 +335,7 @@ def test_the_status_line_is_drawn_below_and_says_in_words_and_red_what_loosens(t
     assert b"\x1b[?1049h" not in line.raw, "it takes another screen"
 
 
-def test_with_no_color_nothing_is_coloured(tmp_path: Path) -> None:
+def test_colours_are_disabled_by_no_color(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, loosened=["UNCONFINED allowed"], variables={"NO_COLOR": "1"}) as line:
         line.wait_for("! UNCONFINED allowed")
         seen = {(cell.fg, cell.bg, cell.bold, cell.reverse) for cell in line.cells("UNCONFINED")}
@@ -348,7 +348,7 @@ def test_at_40_columns_the_status_line_has_one_row(tmp_path: Path) -> None:
         line.wait_until(lambda: [row for row in line.display() if row] == rows, "it is not one row")
 
 
-def test_ascii_draws_nothing_else(tmp_path: Path) -> None:
+def test_ascii_mode_draws_ascii_only(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, ascii=True) as line:
         line.send("/")
         line.send("h" + TAB)
@@ -358,7 +358,7 @@ def test_ascii_draws_nothing_else(tmp_path: Path) -> None:
         assert line.raw.isascii()
 
 
-def test_for_a_screen_reader_nothing_is_painted_anew_and_tab_lists(tmp_path: Path) -> None:
+def test_screen_reader_mode_never_repaints_and_tab_lists(tmp_path: Path) -> None:
     (tmp_path / "one two.txt").touch()
     with PlayedLine(tmp_path, screen_reader=True, loosened=["UNCONFINED allowed"], vi=True) as line:
         line.send("/h" + TAB)
@@ -402,7 +402,7 @@ def test_a_dumb_terminal_gets_lines_without_escapes(tmp_path: Path) -> None:
 # The menu, and the keys on one screen: a line that stands is drawn, so no menu of the line before is seen any more
 
 
-def test_shift_tab_is_told_at_once_and_leaves_the_line_as_it_is(line: PlayedLine) -> None:
+def test_shift_tab_acts_at_once_and_keeps_the_line(line: PlayedLine) -> None:
     line.stands("one two" + LEFT, "> one tw", "o")
     line.reads("\x1b[Z", "next mode")
     line.stands("x", "> one twx", "o")
@@ -436,7 +436,7 @@ def test_esc_closes_the_menu_and_leaves_the_line_as_it_was_typed(line: PlayedLin
     line.reads(ENTER, "/h")
 
 
-def test_what_follows_a_command_is_chosen_in_the_same_menu(tmp_path: Path) -> None:
+def test_command_arguments_are_chosen_in_the_same_menu(tmp_path: Path) -> None:
     models = [["small-1", "configured"], ["large-1", "the one now"], ["ev\x1b[2Jil", "x"]]
     with PlayedLine(tmp_path, models=models) as line:
         line.send("/model ")

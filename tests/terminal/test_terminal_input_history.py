@@ -59,7 +59,7 @@ def test_entries_come_back_whole_the_newest_first(tmp_path: Path) -> None:
         pytest.param(["x" * LONGEST_ENTRY, "x" * (LONGEST_ENTRY + 1)], ["x" * LONGEST_ENTRY], id="nothing huge"),
     ],
 )
-def test_what_is_kept(tmp_path: Path, texts: list[str], kept: list[str]) -> None:
+def test_history_keeps_lines_without_secrets(tmp_path: Path, texts: list[str], kept: list[str]) -> None:
     history = _history(tmp_path / "history")
     for text in texts:
         history.append_string(text)
@@ -67,7 +67,7 @@ def test_what_is_kept(tmp_path: Path, texts: list[str], kept: list[str]) -> None
     assert not any(SECRET in text or LIKE_A_KEY in text for text in history.get_strings())
 
 
-def test_what_was_typed_before_the_file_was_read_is_there_once(tmp_path: Path) -> None:
+def test_text_typed_before_the_file_was_read_is_listed_once(tmp_path: Path) -> None:
     _lines(tmp_path / "history", "old", "new")
     history = _history(tmp_path / "history")
     history.append_string("own")
@@ -159,7 +159,7 @@ def test_a_file_that_is_not_ones_own_is_neither_read_nor_written(
     assert problem in history.problem
 
 
-def test_one_that_others_may_read_is_made_private(tmp_path: Path) -> None:
+def test_history_readable_by_others_is_made_private(tmp_path: Path) -> None:
     path = tmp_path / "history"
     _lines(path, "a")
     path.chmod(0o644)
@@ -167,7 +167,7 @@ def test_one_that_others_may_read_is_made_private(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_disk_that_takes_nothing_leaves_the_lines_of_this_program(tmp_path: Path) -> None:
+def test_unwritable_history_keeps_the_lines_of_this_program(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     history = _history(tmp_path / "file" / "history")
     history.append_string("a")
@@ -212,7 +212,7 @@ def _write_together(path: Path, most: int) -> None:
     assert [writer.wait(120) for writer in writers] == [0, 0, 0]
 
 
-def test_programs_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_programs_keep_all_lines(tmp_path: Path) -> None:
     _write_together(tmp_path / "history", MOST_BYTES)
     kept = _loaded(_history(tmp_path / "history"))
     assert sorted(kept) == sorted(f"{name} {number}" for name in ("one", "two", "three") for number in range(150))

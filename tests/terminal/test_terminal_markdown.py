@@ -131,7 +131,7 @@ PARTS = st.sampled_from([*SIGNS.split(","), *ODD.split(","), "x" * 60])
     cuts=st.lists(st.integers(1, 30), max_size=40),
     width=st.sampled_from((20, 40, 80)),
 )
-def test_where_the_stream_is_cut_makes_no_difference(parts: list[str], cuts: list[int], width: int) -> None:
+def test_place_of_a_cut_in_the_stream_does_not_matter(parts: list[str], cuts: list[int], width: int) -> None:
     """Nor is any line too wide, in column 1, or with an escape that is none of our own."""
     text = "".join(parts)
     whole = lines_of(text, width, colour=True)
@@ -197,7 +197,7 @@ BY_THE_LINE = {
 }
 
 
-def test_prose_is_given_out_by_the_line_as_far_as_nothing_changes_it() -> None:
+def test_prose_is_printed_line_by_line_once_final() -> None:
     found = {}
     for name, (text, _) in BY_THE_LINE.items():
         markdown = Markdown(lambda: 20)
@@ -205,7 +205,7 @@ def test_prose_is_given_out_by_the_line_as_far_as_nothing_changes_it() -> None:
     assert found == {name: lines for name, (_, lines) in BY_THE_LINE.items()}
 
 
-def test_what_was_given_out_as_prose_becomes_no_heading_and_no_table() -> None:
+def test_printed_prose_never_becomes_a_heading_or_table() -> None:
     for below in ("===", "---", "--|--"):
         text = f"{WORDS}\n{below}\n\nafter\n"
         whole = lines_of(text)
@@ -240,7 +240,7 @@ def test_prose_by_the_line_comes_to_the_same_as_at_once(parts: list[str], step: 
     assert lines_of(text, 30, colour=colour, step=step) == lines_of(text, 30, colour=colour)
 
 
-def test_no_line_begins_with_what_ends_a_sentence() -> None:
+def test_closing_punctuation_never_starts_a_line() -> None:
     assert lines_of("日本語の文章です" * 2 + "。はい", 36) == ["  日本語の文章です日本語の文章で", "  す。はい"]
     assert wrapped("「日本」語", 5) == ["「日", "本」", "語"]
 
@@ -254,7 +254,7 @@ FULL = {
 """Over and over, in a line."""
 
 
-def test_what_waits_of_a_text_without_an_end_is_bounded() -> None:
+def test_text_waiting_in_an_endless_stream_is_bounded() -> None:
     waited: dict[str, int] = {}
     for name, text in ENDLESS.items():
         markdown = Markdown(lambda: 80, DARK)
@@ -266,7 +266,7 @@ def test_what_waits_of_a_text_without_an_end_is_bounded() -> None:
     assert {name: waiting for name, waiting in waited.items() if waiting > most} == {}
 
 
-def test_no_line_takes_many_steps_to_draw() -> None:
+def test_drawing_a_line_takes_bounded_steps() -> None:
     """What waits is bounded, so that these are too. (bench/growth.py times them.)"""
     steps = {}
     for name, unit in FULL.items():
@@ -275,7 +275,7 @@ def test_no_line_takes_many_steps_to_draw() -> None:
     assert {name: count for name, count in steps.items() if count > MOST_STEPS} == {}
 
 
-def test_nothing_of_an_endless_line_is_lost() -> None:
+def test_endless_line_is_printed_completely() -> None:
     text = "".join(f"{n:07}" for n in range(5_000))
     assert "".join(line.strip() for line in lines_of(text, 100, step=333)) == text
     code = lines_of(f"```\n{text}\n```\n", 100)
@@ -344,7 +344,7 @@ def test_code_is_coloured_and_holds_what_it_held() -> None:
     )
 
 
-def test_lines_about_a_difference_stand_back_behind_it() -> None:
+def test_header_lines_of_a_diff_are_subdued() -> None:
     text = "```diff\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@ def f():\n-a\n b\n```\n"
     coloured = lines_of(text, 80, colour=True)
     assert [SGR.sub("", line) for line in coloured] == lines_of(text, 80)
@@ -393,7 +393,7 @@ def test_the_markup_of_rich_is_text_in_every_block() -> None:
             assert all("\x1b" not in SGR.sub("", line) for line in lines)
 
 
-def test_no_address_becomes_a_link_of_the_terminal() -> None:
+def test_addresses_never_become_terminal_links() -> None:
     text = "[click](http://x/%1b%5d8;;http://evil%07) <http://a/\x1b]8;;http://evil\x07> ![p](http://x/\x9d8;;y)"
     for colour in (False, True):
         shown = "".join(lines_of(text, 200, colour=colour))
@@ -435,7 +435,7 @@ def test_lengths_in_cells() -> None:
 
 
 @given(st.text(st.sampled_from("a日 \u0301"), max_size=40), st.integers(2, 9), st.integers(2, 9))
-def test_what_is_wrapped_fits_and_is_all_there(text: str, room: int, later: int) -> None:
+def test_wrapped_rows_fit_and_are_complete(text: str, room: int, later: int) -> None:
     """And the blanks that it begins with stay before it: they hold it off column 1."""
     first, *rest = wrapped(text, room, later)
     assert cells(first) <= room
@@ -445,14 +445,14 @@ def test_what_is_wrapped_fits_and_is_all_there(text: str, room: int, later: int)
     assert first.startswith(" " * min(blanks, room))
 
 
-def test_no_terminal_takes_a_character_for_wider_than_is_counted() -> None:
+def test_character_widths_are_never_underestimated() -> None:
     """Every character that is shown as it is, against tables newer than Python's: else a row of them ends at column 1 below."""
     wider = [char for char in map(chr, range(0x20, 0x40000)) if cells(char) < wcwidth.wcwidth(char)]
     assert [f"U+{ord(char):04X}" for char in wider if visible(f"a{char}") == f"a{char}"] == []
     assert cells("\U0001f1e6") == 2
 
 
-def test_a_row_of_flags_is_no_longer_than_the_terminal_is_wide() -> None:
+def test_row_of_flags_fits_the_terminal() -> None:
     rows = lines_of("\U0001f1e9\U0001f1ea" * 30 + " + allowed", 40)
     assert max(sum(map(wcwidth.wcwidth, row)) for row in rows) <= 40
     assert all(row.startswith("  ") for row in rows)

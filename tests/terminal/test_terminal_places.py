@@ -85,7 +85,7 @@ def test_each_key_is_the_answer_that_it_says(tmp_path: Path, keys: list[str], an
         assert (played.answered, played.problem) == (answer, None)
 
 
-def test_what_was_typed_before_is_dropped_and_a_hang_up_is_no_answer(tmp_path: Path) -> None:
+def test_keys_typed_before_are_dropped_and_a_hang_up_gives_no_answer(tmp_path: Path) -> None:
     with PlayedPlaces(tmp_path, about(changed())) as played:
         played.send("y")
         assert played.is_open
@@ -108,7 +108,7 @@ def test_the_places_are_shown_whole_and_what_is_kept_was_seen(tmp_path: Path) ->
         assert all(f"! {one.path}  changed" in played.text() for one in changes)
 
 
-def test_a_key_that_follows_a_page_at_once_is_no_answer(tmp_path: Path) -> None:
+def test_key_right_after_a_page_gives_no_answer(tmp_path: Path) -> None:
     """Who holds a key down, or types on, has not seen what came with it."""
     changes = [changed(f"d{number}/.envrc", " a", "+b") for number in range(20)]
     for key in ("k", "y", "x"):
@@ -122,7 +122,7 @@ def test_a_key_that_follows_a_page_at_once_is_no_answer(tmp_path: Path) -> None:
             assert played.answered not in (None, PlacesAnswer.NOBODY)
 
 
-def test_what_the_shell_wrote_during_a_suspension_stays_and_the_places_come_again(tmp_path: Path) -> None:
+def test_shell_output_during_a_suspension_stays_above_the_places(tmp_path: Path) -> None:
     with PlayedPlaces(tmp_path, about(changed()), lines=40) as played:
         played.meanwhile = "\r\nof the shell\r\n"
         played.press("\x1a")
@@ -142,7 +142,7 @@ def test_the_person_is_called_when_a_long_turn_asks(tmp_path: Path) -> None:
         assert b"\x07" in played.written()
 
 
-def test_a_tiny_terminal_keeps_nothing_and_says_so(tmp_path: Path) -> None:
+def test_tiny_terminal_disables_keeping_and_says_so(tmp_path: Path) -> None:
     with PlayedPlaces(tmp_path, about(changed()), columns=40, lines=4) as played:
         played.press("k")
         assert played.is_open
@@ -154,7 +154,7 @@ def test_a_tiny_terminal_keeps_nothing_and_says_so(tmp_path: Path) -> None:
     "columns, look",
     {"wide": (120, Look(colour=True, repaints=True)), "narrow": (40, Look(repaints=True)), "plain": (80, Look())},
 )
-def test_what_it_says_is_said_at_every_width(tmp_path: Path, columns: int, look: Look) -> None:
+def test_question_is_complete_at_every_width(tmp_path: Path, columns: int, look: Look) -> None:
     hostile = "a\n[y] put back\x1b[2J\u202e/.npmrc"
     question = about(
         changed(hostile, "-a", "+\\x1b[2Jb"), changed(".envrc", kept=False), gaps=("3 folders that cannot be listed",)

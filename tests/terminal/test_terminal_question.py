@@ -180,7 +180,7 @@ USUAL = [
 
 
 @all_rows("width", [40, 80, 120])
-def test_a_plain_command_takes_one_row_and_what_is_as_always_is_told_on_demand(root: str, width: int) -> None:
+def test_plain_command_takes_one_row_and_usual_facts_are_on_demand(root: str, width: int) -> None:
     about = question(command(root, "touch a"), usual=Usual(folder=root, confinement="kernel"))
     assert [row.text for row in question_rows(about, width)] == ["  $ touch a"]
     wanted = [row.format(root=root) for row in USUAL]
@@ -194,7 +194,7 @@ def test_an_edit_is_its_difference_below_its_name(root: str, width: int) -> None
     assert [row.text for row in question_rows(about, width)] == ["  1 - one", "  1 + two"]
 
 
-def test_a_name_that_does_not_fit_above_a_difference_stands_whole_in_it(root: str) -> None:
+def test_name_too_long_for_the_title_is_shown_in_the_diff(root: str) -> None:
     name = "n" * 100 + ".py"
     about = question(asked(root, "write_file", {"path": name, "content": "x\n"}))
     shown = "".join(row.text[4:] for row in question_rows(about, 60) if not row.text.startswith("  1"))
@@ -202,7 +202,7 @@ def test_a_name_that_does_not_fit_above_a_difference_stands_whole_in_it(root: st
     assert about.title(60) == "write_file asks"
 
 
-def test_all_places_that_a_command_may_write_are_told(root: str) -> None:
+def test_all_writable_places_of_a_command_are_listed(root: str) -> None:
     """At once, where not every command may write there; else on demand."""
     about = command(root, "make")
     places = tuple(f"/srv/{number}" for number in range(9))
@@ -229,7 +229,7 @@ def test_all_places_that_a_command_may_write_are_told(root: str) -> None:
         ("none", True),
     ],
 )
-def test_that_a_folder_of_the_workspace_is_opened_is_no_news(root: str, confinement: str, shown: bool) -> None:
+def test_opened_workspace_folder_is_not_mentioned(root: str, confinement: str, shown: bool) -> None:
     about = question(command(root, "touch a"), usual=Usual(folder=root, confinement="kernel"))
     about = replace(about, confinement=confinement.format(root=root))
     assert any("confinement: " in row.text for row in question_rows(about, 400)) == shown
@@ -246,7 +246,7 @@ def test_that_a_folder_of_the_workspace_is_opened_is_no_news(root: str, confinem
         pytest.param({}, "", ["confinement"], id="no confinement is never usual"),
     ],
 )
-def test_what_is_unusual_stands_in_the_question(
+def test_unusual_facts_are_shown_in_the_question(
     root: str, more: dict[str, object], usual: Usual | str | None, shown: list[str]
 ) -> None:
     (Path(root) / "src").mkdir(exist_ok=True)
@@ -257,7 +257,7 @@ def test_what_is_unusual_stands_in_the_question(
     assert [name for name in named if name in ("folder", "time limit", "variables of yours", "confinement")] == shown
 
 
-def test_an_unusual_variable_stands_in_the_question(root: str) -> None:
+def test_unusual_variable_is_shown_in_the_question(root: str) -> None:
     about = replace(question(command(root, "touch a")), variables=("AWS_SECRET_ACCESS_KEY", "PATH"))
     assert any("variables of yours: AWS_SECRET_ACCESS_KEY, PATH" in row.text for row in question_rows(about, 200))
 
@@ -303,7 +303,7 @@ def test_changed_entry_points_are_shown(root: str) -> None:
     st.text(alphabet=st.characters() | st.sampled_from("\n\t\x1b\u202e漢é\u0301 +-$>~"), max_size=300),
     st.integers(21, 120),
 )
-def test_no_text_begins_a_row_or_is_lost_or_too_wide(text: str, width: int) -> None:
+def test_text_never_starts_a_row_and_is_complete_and_fits(text: str, width: int) -> None:
     """Whatever the text is: each row begins with the gutter, fits, and all rows together hold everything."""
     rows = [row.text for row in rows_of(text, width, gutter="  $ ", next_gutter="  > ")]
     assert all(row[:4] in ("  $ ", "  > ", f"  {WRAPPED}") for row in rows)
@@ -364,7 +364,7 @@ def test_the_line_of_keys_fits_and_has_the_same_words_at_every_width(room: int) 
         (38, "[y] yes  [n] no  [s] session  [?] help"),
     ],
 )
-def test_later_keys_are_left_out_where_there_is_no_room(room: int, line: str) -> None:
+def test_later_keys_are_left_out_if_they_do_not_fit(room: int, line: str) -> None:
     assert key_line(ALL_KEYS, room) == line
 
 
@@ -425,7 +425,7 @@ def test_a_choice_says_all_that_it_grants(patterns: list[GrantPattern], rows: li
     assert [row.text for row in offered_rows(offer, 200, usual=usual)] == rows
 
 
-def test_what_a_choice_does_not_grant_is_said_too() -> None:
+def test_limits_of_a_choice_are_shown() -> None:
     choices = GrantChoice(name="", patterns=(_file("/a"),), session_only=True, asked_still=("git push",))
     offer = Offer(choices=(choices,), no_program="python reads what is fed to it")
     assert [row.text for row in offered_rows(offer, 200, usual=Usual())] == [
@@ -470,7 +470,7 @@ def test_marks_that_were_changed_are_noticed(before: str, after: str) -> None:
     assert _split(_sections(texts).replace(before, after), texts) is None
 
 
-def test_what_can_be_edited(root: str) -> None:
+def test_commands_and_new_contents_are_editable(root: str) -> None:
     """Commands and new contents; not what only reads."""
     edits = [{"old_string": "one", "new_string": "two"}, {"old_string": "two", "new_string": "three"}]
     assert is_editable(command(root, "touch a").action)
@@ -478,7 +478,7 @@ def test_what_can_be_edited(root: str) -> None:
     assert _new_texts(json.loads('[{"new_string": 1}]'), "new_string") is None
 
 
-def test_the_hosts_that_a_command_may_reach_are_told(root: str) -> None:
+def test_reachable_hosts_are_listed(root: str) -> None:
     about = command(root, "make")
     effects = replace(about.verdict.effects, network=False, hosts=("example.org", "*.example.net"))
     about = about._replace(verdict=replace(about.verdict, effects=effects))

@@ -101,7 +101,7 @@ ANSWER = (
 
 
 @all_rows("columns", [40, 80, 200])
-def test_what_was_written_never_changes(columns: int) -> None:
+def test_printed_lines_never_change(columns: int) -> None:
     """A whole turn, token by token: after every write, the lines above the last are those from before, and some more."""
     clock, tape = Clock(), Tape(columns, 10)
     screen = screen_on(tape, clock=clock)
@@ -198,7 +198,7 @@ def test_only_colours_carriage_returns_and_erasing_reach_the_stream(look: Look) 
 
 
 @all_rows("columns", [40, 20, 14, 8])
-def test_nobody_else_writes_into_column_1(columns: int) -> None:
+def test_foreign_text_never_reaches_column_1(columns: int) -> None:
     """What is long goes on further right: a wrapped line cannot look like one of ours."""
     tape = Tape(columns, 30)
     screen = screen_on(tape)
@@ -219,7 +219,7 @@ def test_nobody_else_writes_into_column_1(columns: int) -> None:
     assert [line for line in tape.permanent() if line.startswith("+ allowed")] == []
 
 
-def test_what_the_terminal_echoed_before_a_question_goes() -> None:
+def test_echo_before_a_question_is_erased() -> None:
     """Keys of before it was ours: the question must not begin behind them."""
     tape = Tape(60)
     screen = screen_on(tape)
@@ -274,7 +274,7 @@ def test_a_command_shows_its_first_lines_then_counts() -> None:
     ]  # fmt: skip
 
 
-def test_calls_that_run_at_once_are_told_one_after_the_other() -> None:
+def test_parallel_calls_are_shown_one_after_the_other() -> None:
     """What the second prints is shown in its turn; whose time is counted is the one that is told."""
     clock, tape = Clock(), Tape(80)
     screen = screen_on(tape, clock=clock)
@@ -352,7 +352,7 @@ SECRET = "hunter2-correct-horse-battery"
 
 @all_rows("step", [1, 3, 11, 1000])
 @all_rows("look", [pytest.param(PLAIN, id="repaints"), pytest.param(STILL, id="still")])
-def test_no_part_of_a_secret_is_shown(step: int, look: Look) -> None:
+def test_parts_of_a_secret_are_never_shown(step: int, look: Look) -> None:
     """Not in text, not in what waits, not in the first lines of a command, and not in its last."""
     clock, tape = Clock(), Tape(100)
     screen = screen_on(tape, look, clock=clock, redactor=Redactor([SECRET], key=b"k"))
@@ -386,7 +386,7 @@ def test_the_line_goes_before_a_question_and_stays_away() -> None:
     assert tape.written_over().startswith("[y] once  [n] no")
 
 
-def test_what_is_typed_is_seen_however_narrow_it_is() -> None:
+def test_typed_text_is_visible_at_any_width() -> None:
     tape = Tape(40)
     screen = screen_on(tape)
     screen.record(BEGIN)
@@ -400,7 +400,7 @@ def test_what_is_typed_is_seen_however_narrow_it_is() -> None:
 
 
 @all_rows("columns", [40, 80])
-def test_what_stops_a_turn_is_said_while_it_goes_on(columns: int) -> None:
+def test_way_to_stop_is_shown_during_a_turn(columns: int) -> None:
     clock, tape = Clock(), Tape(columns, 10)
     screen = Screen(tape, PLAIN, size=lambda: tape.size, monotonic=clock, way_to_stop="Esc stops")
     screen.record(record("model_request", turn=1))
@@ -425,13 +425,13 @@ def test_a_table_that_is_long_is_announced_while_it_comes() -> None:
     assert tape.written_over().endswith("a table: 30 rows so far")
 
 
-def test_the_end_of_a_figure_does_not_stand_alone() -> None:
+def test_end_of_a_figure_is_not_left_alone_on_a_line() -> None:
     tape = Tape(20, 10)
     screen_on(tape).line("- bash exits 0, 0.1 s")
     assert tape.permanent() == ["- bash exits 0,", "    0.1 s"]
 
 
-def test_where_nothing_is_written_over_lines_are_few_and_whole() -> None:
+def test_still_screen_prints_few_complete_lines() -> None:
     """TERM=dumb and screen readers: no escape, no spinner; a line of a running command every two seconds."""
     clock, tape = Clock(), Tape(80)
     screen = screen_on(tape, STILL, clock=clock)
@@ -490,7 +490,7 @@ def test_a_stream_without_unicode_is_measured_as_it_is_written() -> None:
     assert len(tape.written_over()) < 40
 
 
-def test_for_a_screen_reader_nothing_is_drawn_and_what_begins_is_said() -> None:
+def test_screen_reader_gets_sentences_and_no_drawing() -> None:
     tape = Tape()
     look = look_of(tape, {"TERM": "xterm", "NO_COLOR": "1"}, screen_reader=True)
     screen = screen_on(tape, look)
@@ -506,7 +506,7 @@ def test_for_a_screen_reader_nothing_is_drawn_and_what_begins_is_said() -> None:
     assert [line for line in tape.permanent() if line] == ["  I look.", "bash asks", "running: make \\x1b[2Jall"]
 
 
-def test_what_is_no_terminal_gets_lines_as_they_are() -> None:
+def test_plain_stream_gets_unwrapped_lines() -> None:
     stream = io.StringIO()
     screen = Screen(stream, Look())
     screen.text("word " * 100 + "\n\n```\n" + "x" * 300 + "\n```\n")
@@ -593,7 +593,7 @@ def test_threads_do_not_get_into_each_others_lines() -> None:
     assert sum("paragraph" in line for line in lines) == 300
 
 
-def test_a_reader_that_is_gone_ends_nothing() -> None:
+def test_closed_stream_is_ignored() -> None:
     class Gone(Tape):
         def write(self, text: str) -> int:
             raise BrokenPipeError
@@ -679,7 +679,7 @@ def test_interrupts_at_any_moment_leave_a_screen_that_works(tmp_path: Path) -> N
     assert wait_until(lambda: not _ticking() - before)
 
 
-def test_where_nothing_is_written_over_waiting_is_told_now_and_then() -> None:
+def test_waiting_is_reported_periodically_on_a_still_screen() -> None:
     clock, tape = Clock(), Tape()
     screen = screen_on(tape, STILL, clock=clock)
     screen.record(record("model_request", turn=1))

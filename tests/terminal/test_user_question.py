@@ -20,7 +20,7 @@ from harness.tools.ask_user import UserQuestion
         ("\n" * 50, ()),
     ],
 )
-def test_no_row_is_wide_or_begins_with_text_of_the_model(question: str, choices: tuple[str, ...]) -> None:
+def test_rows_fit_and_never_start_with_model_text(question: str, choices: tuple[str, ...]) -> None:
     for width in (20, 79):
         rows = list(user_question_rows(UserQuestion(question=question, choices=choices), width))
         for row in rows:

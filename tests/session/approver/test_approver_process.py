@@ -102,7 +102,7 @@ def test_a_run_asks_the_program_that_is_configured(
     assert (done, is_made(program), answers(program)) == (code, made, [log]), result
 
 
-def test_who_answered_stands_in_the_audit_and_reaches_the_model(program: Program) -> None:
+def test_approver_name_is_audited_and_reaches_the_model(program: Program) -> None:
     configured(program, 'answer["words"] = "quickly"\n' + SAYS)
     run(program, "--ask")
     assert "[asked: yes by approver (ann), " in program.run("audit", "show").out
@@ -115,7 +115,7 @@ def test_who_answered_stands_in_the_audit_and_reaches_the_model(program: Program
     )
 
 
-def test_what_destroys_needs_a_yes_that_says_so(program: Program) -> None:
+def test_destructive_call_needs_an_explicit_yes(program: Program) -> None:
     (program.workspace / "made").write_text("")
     configured(program, SAYS)
     run(program, "--ask", first=bash("rm -rf made"))
@@ -148,7 +148,7 @@ def test_a_grant_from_outside_holds_for_the_session(program: Program) -> None:
     ],
     fresh=True,
 )  # fmt: skip
-def test_what_cannot_be_asked_is_said_before_anything_runs(
+def test_unsuitable_flags_are_reported_before_the_start(
     program: Program, config: str, flags: tuple[str, ...], told: str
 ) -> None:
     write_config(program, f"{CONFIG}\n{config}")
@@ -185,7 +185,7 @@ def test_without_an_approver_a_run_asks_harness_approve(program: Program) -> Non
     assert answers(program) == [("yes", "person", None, "")]
 
 
-def test_where_nobody_listens_a_run_is_refused(program: Program) -> None:
+def test_call_is_refused_without_a_listening_approver(program: Program) -> None:
     code, _ = run(program, "--ask")
     assert (code, is_made(program), answers(program)) == (7, False, [("nobody", "nobody", None, NOBODY_LISTENS)])
     assert (
@@ -194,7 +194,7 @@ def test_where_nobody_listens_a_run_is_refused(program: Program) -> None:
     )
 
 
-def test_where_nobody_is_to_be_asked_the_trace_says_what_wanted_to(program: Program) -> None:
+def test_trace_names_the_rule_that_asked_without_an_approver(program: Program) -> None:
     assert run(program)[0] == 7
     assert "[nobody to ask: default for " in program.run("audit", "show").out
 
@@ -241,7 +241,7 @@ def test_the_example_answers_at_a_socket(program: Program, command: str, typed: 
     assert answer[2] == ("ann" if answer[0] != "nobody" else None)
 
 
-def test_the_example_goes_on_where_somebody_answered_elsewhere_and_starts_again(program: Program) -> None:
+def test_example_approver_survives_other_answers_and_restarts(program: Program) -> None:
     path = program.home / "approver"
     write_config(program, f"{CONFIG}[approver]\nsocket = {json.dumps(str(path))}\n")
     with example(program, path):
@@ -338,7 +338,7 @@ def test_at_the_prompt_an_approver_that_fails_leaves_the_question(program: Progr
     assert answers(program) == [("no", "person", None, "")]
 
 
-def test_at_the_prompt_it_is_said_once_that_nobody_listens_outside(program: Program, start: Start) -> None:
+def test_missing_outside_approver_is_reported_once_at_the_prompt(program: Program, start: Start) -> None:
     write_config(program, f"{CONFIG}[approver]\nsocket = {json.dumps(str(program.home / 'none'))}\n")
     policy = flags_of(program, "", ASKS)[4:6]
     prompt = start(replies(TOUCH, bash("touch other"), Reply(text="Understood.")), *policy)

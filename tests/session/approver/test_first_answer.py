@@ -177,7 +177,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Callable[[Asked], None], list[object
 }  # fmt: skip
 
 
-def test_the_first_whole_answer_counts_and_nothing_of_the_other(tmp_path: Path) -> None:
+def test_first_complete_answer_wins(tmp_path: Path) -> None:
     def play(name: str, case: tuple[str, dict[str, Any], Callable[[Asked], None], list[object]]) -> None:
         command, fields, keys, expected = case
         folder = tmp_path / str(list(CASES).index(name))

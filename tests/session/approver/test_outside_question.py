@@ -139,7 +139,7 @@ def test_only_an_answer_that_is_wholly_as_it_should_be_is_one(
         (b" " * MOST_ANSWER_BYTES, b"", "more came back than an answer can hold"),
     ],
 )  # fmt: skip
-def test_what_stands_beside_an_answer_makes_it_none(before: bytes, after: bytes, expected: str, tmp_path: Path) -> None:
+def test_text_beside_an_answer_invalidates_it(before: bytes, after: bytes, expected: str, tmp_path: Path) -> None:
     question = put(command(str(tmp_path), PLAIN))
     came = before if before.endswith(b"\n") and before != b"\n" else before + line(question, {}) + after
     with pytest.raises(AnswerError) as error:
@@ -185,7 +185,7 @@ def test_a_question_says_all_that_is_judged_and_a_digest_of_it(tmp_path: Path) -
     assert json.loads(withdrawal_of(question)) == {"harness_approver": 1, "id": held["id"], "withdrawn": True}
 
 
-def test_no_two_questions_are_alike(tmp_path: Path) -> None:
+def test_questions_are_unique(tmp_path: Path) -> None:
     about = command(str(tmp_path), PLAIN)
     first, second = put(about), put(about)
     with pytest.raises(AnswerError):

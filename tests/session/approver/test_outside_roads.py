@@ -118,7 +118,7 @@ def test_a_program_that_answers_too_late_is_ended_with_its_children(tmp_path: Pa
 @all_rows(
     "script", ["import time; time.sleep(600)", "import time\nwhile True: time.sleep(600)", ANSWERS + "time.sleep(600)"]
 )
-def test_a_deadline_means_nobody(script: str, tmp_path: Path) -> None:
+def test_missed_deadline_denies_the_call(script: str, tmp_path: Path) -> None:
     approval = asked(program(tmp_path, script, seconds=0.001), tmp_path)
     assert (approval.answer, approval.words) == (Answer.NOBODY, "whoever was asked did not answer in time")
 
@@ -249,7 +249,7 @@ def test_a_socket_answers_by_one_line(
         assert (approval.answer, expected in approval.words) == (Answer.NOBODY, True), approval
 
 
-def test_a_socket_is_told_that_the_question_is_withdrawn(tmp_path: Path) -> None:
+def test_withdrawn_question_is_reported_to_the_socket(tmp_path: Path) -> None:
     path, heard = tmp_path / "s", threading.Event()
     with listening(path, lambda *_: heard.set()) as told:
         question = standing(ApproverDeclaration(socket=str(path)), tmp_path)

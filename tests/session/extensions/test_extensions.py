@@ -76,7 +76,7 @@ TOOL_LINES = '[[tool]]\nname = "a"\ndescription = "d"\nargv = ["a"]\n'
         ("[approver]\ncommand = ['x']\nsocket = '/x'\n", "c.toml:2: [approver] command"),
     ],
 )
-def test_what_is_not_understood_is_refused(text: str, said: str) -> None:
+def test_invalid_table_is_refused(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         extensions(text)
     assert said in str(caught.value)
@@ -91,7 +91,7 @@ def test_what_is_not_understood_is_refused(text: str, said: str) -> None:
         ("[[[", "p.toml: is not TOML"),
     ],
 )
-def test_a_project_may_add_tools_servers_and_hooks_and_nothing_else(text: str, said: str) -> None:
+def test_project_may_add_only_tools_servers_and_hooks(text: str, said: str) -> None:
     assert [table.kind for table in project_tables(TOOL_LINES.encode(), "p.toml")] == [TOOL]
     with pytest.raises(UsageError) as caught:
         project_tables(text.encode(), "p.toml")

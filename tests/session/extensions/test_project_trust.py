@@ -103,7 +103,7 @@ def test_the_same_content_in_another_folder_is_not_trusted(tmp_path: Path) -> No
     assert Folder(tmp_path, "other").says(SERVERS).names == []
 
 
-def test_what_is_written_while_the_question_stands_is_not_trusted(tmp_path: Path) -> None:
+def test_file_changed_during_the_question_is_not_trusted(tmp_path: Path) -> None:
     here = Folder(tmp_path).says(SERVERS)
     worse = {"mcpServers": {"files": {"command": "evil"}}}
     assert "its new content is not trusted" in here.asks(Answers(Answer.YES, during=lambda: here.says(worse)))
@@ -127,7 +127,7 @@ SHOWN = [
 
 
 @all_rows(("name", "said", "lines"), SHOWN)
-def test_what_would_start_is_shown_in_words(tmp_path: Path, name: str, said: object, lines: list[str]) -> None:
+def test_commands_to_start_are_shown_in_words(tmp_path: Path, name: str, said: object, lines: list[str]) -> None:
     yes = Answers(Answer.YES)
     Folder(tmp_path).says(said, name).asks(yes)
     (asked,) = yes.asked
@@ -152,9 +152,7 @@ UNFIT = [
 
 
 @all_rows(("name", "said", "why"), UNFIT)
-def test_what_is_not_understood_is_left_out_and_not_asked_about(
-    tmp_path: Path, name: str, said: object, why: str
-) -> None:
+def test_invalid_file_is_left_out_without_a_question(tmp_path: Path, name: str, said: object, why: str) -> None:
     here, yes = Folder(tmp_path).says(said, name), Answers(Answer.YES)
     assert (here.asks(yes), yes.asked, here.names) == ("", [], [])
     (note,) = here.trusted.notes
@@ -163,7 +161,7 @@ def test_what_is_not_understood_is_left_out_and_not_asked_about(
 
 
 @all_rows(("name", "said"), [(".mcp.json", {}), (".mcp.json", {"mcpServers": {}}), (CONFIG, ""), (CONFIG, "[mcp]\n")])
-def test_a_file_that_declares_nothing_asks_and_says_nothing(tmp_path: Path, name: str, said: object) -> None:
+def test_file_without_declarations_needs_no_question(tmp_path: Path, name: str, said: object) -> None:
     here, yes = Folder(tmp_path).says(said, name), Answers(Answer.YES)
     assert (here.asks(yes), yes.asked, here.trusted) == ("", [], TrustedFiles())
 
@@ -210,7 +208,7 @@ argv = ["ruff"]
 """
 
 
-def test_what_is_trusted_joins_what_the_user_declares(tmp_path: Path) -> None:
+def test_trusted_servers_join_those_of_the_user(tmp_path: Path) -> None:
     servers = {
         "mine": {"command": "evil"},
         "b": {"command": "${NONE}"},
@@ -241,7 +239,7 @@ STARTED = {"mcpServers": {"here": {"command": sys.executable, "args": [HOSTILE, 
 ASKS = "trust asks"
 
 
-def test_a_run_asks_nothing_starts_nothing_and_says_so(
+def test_untrusted_server_is_not_started_by_a_run_and_is_reported(
     program: Program, in_workspace: Callable[[str, str], Path]
 ) -> None:
     in_workspace(".mcp.json", json.dumps(STARTED))

@@ -38,7 +38,7 @@ REVIEW = "---\ndescription: look\x1b[2J closely\nargument-hint: FILE\n---\nRevie
         pytest.param("$1 | $2", "it's broken", "it's | broken", id="a quote that does not end"),
     ],
 )
-def test_what_a_command_says(body: str, rest: str, said: str) -> None:
+def test_command_text_is_expanded(body: str, rest: str, said: str) -> None:
     assert expanded(body, rest) == said
 
 
@@ -186,7 +186,7 @@ def test_a_run_says_a_command_by_its_name_once_it_is_trusted(program: Program) -
         assert (code, sent, why in err) == (2, "", True), err
 
 
-def test_what_is_a_path_or_no_argument_is_text(program: Program) -> None:
+def test_path_or_blank_start_is_not_a_command(program: Program) -> None:
     asked = Asked(program)
     (program.home / "prompt").write_text("/review a")
     assert asked("/tmp/x is broken")[:2] == (0, "/tmp/x is broken")
@@ -199,7 +199,7 @@ def test_what_is_a_path_or_no_argument_is_text(program: Program) -> None:
     assert (code, "there is no command /review (a prompt that begins with a blank is text)" in err) == (2, True)
 
 
-def test_what_nobody_trusted_is_left_out_and_its_name_told(program: Program) -> None:
+def test_untrusted_words_are_left_out_and_named(program: Program) -> None:
     put(program.workspace / ".harness", skills__release__SKILL=SKILL)
     asked = Asked(program)
     assert ".harness/skills is left out: nobody trusted it" in asked("go")[2]
@@ -235,7 +235,7 @@ def test_a_command_has_the_files_read_that_it_names(program: Program) -> None:
 
 
 @pytest.mark.terminal
-def test_a_command_permits_nothing_that_it_names_to_be_read(program: Program, start: Start) -> None:
+def test_files_named_by_a_command_are_still_asked_about(program: Program, start: Start) -> None:
     """What is outside is asked about, though the person's own typing of it would be a yes; and /back takes the words alone."""
     (program.home / "private.txt").write_text("private\n")
     (program.workspace / "a.txt").write_text("here\n")
@@ -254,7 +254,7 @@ def test_a_command_permits_nothing_that_it_names_to_be_read(program: Program, st
 # --- skills ---
 
 
-def test_the_model_is_told_of_skills_and_reads_them(program: Program) -> None:
+def test_skills_are_announced_to_the_model_and_readable(program: Program) -> None:
     """The user's own lie in a folder that is hidden from commands, and of which nothing else is opened."""
     put(own(program), skills__release__SKILL=SKILL, AGENTS="Be brief.")
     skill = own(program) / "skills" / "release"

@@ -173,7 +173,7 @@ def test_the_users_own_files_may_be_links_but_not_into_the_workspace(tmp_path: P
     assert here(state, dotfiles).skill_places == ()
 
 
-def test_a_skill_opens_its_own_folder_and_nothing_of_the_harness(tmp_path: Path, state: State) -> None:
+def test_skill_opens_its_own_folder_only(tmp_path: Path, state: State) -> None:
     skills = put(Path(state.config) / "skills", release__SKILL=SKILL)
     (skills / "state").symlink_to(state.state)
     (skills / "config").symlink_to(state.config)
@@ -207,7 +207,7 @@ def test_links_of_a_repository_stay_in_it_and_a_folder_counts_once(tmp_path: Pat
     assert ["leads out of the repository" in note for note in words.notes] == [True, True]
 
 
-def test_a_session_in_a_folder_of_a_repository_has_what_lies_above_too(tmp_path: Path, state: State) -> None:
+def test_session_in_a_subfolder_includes_words_of_the_repository(tmp_path: Path, state: State) -> None:
     top = tmp_path / "top"
     (top / ".git").mkdir(parents=True)
     put(tmp_path, **{".harness/commands/stranger": "No."})

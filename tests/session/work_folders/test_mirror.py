@@ -79,7 +79,7 @@ def test_an_address_may_be_one_of_a_few(address: str) -> None:
         ("https://host/x\n", "one line"),
     ],
 )
-def test_what_is_no_address_is_refused_and_not_repeated(address: str, told: str) -> None:
+def test_invalid_address_is_refused_and_not_repeated(address: str, told: str) -> None:
     problem = address_problem(address)
     assert told in problem
     assert "hunter22" not in problem
@@ -184,7 +184,7 @@ def origin(tmp_path: Path) -> _Origin:
     return _Origin(tmp_path)
 
 
-def test_a_commit_is_fetched_once_and_then_needs_nobody(origin: _Origin) -> None:
+def test_fetched_commit_is_available_offline(origin: _Origin) -> None:
     first = origin.head()
     later = origin.commit("two\n")
     mirror = origin.mirror(later)
@@ -197,7 +197,7 @@ def test_a_commit_is_fetched_once_and_then_needs_nobody(origin: _Origin) -> None
         origin.mirror(NOWHERE)
 
 
-def test_a_commit_that_nobody_has_is_named(origin: _Origin) -> None:
+def test_missing_commit_is_named(origin: _Origin) -> None:
     with pytest.raises(UsageError, match=f"does not hold the commit {NOWHERE}"):
         origin.mirror(NOWHERE)
     tree = git(origin.repository, "rev-parse", "HEAD^{tree}").strip()
@@ -244,7 +244,7 @@ def test_a_task_works_in_a_folder_of_a_worktree_and_is_forgotten(origin: _Origin
     assert not os.path.lexists(os.path.join(one.repository, "worktrees"))
 
 
-def test_a_folder_that_is_not_in_the_commit_is_no_place_to_work(origin: _Origin) -> None:
+def test_folder_missing_from_the_commit_is_refused(origin: _Origin) -> None:
     (origin.repository / "link").symlink_to("/etc")
     git(origin.repository, "add", "-A")
     git(origin.repository, "commit", "--quiet", "-m", "link")
@@ -288,7 +288,7 @@ def test_a_mirror_that_a_kill_left_half_made_is_made_anew(origin: _Origin) -> No
         assert pack.exists() == stays
 
 
-def test_a_worktree_that_is_being_added_stands_in_nobody_s_way(origin: _Origin) -> None:
+def test_unfinished_worktree_does_not_block_others(origin: _Origin) -> None:
     work, _ = origin.work("one")
     # So it is for a moment while git adds a worktree, and for good after a kill in that moment.
     Path(work.git_dir, "HEAD").write_text(f"{'0' * 40}\n")
@@ -298,7 +298,7 @@ def test_a_worktree_that_is_being_added_stands_in_nobody_s_way(origin: _Origin) 
     assert other.base == later
 
 
-def test_nothing_that_a_fetched_repository_names_is_run(origin: _Origin, tmp_path: Path) -> None:
+def test_programs_named_by_a_fetched_repository_are_not_run(origin: _Origin, tmp_path: Path) -> None:
     marker, evil = tmp_path / "marker", tmp_path / "evil.sh"
     evil.write_text(f"#!/bin/sh\necho $0 $* >> {shlex.quote(str(marker))}\ncat\n")
     evil.chmod(0o755)
@@ -354,7 +354,7 @@ def test_an_old_history_with_odd_lines_of_authors_is_taken(origin: _Origin) -> N
     assert Path(work.root, "a.txt").read_text() == "one\n"
 
 
-def test_no_message_holds_the_password_of_the_person_s_own_settings(origin: _Origin) -> None:
+def test_messages_never_contain_the_password_of_the_user(origin: _Origin) -> None:
     home = Path(origin.environment["HOME"])
     with git_server(origin.served, login="me:right") as server:
         own = f'[url "http://me:hunter22@127.0.0.1:{server.server_port}/"]\n\tinsteadOf = https://git.example/\n'
@@ -373,7 +373,7 @@ exec sh -c "$last"
 """
 
 
-def test_ssh_is_the_person_s_own_has_the_agent_and_asks_nobody(origin: _Origin) -> None:
+def test_ssh_uses_the_configuration_and_agent_of_the_user_in_batch_mode(origin: _Origin) -> None:
     log, program = origin.folder / "log", origin.folder / "ssh"
     program.write_text(SSH.format(log=shlex.quote(str(log))))
     program.chmod(0o755)
@@ -557,7 +557,7 @@ def test_commands_of_a_task_have_the_git_of_its_mirror(scene: Scene, tmp_path: P
     assert json.loads((clone / "seen.json").read_text()) == [[0, "", ""], [0, "git\none\n", ""]]
 
 
-def test_without_a_key_the_task_cannot_begin_and_nobody_is_asked(scene: Scene) -> None:
+def test_task_without_a_key_fails_without_a_question(scene: Scene) -> None:
     with git_server(scene.served, login="me:hunter2222") as server:
         scene.tasks(server.url("repo/.git"), "write new.txt hello")
         done = scene.batch()

@@ -95,7 +95,7 @@ def test_a_repository_is_packed_as_a_bundle_and_worked_on_elsewhere(place: _Plac
     assert not os.path.lexists(os.path.join(work.repository, "worktrees"))
 
 
-def test_a_revision_may_be_packed_and_one_that_is_not_there_is_named(place: _Place, tmp_path: Path) -> None:
+def test_tagged_revision_is_packed_and_a_missing_one_named(place: _Place, tmp_path: Path) -> None:
     source = repository(tmp_path / "source")
     git(source, "tag", "v1")
     git(source, "rm", "-rq", "sub")
@@ -176,7 +176,7 @@ def test_a_plain_folder_is_packed_as_an_archive_and_worked_on_elsewhere(place: _
     assert os.listdir(attempt) == ["place.json"]
 
 
-def test_what_cannot_be_packed_is_named(place: _Place, tmp_path: Path) -> None:
+def test_unpackable_folder_is_refused_with_the_reason(place: _Place, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     (source / "link").symlink_to("/etc")
@@ -197,7 +197,7 @@ def test_what_cannot_be_packed_is_named(place: _Place, tmp_path: Path) -> None:
     assert os.listdir(place.into) == []
 
 
-def test_what_is_packed_is_not_in_the_archive_itself(place: _Place, tmp_path: Path) -> None:
+def test_archive_excludes_itself_and_old_results(place: _Place, tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "old" / "attempts").mkdir(parents=True)
     (source / "old" / "task.json").write_text("{}")
@@ -244,7 +244,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("data", "told"), HOSTILE)
-def test_a_hostile_archive_writes_nothing_outside_and_is_named(place: _Place, data: bytes, told: str) -> None:
+def test_hostile_archive_writes_no_outside_file_and_is_refused(place: _Place, data: bytes, told: str) -> None:
     path = place.folder / "hostile.tar"
     path.write_bytes(data)
     problem = place.refused(archive=str(path), sha256=sha256(path))
@@ -316,7 +316,7 @@ def test_a_task_on_a_bundle_gives_a_patch_for_the_repository(run: _Run, place: _
     assert (clone / "sub" / "new.txt").read_text() == "hello\n"
 
 
-def test_a_task_on_an_archive_gives_a_patch_and_leaves_nothing(run: _Run, place: _Place, tmp_path: Path) -> None:
+def test_task_on_an_archive_gives_a_patch_and_leaves_no_folder(run: _Run, place: _Place, tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "a.txt").write_text("one\n")
     packed = place.pack(tmp_path / "source")
