@@ -11,6 +11,7 @@ ship. A plugin can add, and it can tighten. It can replace nothing and loosen no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from harness.actions import Action, JsonValue
+    from harness.app.commands.conversation import Conversation
     from harness.files.workspace import Workspace
     from harness.gate.tool import Tool
     from harness.loop.offered_tools import OutsideTools
+    from harness.terminal.completion import Offered
     from harness.tool_kinds import ToolKind
     from harness.tools.file_reader import AttachmentKeeper, FileReader
 
@@ -70,6 +73,57 @@ class CliCommand(Record):
     """Whether the command takes milliseconds and leaves nothing to close. Such a process skips the orderly end."""
     holds_session: bool = False
     """Whether the command begins a session, which decides itself when garbage is collected (running_session.collect)."""
+
+
+SlashRun: TypeAlias = "Callable[[Conversation, str], None]"
+"""Runs a slash command. The text is what follows the name, stripped. Raises HarnessError for invalid text."""
+SlashOffers: TypeAlias = "Callable[[Conversation], Sequence[Offered]]"
+"""Returns what may follow the name, for the menu. Called in any thread; may be slow; raises nothing."""
+
+
+class HelpGroup(Enum):
+    """Under which heading /help names a command."""
+
+    TALK = "the conversation"
+    WORK = "what was done"
+    RULES = "what holds"
+    PROGRAM = "the program"
+    OWN = "your own and your team's"
+
+
+class Effect(Enum):
+    """The possible effect of a command."""
+
+    SHOWS = "shows"
+    """Nothing but showing: it writes no record and no file, so that Ctrl-C may stop it anywhere."""
+    CHANGES = "changes"
+
+
+class SlashCommand(Record):
+    """One slash command: how it is written, what /help says of it, and the function that does it."""
+
+    name: str
+    """With the slash."""
+    arguments: str = ""
+    """Form of the arguments in /help. Empty if there are none."""
+    summary: str
+    group: HelpGroup = HelpGroup.OWN
+    run: SlashRun
+    effect: Effect = Effect.CHANGES
+    max_arguments: int | None = 1
+    """Maximum number of arguments. `None` for any number."""
+    aliases: tuple[str, ...] = ()
+    offers: SlashOffers | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that it goes by."""
+        return (self.name, *self.aliases)
+
+    @property
+    def usage(self) -> str:
+        """Form of the command."""
+        return f"{self.name} {self.arguments}".rstrip()
 
 
 class ToolPlace(Record):
@@ -187,6 +241,7 @@ class Plugin(Record):
     commands: tuple[CliCommand, ...] = ()
     tools: tuple[ToolOffer, ...] = ()
     reports: tuple[ReportForm, ...] = ()
+    slash_commands: tuple[SlashCommand, ...] = ()
     settings: tuple[SettingsSection, ...] = ()
     parts: tuple[SessionPart, ...] = ()
     readers: Callable[[AttachmentKeeper | None], Sequence[FileReader]] | None = None

@@ -1,7 +1,7 @@
 """Plugins of others: installed packages with an entry point in the group `harness.plugins`.
 
 A plugin is loaded only if the user's own configuration names it (`plugins = ["name"]`); a project's file cannot. A plugin
-adds commands, tools and forms of reports. It replaces nothing that ships.
+adds commands, slash commands, tools and forms of reports. It replaces nothing that ships.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from harness.tool_kinds import PLUGIN_TOOLS, is_from_outside
 GROUP = "harness.plugins"
 """The group of entry points in which installed packages name their plugins."""
 _WORDS = re.compile(r"[a-z][a-z0-9-]{0,31}( [a-z][a-z0-9-]{0,31})?", re.ASCII)
+_SLASH = re.compile(r"/[a-z][a-z0-9-]{0,31}", re.ASCII)
 _FORM = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 
 
@@ -84,9 +85,13 @@ def _things(plugin: Plugin) -> Iterator[tuple[str, str]]:
     for report in plugin.reports:
         problem = "" if _FORM.fullmatch(report.name) else "a form is one word, of a-z, 0-9 and -"
         yield f"report {_shown(report.name)}", "it ships already" if report.name in REPORTS else problem
+    for slash_command in plugin.slash_commands:
+        for name in slash_command.names:
+            problem = "" if _SLASH.fullmatch(name) else "a slash command is / and one word, of a-z, 0-9 and -"
+            yield f"slash command {_shown(name)}", problem
     for field in ("settings", "parts"):
         if getattr(plugin, field):
-            yield field, "a plugin adds commands, tools and reports alone"
+            yield field, "a plugin adds commands, slash commands, tools and reports alone"
 
 
 def _shown(name: str) -> str:

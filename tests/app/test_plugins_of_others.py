@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from places import ROOT
+from repl_scene import prompts
 from rows import all_rows
 
 from harness.errors import UsageError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MOST_LINES = 40
 """Of each file of the example."""
 BAD = """
-from harness.plugin import CliCommand, Plugin, ReportForm, ToolOffer, later
+from harness.plugin import CliCommand, Plugin, ReportForm, SlashCommand, ToolOffer, later
 from harness.tool_kinds import ToolKind
 
 NOTHING = later("nowhere", "nothing")
@@ -38,11 +39,13 @@ def with_command(name):
 REPLACES, TWICE, ODD = map(with_command, ("audit mine", "words", "Big word"))
 TOOL = Plugin(name="bad", tools=(ToolOffer(kind=ToolKind(name="bash"), make=NOTHING),))
 REPORT = Plugin(name="bad", reports=(ReportForm(name="junit", write=NOTHING),))
+SLASH = Plugin(name="bad", slash_commands=(SlashCommand(name="/undo", summary="Do.", run=NOTHING),))
+LONG = Plugin(name="bad", slash_commands=(SlashCommand(name="/to do", summary="Do.", run=NOTHING),))
 NONE = "no plugin"
 """
 MORE_ENTRIES = "\n".join(
     f'{name.lower()} = "harness_words.bad:{name}"'
-    for name in ("REPLACES", "TWICE", "ODD", "TOOL", "REPORT", "NONE", "GONE")
+    for name in ("REPLACES", "TWICE", "ODD", "TOOL", "REPORT", "SLASH", "LONG", "NONE", "GONE")
 )
 POLICY = """
 version = 1
@@ -139,6 +142,20 @@ def test_a_command_of_a_plugin_is_listed_helps_and_runs(used: Used) -> None:
     assert (wrong.returncode, wrong.stderr[:19], wrong.stderr.count("\n")) == (Exit.USAGE, "harness: none.txt: ", 1)
 
 
+@pytest.mark.terminal
+def test_a_slash_command_of_a_plugin_is_listed_and_runs(used: Used) -> None:
+    program = used.program
+    program.python = used.python
+    with prompts(program, 'plugins = ["words"]\n') as start:
+        prompt = start(replies(say("One two three.")))
+        prompt.say("go", "One two three.")
+        prompt.say("/words", "3 words")
+        prompt.say("/help", "count the words of the last answer")
+        assert prompt.leave() == Exit.DONE
+    with prompts(program, 'plugins = ["slash"]\n') as start:
+        start(replies(say("Done.")), waits_for="slash command /undo: it ships already")
+
+
 def test_a_report_of_a_plugin_is_written_at_the_end_of_a_run(used: Used) -> None:
     used.name("words")
     url = used.program.serve(replies(Reply(calls=(call("read_file", path="a.txt"),)), say("Done.")))
@@ -172,6 +189,7 @@ def test_a_project_names_no_plugin() -> None:
         (("odd",), "command 'Big word': a command is one word or two, of a-z, 0-9 and -"),
         (("tool",), "tool 'bash': the name must begin with plugin__"),
         (("report",), "report 'junit': it ships already"),
+        (("long",), "slash command '/to do': a slash command is / and one word, of a-z, 0-9 and -"),
         (("none",), "the plugin 'none' is not a harness.plugin.Plugin: harness_words.bad:NONE"),
         (("gone",), "the plugin 'gone' cannot be loaded: AttributeError: "),
     ],

@@ -43,6 +43,7 @@ class Program:
             made.mkdir()
         self.players: list[Player] = []
         self._servers = ExitStack()
+        self.python = sys.executable
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
@@ -55,7 +56,7 @@ class Program:
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of the program."""
-        return [sys.executable, "-m", "harness", *arguments]
+        return [self.python, "-m", "harness", *arguments]
 
     def serve(self, script: ModelScript, *, fragment: int = 7) -> str:
         """Serve `script` until the test is over, and return the base URL."""

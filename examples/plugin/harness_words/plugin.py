@@ -1,6 +1,6 @@
 """What the plugin adds."""
 
-from harness.plugin import CliCommand, Plugin, ReportForm, ToolOffer, later
+from harness.plugin import CliCommand, Plugin, ReportForm, SlashCommand, ToolOffer, later
 from harness.tool_kinds import Does, ToolKind
 
 
@@ -20,5 +20,10 @@ PLUGIN = Plugin(
         ),
     ),
     tools=(ToolOffer(kind=COUNT, make=later("harness_words.tool", "CountWords")),),
+    slash_commands=(
+        SlashCommand(
+            name="/words", summary="count the words of the last answer", run=later("harness_words.slash", "run")
+        ),
+    ),
     reports=(ReportForm(name="words", write=later("harness_words.report", "write")),),
 )

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.sessions import held_now, switch
-from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import UsageError
 from harness.loop.compaction import split_summary, without_turn
 from harness.messages import Role
+from harness.plugin import HelpGroup, SlashCommand
 from harness.record import Record, replace
 from harness.session.person_message import INTERRUPTED, UNANSWERED, own_words
 from harness.terminal.completion import Offered
@@ -80,7 +80,7 @@ COMMANDS = (
         arguments="[N]",
         summary="go back to before one of your messages; also Esc Esc",
         group=HelpGroup.TALK,
-        does=back,
+        run=back,
         offers=messages_to_choose,
     ),
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.loop.compaction import characters
 from harness.messages import Message, Role, Usage
+from harness.plugin import Effect, HelpGroup, SlashCommand
 from harness.record import field_names
 from harness.terminal.styles import Tone
 from harness.text.amounts import counted
@@ -135,26 +135,26 @@ COMMANDS = (
         name="/cost",
         summary="tokens and cost, turn by turn",
         group=HelpGroup.WORK,
-        does=cost,
+        run=cost,
         effect=Effect.SHOWS,
     ),
     SlashCommand(
         name="/context",
         summary="how long the conversation is, what fills it",
         group=HelpGroup.WORK,
-        does=context,
+        run=context,
         effect=Effect.SHOWS,
     ),
     SlashCommand(
         name="/compact",
         summary="let the model summarize the conversation, to make room",
         group=HelpGroup.TALK,
-        does=compact,
+        run=compact,
     ),
     SlashCommand(
         name="/clear",
         summary="forget the conversation (the log keeps it)",
         group=HelpGroup.TALK,
-        does=clear,
+        run=clear,
     ),
 )

@@ -26,7 +26,7 @@ from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.app.commands.slash_command import SlashCommand
+    from harness.plugin import SlashCommand
     from harness.session.config.settings import Settings
 
 

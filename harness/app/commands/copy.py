@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import UsageError
 from harness.messages import Message, Role
+from harness.plugin import HelpGroup, SlashCommand
 from harness.process.environment import child_environment, program_outside
 from harness.regex import regex
 from harness.terminal.styles import Tone
@@ -132,6 +132,6 @@ COMMANDS = (
         arguments="[code]",
         summary="the last answer to the clipboard; code: its last block of code",
         group=HelpGroup.TALK,
-        does=copy,
+        run=copy,
     ),
 )

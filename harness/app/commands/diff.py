@@ -6,7 +6,6 @@ import os
 
 from harness.actions import Access
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.errors import ToolError, UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.diffs import Diff, compare
@@ -14,6 +13,7 @@ from harness.files.judged_files import read_whole
 from harness.files.undo import Undoable, Unrestorable, changes_to_undo
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
+from harness.plugin import Effect, HelpGroup, SlashCommand
 from harness.record import Record
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
@@ -120,7 +120,7 @@ COMMANDS = (
         arguments="[--stat]",
         summary="what this session changed in files",
         group=HelpGroup.WORK,
-        does=diff,
+        run=diff,
         effect=Effect.SHOWS,
     ),
 )

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import UsageError
 from harness.files.folders import open_folder
 from harness.messages import Message, Role
 from harness.paths import is_within
+from harness.plugin import HelpGroup, SlashCommand
 from harness.session.own_folders import output_path
 from harness.terminal.styles import Tone
 from harness.text.visible import visible, visible_line
@@ -131,7 +131,7 @@ COMMANDS = (
         arguments="[FILE]",
         summary="write the conversation to a new Markdown file",
         group=HelpGroup.TALK,
-        does=export,
-        most=None,
+        run=export,
+        max_arguments=None,
     ),
 )

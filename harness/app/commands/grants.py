@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import UsageError, nearest
 from harness.grant_pattern import GrantScope
+from harness.plugin import HelpGroup, SlashCommand
 from harness.policy.session_grants import Grant
 from harness.terminal.styles import Tone
 from harness.text.amounts import counted
@@ -93,7 +93,7 @@ COMMANDS = (
         arguments="[revoke ID|all, narrow ID ..., answer ID]",
         summary="what you granted beyond the policy",
         group=HelpGroup.RULES,
-        does=grants,
-        most=None,
+        run=grants,
+        max_arguments=None,
     ),
 )

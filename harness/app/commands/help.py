@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand, slash_commands
+from harness.app.commands.slash_command import slash_commands
 from harness.errors import UsageError
+from harness.plugin import Effect, HelpGroup, SlashCommand
 from harness.terminal.key_panel import KeyWords
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Table, labelled
@@ -80,7 +81,7 @@ COMMANDS = (
         arguments="[keys]",
         summary="this text",
         group=HelpGroup.PROGRAM,
-        does=show_help,
+        run=show_help,
         effect=Effect.SHOWS,
     ),
 )

@@ -6,10 +6,10 @@ import re
 from collections import deque
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.errors import UsageError
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
+from harness.plugin import Effect, HelpGroup, SlashCommand
 from harness.terminal.activity import BAR
 from harness.terminal.styles import Line, Tone
 from harness.terminal.trace import Tracer, ended_line
@@ -83,7 +83,7 @@ COMMANDS = (
         arguments="[LINES]",
         summary="the action log: where, how long, its last lines",
         group=HelpGroup.WORK,
-        does=log,
+        run=log,
         effect=Effect.SHOWS,
     ),
     SlashCommand(
@@ -91,7 +91,7 @@ COMMANDS = (
         arguments="[N]",
         summary="all that the last command printed; 2: the one before",
         group=HelpGroup.WORK,
-        does=output,
+        run=output,
         effect=Effect.SHOWS,
     ),
 )

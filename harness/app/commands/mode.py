@@ -7,8 +7,8 @@ from enum import Enum
 
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.plan import enter, leave
-from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import UsageError, nearest
+from harness.plugin import HelpGroup, SlashCommand
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
@@ -89,7 +89,7 @@ COMMANDS = (
         arguments="[ask|edits|plan]",
         summary="what you are asked about; Shift-Tab: the next",
         group=HelpGroup.RULES,
-        does=mode,
+        run=mode,
         offers=modes_to_choose,
     ),
 )

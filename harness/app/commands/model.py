@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import HarnessError, UsageError
 from harness.models.endpoint import shown_address
+from harness.plugin import HelpGroup, SlashCommand
 from harness.session.config.model_settings import shown_value
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
@@ -99,7 +99,7 @@ COMMANDS = (
         arguments="[NAME]",
         summary="the model; or a profile, or another one of its provider",
         group=HelpGroup.PROGRAM,
-        does=model,
+        run=model,
         offers=models_to_choose,
     ),
 )

@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import HelpGroup, SlashCommand, slash_commands, why_no_command
+from harness.app.commands.slash_command import slash_commands, why_no_command
 from harness.errors import UsageError
+from harness.plugin import HelpGroup, SlashCommand
 from harness.record import Record
 from harness.regex import regex
 from harness.session.words.word_files import OwnCommand, OwnWords, named
@@ -137,8 +138,8 @@ def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ..
                 arguments=visible_line(command.arguments, 60) or "[...]",
                 summary=visible_line(command.description, 200),
                 group=HelpGroup.OWN,
-                does=partial(_say, command),
-                most=None,
+                run=partial(_say, command),
+                max_arguments=None,
                 aliases=(short,) if has_short else (),
             )
         )

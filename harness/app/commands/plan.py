@@ -6,11 +6,11 @@ import time
 
 from harness.actions import JsonValue
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.errors import UsageError
 from harness.gate.approval import Approval
 from harness.log.vocabulary import Answer
 from harness.messages import RunResult, StopReason
+from harness.plugin import HelpGroup, SlashCommand
 from harness.session.policies import with_plan_mode
 from harness.session.trust import consent
 from harness.terminal.styles import Tone
@@ -112,6 +112,6 @@ COMMANDS = (
         arguments="[go|off]",
         summary="only read, until a plan is approved; again to leave",
         group=HelpGroup.TALK,
-        does=plan,
+        run=plan,
     ),
 )

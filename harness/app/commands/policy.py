@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.app.policy.explain import TONES, explanation, hooks_about, parts_table
 from harness.app.policy.judged_call import tool_use, typed_action
 from harness.errors import HarnessError, ToolError, UsageError, nearest
 from harness.limits import strictest
 from harness.messages import ToolCall
 from harness.paths import short_place
+from harness.plugin import Effect, HelpGroup, SlashCommand
 from harness.policy.loader import SHIPPED, load_policy, shipped_policy_path
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
@@ -239,15 +239,15 @@ COMMANDS = (
         arguments="[show|explain WHAT|use NAME|reload|trust]",
         summary="the policy in force; take another one",
         group=HelpGroup.RULES,
-        does=policy,
+        run=policy,
         offers=what_to_do,
-        most=None,
+        max_arguments=None,
     ),
     SlashCommand(
         name="/tools",
         summary="the tools that the model has, and what the policy says of each",
         group=HelpGroup.RULES,
-        does=tools,
+        run=tools,
         effect=Effect.SHOWS,
     ),
 )

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.app.resume import FORKED, RESUMED, Carried, carried_from, carried_lines, first_of, until_turn
 from harness.app.sessions import LoggedSession, SessionOutline, logged_sessions, session_named, talks
 from harness.errors import LogError, UsageError
@@ -16,6 +15,7 @@ from harness.history import pairing_problem
 from harness.log.reader import read_log
 from harness.log.transcript import rebuilt
 from harness.messages import RunResult, StopReason
+from harness.plugin import HelpGroup, SlashCommand
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
 from harness.text.amounts import counted
@@ -156,7 +156,7 @@ COMMANDS = (
         arguments="[ID]",
         summary="go on with another session",
         group=HelpGroup.TALK,
-        does=resume,
+        run=resume,
         offers=sessions_to_choose,
     ),
     SlashCommand(
@@ -164,13 +164,13 @@ COMMANDS = (
         arguments="[TURN]",
         summary="a new session with what this one held after a turn",
         group=HelpGroup.TALK,
-        does=fork,
+        run=fork,
     ),
     SlashCommand(
         name="/quit",
         summary="leave (also /exit, Ctrl-D, or Ctrl-C twice)",
         group=HelpGroup.PROGRAM,
-        does=leave,
+        run=leave,
         aliases=("/exit",),
     ),
 )

@@ -6,72 +6,18 @@ model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from enum import Enum
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import harness.app.commands
-from harness.errors import nearest
+from harness.errors import UsageError, nearest
+from harness.plugin import HelpGroup, Plugin, SlashCommand
 from harness.record import Record
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from harness.app.commands.conversation import Conversation
-    from harness.terminal.completion import Offered
-
-Does: TypeAlias = "Callable[[Conversation, str], None]"
-"""Does a command; the text is what follows its name, without blanks around it. Raises HarnessError for what is wrong."""
-
-Offers: TypeAlias = "Callable[[Conversation], Sequence[Offered]]"
-"""Says what may follow a command, for its menu; it may take its time, and is called in any thread. Raises nothing."""
-
-
-class HelpGroup(Enum):
-    """Under which heading /help names a command."""
-
-    TALK = "the conversation"
-    WORK = "what was done"
-    RULES = "what holds"
-    PROGRAM = "the program"
-    OWN = "your own and your team's"
-
-
-class Effect(Enum):
-    """The possible effect of a command."""
-
-    SHOWS = "shows"
-    """Nothing but showing: it writes no record and no file, so that Ctrl-C may stop it anywhere."""
-    CHANGES = "changes"
-
-
-class SlashCommand(Record):
-    """One slash command: how it is written, what /help says of it, and the function that does it."""
-
-    name: str
-    """With the slash."""
-    arguments: str = ""
-    """Form of the arguments in /help. Empty if there are none."""
-    summary: str
-    group: HelpGroup
-    does: Does
-    effect: Effect = Effect.CHANGES
-    most: int | None = 1
-    """Maximum number of arguments. `None` for any number."""
-    aliases: tuple[str, ...] = ()
-    offers: Offers | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Every name that it goes by."""
-        return (self.name, *self.aliases)
-
-    @property
-    def usage(self) -> str:
-        """Form of the command."""
-        return f"{self.name} {self.arguments}".rstrip()
 
 
 @cache
@@ -85,6 +31,17 @@ def slash_commands() -> tuple[SlashCommand, ...]:
     commands = [command for module in modules for command in getattr(module, "COMMANDS", ())]
     groups = list(HelpGroup)
     return tuple(sorted(commands, key=lambda command: (groups.index(command.group), command.name)))
+
+
+def added_commands(plugins: Sequence[Plugin]) -> tuple[SlashCommand, ...]:
+    """Return the slash commands of plugins. Raises UsageError for one with the name of a command that ships."""
+    added = tuple(command for plugin in plugins for command in plugin.slash_commands)
+    if added:
+        shipped = {name for command in slash_commands() for name in command.names}
+        for name in (name for command in added for name in command.names):
+            if name in shipped:
+                raise UsageError(f"plugins: slash command {visible_line(name)}: it ships already")
+    return added
 
 
 class Ask(Record):
@@ -165,7 +122,7 @@ def meaning_of(
             return Ask(text=line)
         known_names = [name for command in (*slash_commands(), *own_commands) for name in command.names]
         return Wrong(problem=why_no_command(word, known_names, left_out))
-    max_arguments = match.most if match.arguments else 0
+    max_arguments = match.max_arguments if match.arguments else 0
     if max_arguments is not None and len(rest.split()) > max_arguments:
         return Wrong(problem=f"usage: {match.usage}")
     return Do(command=match, rest=rest)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import HelpGroup, SlashCommand
 from harness.app.undo import EFFECTS, Ended, put_back, undo_line, undone_calls, unless_forged
 from harness.files.before_images import BeforeImages
 from harness.files.undo import Rehearsal, Step, StepOutcome, changes_to_undo, restore, unwind
 from harness.log.reader import read_log
 from harness.loop.compaction import split_summary, without_turn
+from harness.plugin import HelpGroup, SlashCommand
 from harness.session.person_message import own_words
 from harness.session.trust import is_wanted
 from harness.terminal.styles import Tone
@@ -101,6 +101,6 @@ COMMANDS = (
         name="/undo",
         summary="forget the last turn; asks whether its files are put back",
         group=HelpGroup.TALK,
-        does=undo,
+        run=undo,
     ),
 )

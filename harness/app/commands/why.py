@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.app.commands.conversation import Conversation
-from harness.app.commands.slash_command import Effect, HelpGroup, SlashCommand
 from harness.app.policy.explain import TONES
 from harness.audit.calls import answerer, objects_in, word
 from harness.log.order import LogRecord
+from harness.plugin import Effect, HelpGroup, SlashCommand
 from harness.policy.verdict import Source
 from harness.session.policies import home_of_rules, shipped_name, without_shipped_folder
 from harness.terminal.styles import Tone
@@ -98,7 +98,7 @@ COMMANDS = (
         name="/why",
         summary="the last decision: by which rule, what would allow it",
         group=HelpGroup.WORK,
-        does=why,
+        run=why,
         effect=Effect.SHOWS,
     ),
 )

@@ -23,10 +23,10 @@ from harness.app.commands.own_commands import slash_of
 from harness.app.commands.slash_command import (
     Ask,
     Do,
-    Effect,
     Meaning,
     RunAsPerson,
     Wrong,
+    added_commands,
     meaning_of,
     slash_commands,
 )
@@ -37,11 +37,13 @@ from harness.app.repl.todo_list import ShownTodo
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
 from harness.gate.approval import Approval
 from harness.messages import Attachment, RunResult, StopReason
+from harness.plugin import Effect
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.config.settings import settings_from
 from harness.session.exits import Exit
 from harness.session.front import terminal_is_there
+from harness.session.named_plugins import named_plugins
 from harness.session.own_folders import fix_modes
 from harness.session.policies import describe
 from harness.session.provider_models import ProviderModels
@@ -60,12 +62,12 @@ from harness.text.amounts import counted
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.app.commands.slash_command import SlashCommand
     from harness.app.repl.asking import Asking
     from harness.app.repl.attached_files import AttachedFiles
     from harness.app.resume import Carried
     from harness.gate.place_watch import PlacesQuestion
     from harness.log.vocabulary import PlacesAnswer
+    from harness.plugin import SlashCommand
     from harness.process.lent_terminal import LentTerminal
     from harness.terminal.completion import Menus
     from harness.tools.ask_user import UserAnswer, UserQuestion
@@ -171,7 +173,8 @@ class Repl:
         self._notes += [Line(tone=Tone.WARNING, text=visible_line(warning, 2_000)) for warning in warnings if warning]
         self._conversation = self._begun(arguments, carried)
         self._running.log.observers.append(self._conversation.record)
-        self._conversation.own, left_out = slash_of(place.words.commands)
+        own, left_out = slash_of(place.words.commands)
+        self._conversation.own = (*added_commands(named_plugins(place.settings.file)), *own)
         self._notes += [Line(tone=Tone.WARNING, text=note) for note in left_out]
         self._lines = self._terminal.prompt_line(
             place.state.history,
@@ -256,7 +259,7 @@ class Repl:
     def _offers(self) -> Menus:
         """Return the menus of commands."""
         return {
-            command.name: partial(command.offers, self._conversation) for command in slash_commands() if command.offers
+            command.name: partial(command.offers, self._conversation) for command in self._commands() if command.offers
         }
 
     def talk(self) -> int:
@@ -453,9 +456,9 @@ class Repl:
         try:
             if meaning.command.effect is Effect.SHOWS:
                 with self._place.interrupt:
-                    meaning.command.does(self._conversation, meaning.rest)
+                    meaning.command.run(self._conversation, meaning.rest)
             else:
-                meaning.command.does(self._conversation, meaning.rest)
+                meaning.command.run(self._conversation, meaning.rest)
         except (LogError, GateError, WorkspaceError):
             raise
         except KeyboardInterrupt:

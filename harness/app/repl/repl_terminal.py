@@ -17,7 +17,7 @@ from harness.terminal.styles import Tone
 from harness.terminal.type_ahead import TypeAhead
 
 if TYPE_CHECKING:
-    from harness.app.commands.slash_command import SlashCommand
+    from harness.plugin import SlashCommand
     from harness.process.lent_terminal import LentTerminal
     from harness.redaction.redactor import Redactor
     from harness.terminal.completion import Menus

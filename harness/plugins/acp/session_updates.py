@@ -43,13 +43,13 @@ from acp.schema import (
 )
 
 from harness.actions import JsonValue
-from harness.app.commands.slash_command import SlashCommand
 from harness.audit.helper_tree import Helper
 from harness.digest import digest_of
 from harness.files.before_images import BeforeImages
 from harness.log.order import LogRecord
 from harness.loop.compaction import split_summary
 from harness.messages import Message, Role, ToolCall
+from harness.plugin import SlashCommand
 from harness.plugins.acp.prompt_blocks import fenced, in_code
 from harness.session.person_message import own_words
 from harness.terminal.trace import event_line, helper_line

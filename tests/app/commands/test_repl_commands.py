@@ -110,7 +110,7 @@ def test_invalid_command_is_reported_and_not_sent(line: str, told: str) -> None:
 
 
 GREETING = """
-from harness.app.commands.slash_command import SlashCommand, HelpGroup
+from harness.plugin import SlashCommand, HelpGroup
 
 
 def hello(conversation, rest):
@@ -118,7 +118,7 @@ def hello(conversation, rest):
 
 
 COMMANDS = (
-    SlashCommand(name="/hello", arguments="NAME", summary="greet somebody", group=HelpGroup.WORK, does=hello, aliases=("/hi",)),
+    SlashCommand(name="/hello", arguments="NAME", summary="greet somebody", group=HelpGroup.WORK, run=hello, aliases=("/hi",)),
 )
 """
 PROGRAM = """
