@@ -410,7 +410,7 @@ def test_every_shipped_policy_is_in_the_policy_reference() -> None:
         assert load_policy(name).name == name
 
 
-def test_the_limits_that_hold_where_nobody_states_any_are_documented() -> None:
+def test_standard_limits_are_documented() -> None:
     rows = table(section(POLICIES, "`[limits]`"))
     stated = {row[0].strip("`"): row[2] for row in rows}
     standard = load_policy(str(ROOT / "policies/demo.toml")).limits.filled()
@@ -516,7 +516,7 @@ def test_every_variable_that_the_command_line_reads_is_documented() -> None:
     assert read_there - of_others == {name for name in documented if name.isupper()}
 
 
-def test_the_two_commands_of_the_readme_stand_there_to_be_copied() -> None:
+def test_readme_contains_its_two_commands() -> None:
     (first, second) = [block.text.strip() for block in blocks("sh") if block.document == "README.md"][:2]
     assert (first, second) == (
         "python3 -m venv .venv && .venv/bin/pip install --quiet . && .venv/bin/harness demo",
@@ -556,11 +556,11 @@ def test_the_files_that_a_document_names_are_there(document: str) -> None:
 
 
 @all_rows("document", DOCUMENTS)
-def test_a_document_calls_nothing_simple(document: str) -> None:
+def test_document_avoids_belittling_words(document: str) -> None:
     assert re.findall(r"\b(?:simply|just|easily|obviously)\b", read(document), re.IGNORECASE) == []
 
 
-def test_the_license_is_the_one_that_the_package_names() -> None:
+def test_license_is_that_of_the_package() -> None:
     lines = [line.strip() for line in read("LICENSE").splitlines() if line.strip()]
     assert (lines[:2], 'license = "Apache-2.0"' in read("pyproject.toml")) == (
         ["Apache License", "Version 2.0, January 2004"],

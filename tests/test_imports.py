@@ -249,7 +249,7 @@ MEANT_OTHERWISE = {
 }
 
 
-def test_heart_and_hands_name_nothing_by_a_word_of_a_plugin() -> None:
+def test_heart_and_hands_use_no_words_of_plugins() -> None:
     rooms = {"nouns", *HEART.split(), *HANDS.split()}
     everywhere(
         f"{module}:{getattr(node, 'lineno', 0)}: {name}"
@@ -262,7 +262,7 @@ def test_heart_and_hands_name_nothing_by_a_word_of_a_plugin() -> None:
     )
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_modules_import_each_other_without_circles() -> None:
     """Neither at the start nor later, inside of a function."""
     needs = {
         module: {found.name for found in found_there if found.name in PATHS}
@@ -288,7 +288,7 @@ def _is_door(module: str) -> bool:
     return any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in sources()[module].body)
 
 
-def test_no_module_takes_a_private_name_of_another() -> None:
+def test_private_names_stay_in_their_module() -> None:
     everywhere(
         f"{module}:{found.line} takes {name} of {found.name}"
         for module, found_there in imports().items()
@@ -299,7 +299,7 @@ def test_no_module_takes_a_private_name_of_another() -> None:
     )
 
 
-def test_the_pure_rooms_reach_nothing_outside() -> None:
+def test_pure_rooms_import_only_pure_code() -> None:
     everywhere(
         f"{module}:{found.line} imports {found.name}"
         for module, found_there in imports().items()
@@ -320,7 +320,7 @@ def test_the_pure_rooms_reach_nothing_outside() -> None:
     )
 
 
-def test_foreign_packages_stand_where_the_design_has_them() -> None:
+def test_foreign_packages_are_imported_in_their_designed_places() -> None:
     everywhere(
         f"{module}:{found.line} imports {found.name}"
         for module, found_there in imports().items()
@@ -336,7 +336,7 @@ def test_foreign_packages_stand_where_the_design_has_them() -> None:
     )
 
 
-def test_what_stands_on_an_extra_is_imported_when_it_is_needed() -> None:
+def test_modules_of_extras_are_imported_on_demand() -> None:
     everywhere(
         f"{module}:{found.line} imports {found.name}"
         for module, found_there in imports().items()
@@ -357,7 +357,7 @@ def test_the_environment_is_read_in_the_command_line_and_by_one_default_of_the_t
     assert readers == {"app", "session", "harness.tools.command_runner"}
 
 
-def test_nothing_happens_when_a_module_is_imported() -> None:
+def test_modules_define_without_acting_on_import() -> None:
     """Only definitions, imports and assignments stand at the top; a text that stands alone is a docstring."""
     quiet = (
         ast.AnnAssign, ast.Assign, ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom,
@@ -402,7 +402,7 @@ def test_only_the_gate_calls_the_body_of_a_tool() -> None:
     }
 
 
-def test_no_file_outside_plugins_knows_a_features_word() -> None:
+def test_files_outside_plugins_use_no_feature_words() -> None:
     with_word: set[str] = set()
     wrong = []
     for module, path in PATHS.items():
@@ -416,7 +416,7 @@ def test_no_file_outside_plugins_knows_a_features_word() -> None:
     assert with_word == KNOW_FEATURES.keys(), "a module has lost the word: take it out of the list"
 
 
-def test_no_two_public_classes_of_the_house_have_one_name() -> None:
+def test_public_classes_have_unique_names() -> None:
     places: dict[str, list[str]] = {}
     for module, tree in sources().items():
         for node in tree.body:

@@ -9,7 +9,7 @@ import pytest
 from rows import all_rows
 
 
-def test_every_failing_row_is_told_and_every_row_runs() -> None:
+def test_every_row_runs_and_each_failing_one_is_reported() -> None:
     ran: list[tuple[int, int]] = []
 
     @all_rows("left, right", {"fine": (1, 1), "first": (1, 2), "second": (3, 4), "last": (5, 5)})
@@ -25,7 +25,7 @@ def test_every_failing_row_is_told_and_every_row_runs() -> None:
     assert ran == [(1, 1), (1, 2), (3, 4), (5, 5)]
 
 
-def test_a_row_in_which_nothing_was_raised_fails_like_any_other() -> None:
+def test_row_that_does_not_raise_fails_like_any_other() -> None:
     @all_rows("value", [1, 2])
     def raising(value: int) -> None:
         with pytest.raises(ValueError, match="never"):
@@ -84,6 +84,6 @@ def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @all_rows("name", "abc", anew={"folder": empty_folder})
-def test_what_is_made_anew_is_made_and_ended_for_each_row(name: str, folder: Path) -> None:
+def test_fixture_is_created_and_ended_for_each_row(name: str, folder: Path) -> None:
     assert list(folder.iterdir()) == []
     (folder / name).touch()

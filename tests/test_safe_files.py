@@ -39,7 +39,7 @@ def test_a_file_takes_the_place_of_what_was_there(tmp_path: Path, name: str, by_
         os.close(folder)
 
 
-def test_what_breaks_off_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+def test_interrupted_replacement_keeps_the_old_file_only(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"earlier")
     with pytest.raises(UnforeseenError):
         replace_file(f"{tmp_path}/f", breaking_off())
@@ -67,7 +67,7 @@ replace_file(sys.argv[1], [b"x" * 60] * 2)
 """
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+def test_full_disk_leaves_no_file(tmp_path: Path) -> None:
     """A limit on the size of files fails a write as a full disk does (setrlimit(2))."""
     done = subprocess.run([sys.executable, "-c", LIMITED, f"{tmp_path}/f"], capture_output=True, text=True, check=False)
     assert ("File too large" in done.stderr, [*tmp_path.iterdir()]) == (True, [])
@@ -79,7 +79,7 @@ def test_two_that_take_the_same_place_are_never_the_same() -> None:
 
 
 @all_rows("folder", ["/proc/self/fd", "/nowhere", "/dev/null"])
-def test_a_folder_that_cannot_be_synced_harms_nothing(folder: str) -> None:
+def test_folder_that_cannot_be_synced_is_harmless(folder: str) -> None:
     descriptor = os.open("/dev/null", os.O_RDONLY)
     sync_names(folder)
     sync_names(descriptor)

@@ -65,7 +65,7 @@ def test_attack_fails_behind_walls_and_leaves_no_trace(
 
 
 @all_rows(("attack", "kind"), {f"{kind}: {a.name}": (a, kind) for a in REMAINING for kind in a.stopped_by})
-def test_permitted_actions_stay_possible(attack: Attack, kind: str, scenes: Scenes) -> None:
+def test_documented_limit_of_the_walls_is_unchanged(attack: Attack, kind: str, scenes: Scenes) -> None:
     scene = scenes.unchanged()
     done = scene.run(attack.command, walls_of(scene, kind))
     assert done.code == 0, done.output

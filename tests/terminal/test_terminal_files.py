@@ -91,7 +91,7 @@ def test_git_lists_what_is_tracked_and_what_is_not_ignored(repository: Path) -> 
     assert git_names(str(repository / "src"), TRACKED, ENVIRONMENT) == ["parse.py"]
 
 
-def test_unignored_build_files_are_not_offered(repository: Path) -> None:
+def test_untracked_build_files_are_not_offered(repository: Path) -> None:
     _files(repository, "src/__pycache__/parse.pyc", "node_modules/x/parse.js", "src/parse_new.py")
     assert PatientIndex(str(repository), ENVIRONMENT).matches("parse") == ("src/parse.py", "src/parse_new.py")
     _git(repository, "add", "-f", "node_modules/x/parse.js")

@@ -66,7 +66,7 @@ list of point    [{"x": "1"}]    number 1: x: must be a whole number, not a stri
 
 
 @all_rows("line", TABLE.strip().splitlines())
-def test_a_value_fits_its_type_or_is_told(line: str) -> None:
+def test_value_is_checked_by_its_type(line: str) -> None:
     word, value, problem = re.split(" {4}", f"{line}    ")[:3]
     assert check_of(word, PARTS)(json.loads(value)) == problem
 
@@ -75,6 +75,6 @@ def test_an_open_table_takes_fields_of_any_name() -> None:
     assert Fields({"a": "text"}, is_open=True).problem({"a": "", "b": 1}) == ""
 
 
-def test_a_word_that_is_no_type_is_a_mistake_of_the_program() -> None:
+def test_unknown_type_is_an_error_of_the_program() -> None:
     with pytest.raises(KeyError):
         check_of("txt")
