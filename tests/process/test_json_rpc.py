@@ -41,7 +41,7 @@ DEEP = MOST_DEPTH - 1
         ('{"jsonrpc":"2.0","id":"\u2028","method":"\U0001f600"}', RpcKind.REQUEST, '"\\u2028"', "\U0001f600"),
     ],
 )
-def test_what_a_message_is(line: str, kind: RpcKind, identity: str, method: str) -> None:
+def test_message_is_classified(line: str, kind: RpcKind, identity: str, method: str) -> None:
     message = read_message(line.encode() + b"\n")
     assert isinstance(message, RpcMessage), message
     assert (message.kind, message.id, message.method) == (kind, identity, method)
@@ -103,7 +103,9 @@ NOBODY: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         "endless depth, nobody knows": ('{"x":' * 99_999, "deep", NOBODY),
     },
 )  # fmt: skip
-def test_what_is_refused_and_who_is_told(line: str, why: str, waiting: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+def test_invalid_message_is_refused_with_its_answer(
+    line: str, why: str, waiting: tuple[tuple[str, ...], tuple[str, ...]]
+) -> None:
     refused = read_message(line.encode() + b"\n")
     assert isinstance(refused, RefusedLine)
     assert why in refused.why, refused.why
@@ -123,7 +125,7 @@ def test_the_deepest_message_that_is_taken() -> None:
 
 
 @given(st.binary(max_size=300))
-def test_no_line_is_too_odd_to_be_read(line: bytes) -> None:
+def test_any_line_is_read_or_refused(line: bytes) -> None:
     assert isinstance(read_message(line), RpcMessage | RefusedLine)
 
 
@@ -136,7 +138,7 @@ def test_no_line_is_too_odd_to_be_read(line: bytes) -> None:
         ),
     )
 )
-def test_no_value_is_too_odd_to_be_read(value: object) -> None:
+def test_odd_value_is_read_or_refused(value: object) -> None:
     assert isinstance(read_message(json.dumps(value).encode()), RpcMessage | RefusedLine)
 
 
@@ -168,7 +170,7 @@ def test_lines_are_the_same_however_they_come(pieces: list[bytes], size: int) ->
     assert (found, splitter.rest) == ([line + b"\n" for line in whole if line.strip()], rest)
 
 
-def test_a_line_without_end_takes_no_more_memory_than_one_that_is_taken() -> None:
+def test_unfinished_line_takes_bounded_memory() -> None:
     splitter = LineSplitter()
     block = b"x" * (1 << 20)
     for _ in range(20):

@@ -59,7 +59,7 @@ def test_fields_and_the_rest(text: str, fields: dict[str, str], body: str) -> No
         pytest.param("---\na: b\na: |\n  c\n---\nx", {"a": "b"}, "x", "line 3: a stands here twice", id="twice"),
     ],
 )
-def test_what_is_not_understood_is_told_and_the_rest_counts(
+def test_invalid_front_matter_is_reported_and_the_rest_kept(
     text: str, fields: dict[str, str], body: str, problem: str
 ) -> None:
     found = front_matter(text)

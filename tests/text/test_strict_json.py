@@ -33,7 +33,7 @@ REFUSED = {
 
 
 @all_rows(("text", "why"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_single_value_is_refused_and_told(text: str, why: str) -> None:
+def test_text_without_a_single_value_is_refused_with_the_place(text: str, why: str) -> None:
     with pytest.raises(NotJsonError) as of_line:
         read_line(text.encode())
     assert str(of_line.value) == why
@@ -82,7 +82,7 @@ def taken_by_cassette(text: str) -> bool:
 
 
 @all_rows("taken", [taken_by_log, taken_by_tool, taken_by_cassette])
-def test_no_reader_takes_what_another_refuses(taken: Callable[[str], bool]) -> None:
+def test_readers_refuse_the_same_texts(taken: Callable[[str], bool]) -> None:
     took = {name for name, (text, _) in REFUSED.items() if taken(text)}
     # The log's own words can hold no such number; one that somebody else wrote is told of, not refused.
     assert took == ({"a number that is too large"} if taken is taken_by_log else set())
@@ -92,11 +92,11 @@ def test_no_reader_takes_what_another_refuses(taken: Callable[[str], bool]) -> N
 @all_rows(
     ("value", "depth"), [(1, 0), ([], 1), ([1], 1), ({"a": []}, 2), ([[], [[{}]]], 4), ({"a": {}, "b": [[1]]}, 3)]
 )
-def test_how_deep_a_value_is_nested(value: JsonValue, depth: int) -> None:
+def test_nesting_depth_is_measured(value: JsonValue, depth: int) -> None:
     assert [is_deeper(value, most) for most in range(6)] == [most < depth for most in range(6)]
 
 
-def test_a_key_that_stands_twice_among_many_is_found_by_work_that_is_linear() -> None:
+def test_duplicate_key_is_found_in_linear_time() -> None:
     def text(count: int) -> str:
         return "{" + ",".join(f'"{number}": 0' for number in range(count)) + f', "{count - 1}": 1}}'
 

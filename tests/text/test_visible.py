@@ -60,7 +60,7 @@ def test_over_all_code_points_exactly_the_hiding_ones_are_escaped() -> None:
     assert all(hides(char) for char in BIDI_CONTROL)
 
 
-def test_no_mark_falls_onto_what_stands_before_the_text() -> None:
+def test_combining_mark_is_escaped_at_a_beginning() -> None:
     """Over all code points: at the beginning, and at the beginning of a line or a column."""
     kept = [
         f"U+{code:04X}"
@@ -78,7 +78,7 @@ ANY_TEXT = st.text(st.characters())
 @example("\x1b[31mred\x1b[0m\r\b\x7f\x9b")
 @example("a\u202eb\u200bc\u2066d\ufeff")
 @example("\ud800\U000e0041")
-def test_no_hiding_character_survives_in_any_text(text: str) -> None:
+def test_hiding_characters_are_escaped_in_any_text(text: str) -> None:
     shown = visible(text)
     assert [char for char in shown if hides(char)] == []
     assert shown.encode().decode() == shown
@@ -203,7 +203,7 @@ def test_prose_leaves_out_what_only_chooses_how_an_emoji_is_drawn(text: str, sho
 
 
 @given(ANY_TEXT)
-def test_prose_hides_nothing_either(text: str) -> None:
+def test_prose_shows_hiding_characters_too(text: str) -> None:
     shown = visible_prose(text)
     assert [char for char in shown if hides(char)] == []
     assert visible(shown) == shown
@@ -312,7 +312,7 @@ SUSPICIOUS = [
 
 
 @all_rows(("text", "said", "chars"), SUSPICIOUS)
-def test_what_is_not_what_it_seems_is_said_in_words(text: str, said: str, chars: str) -> None:
+def test_deceptive_characters_are_named(text: str, said: str, chars: str) -> None:
     names = ", ".join(f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in chars)
     assert suspicious(text) == (f"{said}{' ' if said.endswith('with') else ': '}{names}" if chars else said,)
 
@@ -342,7 +342,7 @@ def test_ordinary_text_is_not_suspicious(text: str) -> None:
 
 
 @given(ANY_TEXT)
-def test_what_is_said_of_any_text_is_short_and_safe(text: str) -> None:
+def test_findings_for_any_text_are_short_and_safe(text: str) -> None:
     said = suspicious(text)
     assert len(said) <= 10
     assert all(visible(finding) == finding and "\n" not in finding and len(finding) < 500 for finding in said)
@@ -355,7 +355,7 @@ def test_many_findings_are_counted() -> None:
     assert said[-1] == "and 3 more such findings"
 
 
-def test_what_is_too_long_is_not_searched_in_silence() -> None:
+def test_limit_of_the_search_is_reported() -> None:
     said = suspicious("a " * 150_000 + "\u0441at")
     assert said == ("only the first 200000 characters were searched for look-alikes",)
 

@@ -136,7 +136,7 @@ def test_python_and_curl_reach_a_listed_host_through_the_proxy(tmp_path: Path, s
         assert [each["times"] for each in connections(done)] == [2]
 
 
-def test_what_is_not_listed_is_refused_and_told(tmp_path: Path, server: int) -> None:
+def test_unlisted_host_is_refused_with_a_report(tmp_path: Path, server: int) -> None:
     url = f"http://127.0.0.1:{server}/moved"
     done = run(
         tmp_path,
@@ -162,7 +162,7 @@ def test_what_is_not_listed_is_refused_and_told(tmp_path: Path, server: int) -> 
         "import socket; socket.socket(2, 2).sendto(b'x', ('192.0.2.7', 53))",
     ],
 )
-def test_past_the_proxy_there_is_no_network(tmp_path: Path, server: int, code: str) -> None:
+def test_network_is_reachable_only_through_the_proxy(tmp_path: Path, server: int, code: str) -> None:
     done = run(tmp_path, python(code.format(port=server)), f"127.0.0.1:{server}")
     assert done.status is ResultStatus.FAILED
     assert "network only through the proxy to" in done.content
@@ -221,7 +221,7 @@ print(run(Path.cwd(), "env", "example.org").content)
 """
 
 
-def test_where_no_network_of_its_own_can_be_had_it_has_none_and_is_told(tmp_path: Path) -> None:
+def test_missing_namespace_disables_the_network_with_a_notice(tmp_path: Path) -> None:
     """Inside the walls of another command, which lets nobody make namespaces."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work/inner.py").write_text(INNER)
@@ -241,7 +241,7 @@ run(Path.cwd(), "echo $$ > begun; sleep 1000 & sleep 1000", "example.org", secon
 """
 
 
-def test_a_harness_that_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
+def test_killed_harness_leaves_no_processes(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path, env={**os.environ, "PYTHONPATH": MODULES})
     begun = tmp_path / "work/begun"
     try:
@@ -281,7 +281,7 @@ def test_it_holds_where_something_is_hidden_by_bubblewrap_too(tmp_path: Path, se
     assert done.extra["connection_count"] == 1
 
 
-def test_a_command_that_nobody_was_asked_about_has_its_git_and_its_way(tmp_path: Path) -> None:
+def test_unasked_command_gets_the_proxy_and_keeps_its_git_settings(tmp_path: Path) -> None:
     done = run(tmp_path, "env", "example.org", "localhost:8080", unasked=True)
     assert "https_proxy=http://127.0.0.1:3128" in done.content
     assert "no_proxy=" in done.content.splitlines()

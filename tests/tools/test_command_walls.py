@@ -85,7 +85,7 @@ GRANTED: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
 @all_rows(
     ("granted", "writable"), [row[1:] for row in GRANTED], ids=[row[0] for row in GRANTED], anew={"place": new_place}
 )
-def test_what_a_policy_grants_is(place: Place, granted: tuple[str, ...], writable: tuple[str, ...]) -> None:
+def test_granted_paths_are_writable(place: Place, granted: tuple[str, ...], writable: tuple[str, ...]) -> None:
     walls = walls_for(place.effects(granted), place.workspace)
     assert walls.write == tuple(place.full(name) for name in writable)
 
@@ -123,7 +123,7 @@ ENTRIES: list[tuple[str, str, tuple[str, ...]]] = [
 @all_rows(
     ("entry", "writable"), [row[1:] for row in ENTRIES], ids=[row[0] for row in ENTRIES], anew={"place": new_place}
 )
-def test_where_the_name_is_moved_or_removed(place: Place, entry: str, writable: tuple[str, ...]) -> None:
+def test_parent_of_a_moved_or_removed_name_is_writable(place: Place, entry: str, writable: tuple[str, ...]) -> None:
     effects = replace(place.effects(write=(entry,)), entries=(place.full(entry),))
     assert walls_for(effects, place.workspace).write == tuple(place.full(name) for name in writable)
 
@@ -134,7 +134,7 @@ def test_of_what_a_command_names(place: Place, write: str, writable: tuple[str, 
     assert walls.write == tuple(place.full(name) for name in writable)
 
 
-def test_what_may_write_nothing_has_no_temporary_folder(place: Place) -> None:
+def test_reading_command_has_no_temporary_folder(place: Place) -> None:
     def temporary() -> str:
         return "/tmp/mine"
 
@@ -144,7 +144,7 @@ def test_what_may_write_nothing_has_no_temporary_folder(place: Place) -> None:
     assert walls_for(writer, place.workspace, temporary=temporary).temporary == "/tmp/mine"
 
 
-def test_what_is_hidden_and_there_is_hidden_and_outputs_are_shown(place: Place) -> None:
+def test_existing_hidden_paths_are_hidden_and_outputs_shown(place: Place) -> None:
     effects = Effects(
         read=None, write=(), network=False, unasked=True, hide=("~/.bashrc", ".env", "~/.ssh", "away/file")
     )
@@ -174,19 +174,21 @@ TOLD: list[tuple[str, tuple[str, ...], tuple[str, ...], str]] = [
 @all_rows(
     ("granted", "write", "told"), [row[1:] for row in TOLD], ids=[row[0] for row in TOLD], anew={"place": new_place}
 )
-def test_a_person_is_told(place: Place, granted: tuple[str, ...], write: tuple[str, ...], told: str) -> None:
+def test_walls_are_described_in_words(
+    place: Place, granted: tuple[str, ...], write: tuple[str, ...], told: str
+) -> None:
     walls = CommandWalls(place.workspace, machine=Machine(landlock=7, seccomp="x86_64"))
     words = told.replace("~", place.full("~")).replace("./", f"{place.full('.')}/")
     assert walls.in_words(place.effects(granted, write)) == f"Landlock 7, seccomp{words}"
 
 
-def test_a_person_is_told_what_cannot_be_moved(place: Place) -> None:
+def test_description_names_files_that_cannot_be_moved(place: Place) -> None:
     walls = CommandWalls(place.workspace, machine=Machine(landlock=7, seccomp="x86_64"))
     effects = replace(place.effects(write=("~/.bashrc",)), entries=(place.full("~/.bashrc"),))
     assert walls.in_words(effects) == f"Landlock 7, seccomp; cannot be moved or removed: {place.full('~/.bashrc')}"
 
 
-def test_a_person_is_told_what_may_stay_unhidden_and_unprotected(place: Place) -> None:
+def test_description_names_files_left_unhidden_and_unprotected(place: Place) -> None:
     listener = socket.socket(socket.AF_UNIX)
     address = place.full("+s")
     listener.bind(address)
@@ -203,7 +205,7 @@ def test_a_person_is_told_what_may_stay_unhidden_and_unprotected(place: Place) -
 BARE = Machine(landlock=0, seccomp="", bubblewrap="", reasons=("this kernel has no Landlock",))
 
 
-def test_a_machine_without_walls_says_so_and_runs_nothing_that_requires_them(place: Place) -> None:
+def test_machine_without_walls_refuses_required_confinement(place: Place) -> None:
     walls = CommandWalls(place.workspace, machine=BARE)
     asked = Effects(read=None, write=None, granted=(".",), network=True, unasked=False)
     required = Effects(read=None, write=None, network=True, unasked=False, enforcement=Enforcement.REQUIRED)
@@ -214,7 +216,7 @@ def test_a_machine_without_walls_says_so_and_runs_nothing_that_requires_them(pla
         walls.confinement(required, lambda: "/tmp")
 
 
-def test_who_asked_to_run_unconfined_has_no_walls(place: Place) -> None:
+def test_unconfined_command_has_no_walls(place: Place) -> None:
     off = Effects(read=None, write=None, network=True, unasked=False, enforcement=Enforcement.OFF)
     walls = CommandWalls(place.workspace, machine=probe())
     assert (walls.in_words(off), walls.confinement(off, lambda: "/tmp")) == ("none: it asked to run unconfined", None)

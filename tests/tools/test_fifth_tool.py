@@ -182,7 +182,7 @@ NAMED_IN = {
 """Where the name of a tool may stand in a text of the program, outside of harness/tools, and what it means there."""
 
 
-def test_nobody_but_the_tools_knows_the_name_of_a_tool() -> None:
+def test_tool_names_appear_in_the_tools_only() -> None:
     folder = Path(harness.__file__).parent
     kinds = r"\b(" + "|".join(name for name in SHIPPED_TOOLS if name != "bash") + r")\b"
     found = set()

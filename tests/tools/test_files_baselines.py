@@ -100,7 +100,7 @@ def test_own_writes_are_known(road: Road) -> None:
             "path.", id="a binary file",
         ),
     ], anew={"road": new_road})  # fmt: skip
-def test_a_look_that_showed_nothing_is_no_look(road: Road, content: bytes, look: dict[str, int], said: str) -> None:
+def test_empty_look_does_not_count_as_reading(road: Road, content: bytes, look: dict[str, int], said: str) -> None:
     road.unread("a.bin", content)
     road.run("read_file", path="a.bin", **look)
 
@@ -159,7 +159,7 @@ def test_a_file_that_changed_since_it_was_read_is_shown_and_then_known(
         pytest.param(b"two\n" * 100_000, b"two\n", "Nothing was written. Read it again.", id="a large file"),
     ],
 )
-def test_what_changed_beyond_what_is_shown_must_be_read_again(
+def test_changes_beyond_the_shown_lines_require_another_read(
     road: Road, tool: str, arguments: dict[str, str], before: bytes, after: bytes, said: str
 ) -> None:
     path = road.file("a.txt", before)
@@ -189,7 +189,7 @@ def test_a_file_that_is_gone_is_made_anew(road: Road) -> None:
 
 
 @all_rows("content", ["mine\n", "one\ntwo\nSECRET\n"], ids=["other content", "the very content"])
-def test_what_is_said_of_a_stale_file_is_judged_as_a_read(tmp_path: Path, content: str) -> None:
+def test_text_about_a_stale_file_is_judged_as_a_read(tmp_path: Path, content: str) -> None:
     rule = b'[[rule]]\nid = "secret"\ndecision = "deny"\naccess = ["read"]\npath = ["a.txt"]\nreason = "Secret."\n'
     road = Road(tmp_path, policy=POLICY + rule)
     path = road.file("a.txt", b"one\ntwo\n")
@@ -357,7 +357,7 @@ def test_an_overwritten_file_keeps_its_form(road: Road, old: bytes, content: str
     assert preview.endswith(kept)
 
 
-def test_a_write_that_differs_only_in_the_form_that_is_kept_changes_nothing(road: Road) -> None:
+def test_write_that_differs_only_in_line_ends_changes_no_file(road: Road) -> None:
     road.unread("a.txt", b"\xef\xbb\xbfa\r\nb\r\n")
 
     assert road.run("write_file", path="a.txt", content="a\nb\n").content == "Unchanged: a.txt"
@@ -622,7 +622,7 @@ WORST = [
 
 
 @all_rows("made", spread("BOUNDS", WORST, 4))
-def test_explaining_a_miss_is_bounded_whatever_the_file(made: Callable[[], tuple[str, str]]) -> None:
+def test_explaining_a_miss_is_bounded_for_any_file(made: Callable[[], tuple[str, str]]) -> None:
     """In lines of Python; bench/growth.py times what the calls in them take."""
     text, old = made()
     data = text.encode()
@@ -666,7 +666,7 @@ COSTLY = [
 
 
 @all_rows(("made", "edits", "kind"), spread("BOUNDS", COSTLY, 3))
-def test_finding_what_edits_name_is_bounded_whatever_the_file(
+def test_finding_edits_is_bounded_for_any_file(
     made: Callable[[], bytes], edits: list[tuple[str, str, bool]], kind: type[Spliced | Unmatched]
 ) -> None:
     every = [
@@ -747,7 +747,7 @@ def test_a_name_that_is_not_utf_8_is_read_edited_and_written(road: Road, path: s
     ],
     anew={"road": new_road},
 )
-def test_an_escape_in_a_name_stands_for_one_file(road: Road, path: str, names: tuple[str, ...]) -> None:
+def test_escaped_name_selects_one_file(road: Road, path: str, names: tuple[str, ...]) -> None:
     for name in names:
         (road.root / name).write_bytes(b"")
 

@@ -77,9 +77,7 @@ def machine(bubblewrap: str | None) -> Machine:
 @all_rows("make", KINDS)
 @all_rows("bubblewrap", {"bubblewrap stands": None, "Landlock alone": ""})
 @all_rows("choice", {"a yes": "", "a grant of words": "exactly this"})
-def test_git_works_where_its_folder_lies_elsewhere(
-    tmp_path: Path, make: object, bubblewrap: str | None, choice: str
-) -> None:
+def test_git_works_with_a_folder_elsewhere(tmp_path: Path, make: object, bubblewrap: str | None, choice: str) -> None:
     assert callable(make)
     data = make(tmp_path)
     approver = granting(GrantScope.SESSION, choice)
@@ -163,7 +161,7 @@ def test_hooks_and_configuration_elsewhere_stay_closed(tmp_path: Path, make: obj
 
 
 @needs_walls
-def test_no_command_leads_a_worktree_to_another_repository(tmp_path: Path) -> None:
+def test_commands_cannot_redirect_a_worktree(tmp_path: Path) -> None:
     data = worktree(tmp_path)
     run_git(tmp_path / "main", "worktree", "add", "-q", "../other", "-b", "z")
     lines = {
@@ -228,7 +226,7 @@ def led_away(folder: Path) -> None:
         ),
     },
 )
-def test_a_file_that_names_the_folder_of_something_else_opens_nothing(tmp_path: Path, change: object) -> None:
+def test_file_naming_a_foreign_folder_grants_no_access(tmp_path: Path, change: object) -> None:
     assert callable(change)
     (tmp_path / ".ssh").mkdir()
     worktree(tmp_path)

@@ -39,7 +39,7 @@ def table(**changed: Any) -> dict[str, object]:
     return {**tomllib.loads(GOOD), **changed}
 
 
-def test_what_a_table_declares() -> None:
+def test_table_is_parsed_into_a_declaration() -> None:
     found = declared(table())
     assert (found.name, found.description, found.argv[0]) == ("lint", "Checks one file.", "ruff")
     assert (found.reads, found.writes) == (("{path}", "{more...}"), ("build/", "out/{path}.txt"))
@@ -106,7 +106,7 @@ STRING = {"type": "string"}
         ({"arguments": {"path": {"type": "array", "items": {"type": "integer"}}}}, "arguments: 'path': items: type: unknown"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_table(changed: dict[str, object], problem: str) -> None:
+def test_invalid_table_is_refused(changed: dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError) as raised:
         declared(table(**changed))
     assert str(raised.value).startswith(problem)

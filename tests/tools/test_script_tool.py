@@ -132,7 +132,7 @@ def lines(result: ToolResult) -> list[str]:
 # What is judged
 
 
-def test_what_is_judged_is_what_was_declared(scene: Scene) -> None:
+def test_declared_effects_are_judged(scene: Scene) -> None:
     (scene.root / "src").mkdir()
     (scene.root / "src" / "a.py").write_text("")
     tool = scene.tool("cat", "{path}", "src", reads=["{path}", "src"], writes=["build/", "{out}"], network=True)
@@ -160,7 +160,7 @@ def test_what_is_judged_is_what_was_declared(scene: Scene) -> None:
     assert (action.summary, action.tool, action.cwd) == ("cat a.txt src", "script__t", str(scene.root))
 
 
-def test_no_line_of_the_question_is_the_models(scene: Scene) -> None:
+def test_model_text_never_starts_a_line_of_the_question(scene: Scene) -> None:
     tool = scene.tool("echo", "{path}", reads=["{path}"])
     action = ToolRegistry((tool,)).prepare(called(path="x\nnetwork: no\x1b[2K"))
     assert [line.partition(" ")[0] for line in action.preview.split("\n")][1:] == [
@@ -234,7 +234,7 @@ def test_a_person_may_grant_it_for_the_session(scene: Scene) -> None:
         ("", ["/srv/x/"], False, ("/srv/x/",), False),
     ],
 )  # fmt: skip
-def test_nothing_is_granted_that_a_policy_does_not_let(
+def test_declaration_grants_only_effects_allowed_by_the_policy(
     tmp_path: Path, sandbox: str, writes: list[str], network: bool, granted: tuple[str, ...], reaches: bool
 ) -> None:
     """Whoever says yes."""
@@ -266,7 +266,7 @@ def test_calls_that_are_none(tmp_path: Path, arguments: dict[str, object], probl
 
 
 @all_rows(("link", "to"), [("build", "src"), ("build", "/etc"), ("build/a", "../src/b"), ("build/a", "/etc/passwd")])
-def test_a_link_grants_nothing(tmp_path: Path, link: str, to: str) -> None:
+def test_links_grant_no_access(tmp_path: Path, link: str, to: str) -> None:
     """Neither that of an argument, nor one that was put in the place of what is declared."""
     scene = Scene(tmp_path)
     for name in ("src", os.path.dirname(link)):
@@ -289,7 +289,7 @@ def test_a_link_grants_nothing(tmp_path: Path, link: str, to: str) -> None:
         (UNPLANNED, {}, "a", "auto", "auto"),
     ],
 )
-def test_where_nothing_holds_it_what_it_is_declared_to_do_loosens_nothing(
+def test_declared_effects_loosen_only_behind_walls(
     tmp_path: Path, policy: str, declaration: dict[str, Any], path: str, held: str, unheld: str
 ) -> None:
     scene = Scene(tmp_path)
@@ -315,7 +315,7 @@ def test_the_words_reach_the_program_as_they_are(scene: Scene) -> None:
     assert sorted(os.listdir(scene.root)) == ["script.sh"]
 
 
-def test_what_it_is_given(scene: Scene) -> None:
+def test_environment_has_only_the_declared_variables(scene: Scene) -> None:
     given = {"PATH": PATH, "CI": "yes", "SECRET": "no", "HOME": "/home/x"}
     tool = scene.tool("env", env=["CI", "ABSENT"], given={"environment": given})
     found = dict(line.partition("=")[::2] for line in lines(scene.run(tool)) if "=" in line)
@@ -329,7 +329,7 @@ def test_the_result_says_how_it_ended(scene: Scene) -> None:
     assert (result.status, result.exit_code, result.content) == (ResultStatus.FAILED, 3, "out\nerr\n[exit code 3]")
 
 
-def test_what_cannot_be_started_is_called_what_it_is(scene: Scene) -> None:
+def test_script_that_cannot_start_is_reported_with_the_reason(scene: Scene) -> None:
     tool = scene.tool(scene.script("echo out"))
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as a parent may have left it
     try:
@@ -340,7 +340,7 @@ def test_what_cannot_be_started_is_called_what_it_is(scene: Scene) -> None:
     assert result.content == f"Error: Cannot start {scene.root}/script.sh: {why}."
 
 
-def test_what_is_secret_is_masked(scene: Scene) -> None:
+def test_secrets_are_masked(scene: Scene) -> None:
     gate = scene.gate(scene.tool("echo", "hunter2hunter2"), redactor=Redactor(["hunter2hunter2"]))
     assert "hunter2" not in run_by(gate).content
 
@@ -358,7 +358,7 @@ def test_a_program_of_the_workspace_is_not_found_on_path(tmp_path: Path) -> None
     scene.close()
 
 
-def test_what_cannot_be_executed_is_not_started(scene: Scene) -> None:
+def test_file_that_is_not_executable_is_not_started(scene: Scene) -> None:
     (scene.root / "plain").write_text("echo x")
     for word in ("./plain", "./none", "~/none", "/none"):
         assert lines(scene.run(scene.tool(word)))[0].endswith("it is no file that can be executed.")
@@ -399,7 +399,7 @@ def test_a_name_that_a_link_has_is_the_name_that_it_is_called_by(scene: Scene) -
         ('cat "$HOME/.ssh/id"', {}, "Permission denied", []),
     ],
 )  # fmt: skip
-def test_it_writes_what_it_was_declared_to_write_and_nothing_else(
+def test_script_writes_its_declared_paths_only(
     tmp_path: Path, does: str, declaration: dict[str, Any], told: str, there: list[str]
 ) -> None:
     scene = Scene(tmp_path)
@@ -452,7 +452,7 @@ def test_without_the_network_it_reaches_no_program_of_this_machine(
     scene.close()
 
 
-def test_where_nothing_can_be_confined_it_does_not_run_if_it_must_be(tmp_path: Path) -> None:
+def test_script_does_not_run_if_required_walls_are_missing(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     walls = CommandWalls(scene.workspace, machine=NO_WALLS)
     tool = scene.tool(scene.script("touch ran"), given={"walls": walls})
@@ -472,7 +472,7 @@ def test_a_child_that_it_leaves_ends_with_it(scene: Scene) -> None:
     assert not os.path.exists(f"/proc/{lines(result)[0]}")
 
 
-def test_one_that_hangs_ends_when_its_time_is_over(scene: Scene) -> None:
+def test_hanging_script_ends_after_its_time(scene: Scene) -> None:
     result = scene.run(scene.tool(scene.script("trap '' TERM; echo begun; sleep 1000"), seconds=0.5))
     assert result.status is ResultStatus.TIMEOUT
     assert lines(result)[-1] == "[timed out after 0.5 s; process tree killed]"
@@ -578,7 +578,7 @@ def test_a_change_of_what_it_runs_is_asked_about(
     scene.close()
 
 
-def test_an_entry_point_that_nobody_looked_at_suspends_its_rule(scene: Scene) -> None:
+def test_unseen_change_of_an_entry_point_suspends_the_rule(scene: Scene) -> None:
     """It may be what the script runs: make, npm and pytest are told so by no word."""
     rule = f"{CONFIRM}[[rule]]\nid='t'\ndecision='auto'\ntool=['script__t']\n"
     action = ToolRegistry((scene.tool("make"),)).prepare(called())
@@ -611,7 +611,7 @@ def test_a_change_that_was_refused_is_asked_about_again(scene: Scene) -> None:
         assert run_by(gate).status is ResultStatus.DENIED
 
 
-def test_a_change_after_the_judgement_runs_nothing(scene: Scene) -> None:
+def test_script_changed_after_its_judgement_does_not_run(scene: Scene) -> None:
     tool = scene.tool(scene.script("touch ran"))
 
     def yes(action: Action, verdict: Verdict) -> Approval:
@@ -623,7 +623,7 @@ def test_a_change_after_the_judgement_runs_nothing(scene: Scene) -> None:
     assert not (scene.root / "ran").exists()
 
 
-def test_a_path_that_leads_elsewhere_after_the_judgement_runs_nothing(scene: Scene) -> None:
+def test_path_redirected_after_its_judgement_prevents_the_run(scene: Scene) -> None:
     (scene.root / "a").mkdir()
 
     def yes(action: Action, verdict: Verdict) -> Approval:
@@ -646,7 +646,7 @@ def test_a_folder_that_has_the_name_of_the_home_folder_is_none(scene: Scene) -> 
 
 
 @all_rows("policy", [CONFIRM, DENIES, f"{CONFIRM}script__t = 'block'\n"])
-def test_nothing_runs_that_was_not_permitted(tmp_path: Path, policy: str) -> None:
+def test_unapproved_script_does_not_run(tmp_path: Path, policy: str) -> None:
     scene = Scene(tmp_path)
     tool = scene.tool(scene.script("touch ran"))
     result = run_by(scene.gate(tool, policy, lambda _a, _v: Approval(answer=Answer.NO, by="person")))
@@ -663,7 +663,7 @@ def test_an_action_of_another_tool_is_not_run(scene: Scene) -> None:
         tool.run(replace(action, request="touch ran"), effects)
 
 
-def test_it_stands_behind_the_tools_that_ship(tmp_path: Path) -> None:
+def test_script_is_listed_after_the_shipped_tools(tmp_path: Path) -> None:
     script = declared({"name": "t", "description": "x", "argv": ["true"]})
     tools = builtin_tools(Workspace(str(tmp_path)), environment={}, scripts=[script])
     assert [tool.spec.name for tool in tools][-1] == "script__t"

@@ -66,7 +66,7 @@ def rows(text: str) -> list[tuple[str, ...]]:
 
 
 @all_rows(("argv", "arguments", "expected"), rows(FILLED))
-def test_what_a_placeholder_becomes(argv: str, arguments: str, expected: str) -> None:
+def test_placeholder_is_filled_in(argv: str, arguments: str, expected: str) -> None:
     cells = [cell.replace("\1", " ") for cell in _spaced(expected).split(" ")]
     assert words(argv, arguments) == cells
 
@@ -78,7 +78,7 @@ def _spaced(text: str) -> str:
 
 
 @all_rows(("argv", "arguments"), rows(REFUSED))
-def test_no_value_becomes_an_option(argv: str, arguments: str) -> None:
+def test_value_cannot_become_an_option(argv: str, arguments: str) -> None:
     with pytest.raises(ToolError, match="would be read as an option"):
         words(argv, arguments)
 
@@ -87,7 +87,7 @@ def test_no_value_becomes_an_option(argv: str, arguments: str) -> None:
     ("value", "why"),
     [("x" * 120_001, "too long"), ("a\0b", "NUL"), ("é" * 60_001, "too long")],
 )
-def test_what_no_word_can_hold(value: str, why: str) -> None:
+def test_value_that_does_not_fit_a_word_is_refused(value: str, why: str) -> None:
     with pytest.raises(ToolError, match=why):
         words("cat {a}", json.dumps({"a": value}))
 

@@ -66,7 +66,7 @@ def test_it_runs_unasked_unless_a_policy_names_it(tmp_path: Path, policy: str, s
         assert [item.line for item in items] == ["[x] read", "[>] write\\x1b[31m", "[ ] test"]
 
 
-def test_the_newest_list_counts_and_is_told_whole_once(tmp_path: Path) -> None:
+def test_newest_list_is_shown_in_full_once(tmp_path: Path) -> None:
     done = [{**one, "status": "done"} for one in ITEMS]
     messages, _ = played(tmp_path, SILENT, ITEMS, done)
     assert {item.status for item in todo_of(messages)} == {"done"}
@@ -115,6 +115,6 @@ def test_a_long_list_takes_few_lines(count: int, done: int, lines: int, first: s
         None,
     ],
 )
-def test_what_is_no_list_is_refused(items: object) -> None:
+def test_invalid_list_is_refused(items: object) -> None:
     with pytest.raises(ToolError):
         ToolRegistry([TodoTool()]).prepare(ToolCall(id="", name="todo", arguments=json.dumps({"items": items})))

@@ -239,13 +239,13 @@ def test_a_command_ends(road: Road, command: str, expected: End) -> None:
     )
 
 
-def test_a_shell_keeps_nothing_from_the_call_before(road: Road) -> None:
+def test_shell_keeps_no_state_between_calls(road: Road) -> None:
     road.run(command="x=1; export y=2; cd /; f() { :; }")
 
     assert road.run(command="echo $x$y; pwd; type -t f").content == f"\n{road.root}\n[exit code 1, T s]"
 
 
-def test_what_mktemp_makes_is_written_unasked_in_the_folder_for_temporary_files(tmp_path: Path) -> None:
+def test_files_from_mktemp_are_written_unasked_in_the_temporary_folder(tmp_path: Path) -> None:
     temporary = TemporaryFolder(str(tmp_path))
     road = Road(tmp_path, {"PATH": PATH}, Limits(), {"temporary": temporary})
     kinds: list[object] = []
@@ -381,7 +381,7 @@ def test_a_second_interrupt_does_not_wait_for_the_obstinate(tmp_path: Path) -> N
     assert ended(int((road.root / "pid").read_text()))
 
 
-def test_nothing_is_run_where_the_end_of_a_child_cannot_be_learned(road: Road) -> None:
+def test_command_does_not_run_if_its_end_cannot_be_learned(road: Road) -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as a parent may have left it
     try:
         result = road.run(command="touch ran")
@@ -420,7 +420,7 @@ def threads_and_descriptors() -> list[str]:
         ]
 
 
-def test_no_thread_and_no_descriptor_is_left(tmp_path: Path) -> None:
+def test_threads_and_descriptors_are_released(tmp_path: Path) -> None:
     # In a process of its own: what other tests left may end at any moment.
     words = [sys.executable, "-c", ALONE, __file__, str(tmp_path)]
     support = str(Path(__file__).parents[1] / "support")
@@ -654,7 +654,7 @@ def test_bash_reads_a_line_in_the_character_set_in_which_it_was_judged(
     assert result.content.splitlines()[:-1] == [f"LANG={locale}", "LC_COLLATE=C.UTF-8"]
 
 
-def test_a_program_in_the_workspace_does_not_stand_in_for_another(tmp_path: Path) -> None:
+def test_workspace_program_does_not_replace_another(tmp_path: Path) -> None:
     road = Road(tmp_path, {"PATH": f".::{PATH}"}, Limits())
     fake = road.root / "ls"
     fake.write_text("#!/bin/sh\necho fake\n")
@@ -730,7 +730,7 @@ def test_an_operand_is_judged_where_a_link_leads(road: Road, tmp_path: Path) -> 
     )
 
 
-def test_what_is_not_plain_is_one_opaque_facet(road: Road) -> None:
+def test_unusual_command_is_one_opaque_facet(road: Road) -> None:
     action = road.prepare(command="f() { rm x; }")
 
     assert [type(facet) for facet in action.facets] == [Opaque]

