@@ -109,11 +109,11 @@ def refuse(text: str) -> None:
         read_one(text)
     except NotJsonError:
         return
-    raise SystemExit("a key that stands twice was not found")
+    raise SystemExit("a duplicate key was not found")
 
 
 def strict_json() -> Iterator[Row]:
-    yield Row("JSON: a key that stands twice", keys, refuse, 5_000)
+    yield Row("JSON: a duplicate key", keys, refuse, 5_000)
 
 
 # -- commands

@@ -106,11 +106,11 @@ def _state_fields(state: PlaceState | None) -> JsonValue:
 def change_from(fields: JsonValue) -> PlaceChange:
     """Return the change that `fields` hold. Raises ValueError for what `change_fields` never returned."""
     if not isinstance(fields, dict):
-        raise ValueError("a place is an object")  # noqa: TRY004
+        raise ValueError("a place must be an object")  # noqa: TRY004
     path, is_kept = fields.get("path"), fields.get("is_kept")
     parts = path.split("/") if isinstance(path, str) else [""]
     if (path != "." and not {"", ".", ".."}.isdisjoint(parts)) or "\0" in str(path) or not isinstance(is_kept, bool):
-        raise ValueError("a place has a plain path in the workspace, and is_kept, which is true or false")
+        raise ValueError("a place must have a plain path in the workspace, and is_kept, which is true or false")
     change = PlaceChange(
         path=str(path),
         before=_state_from(fields.get("before")),
@@ -118,7 +118,7 @@ def change_from(fields: JsonValue) -> PlaceChange:
         is_kept=is_kept,
     )
     if change_fields(change) != fields:
-        raise ValueError("a place has other fields than it was written with")
+        raise ValueError("a place has unknown or invalid fields")
     return change
 
 
@@ -126,8 +126,8 @@ def _state_from(fields: JsonValue) -> PlaceState | None:
     if fields is None:
         return None
     if not isinstance(fields, dict):
-        raise ValueError("what stood at a place is an object, or null")  # noqa: TRY004
+        raise ValueError("the state of a place must be an object or null")  # noqa: TRY004
     mode, size, sha256 = (fields.get(name) for name in ("mode", "size", "sha256"))
     if not isinstance(mode, int) or not isinstance(size, int) or not (sha256 is None or isinstance(sha256, str)):
-        raise ValueError("what stood at a place has mode, size and sha256")
+        raise ValueError("the state of a place must have mode, size and sha256")
     return PlaceState(kind=PlaceKind(fields.get("kind")), mode=mode, size=size, sha256=sha256)

@@ -54,7 +54,7 @@ TOTALS = {
     "clauses for subjects": 14,
     "empty names": 825,
     "help texts": 18,
-    "raised texts": 227,
+    "raised texts": 188,
     "sentences of pages": 29,
 }
 """The counts of today, each the most that is accepted. The first three: 60, 300 and 300 are the goal."""

@@ -61,7 +61,7 @@ def check_signature(path: str, signers: str, signer: str | None, environment: Ma
     """
     beside = f"{os.path.abspath(path)}.head"
     if not os.path.isfile(signers):
-        raise UsageError(f"--signers: there is no file {signers}")
+        raise UsageError(f"--signers: no such file: {signers}")
     if not os.path.isfile(beside) or not os.path.isfile(f"{beside}.sig"):
         return Signature(note=None)
     try:

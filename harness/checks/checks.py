@@ -132,7 +132,7 @@ class Checks:
         try:
             return self._asked(hook, program, case, None)
         except Interrupted:
-            reason = "it gave no answer: the person interrupted it"
+            reason = "the hook gave no answer: the user interrupted it"
             return CheckAnswer(
                 event=hook.event,
                 hook=hook.id,

@@ -63,19 +63,19 @@ def declared(
     if event not in (CheckEvent.BEFORE_CALL, CheckEvent.AFTER_CALL):
         for key in _OF_CALLS:
             if key in table:
-                raise ValueError(f"{key}: is about calls, and a hook for {event.value} is told of none")
+                raise ValueError(f"{key}: selects calls, but a hook for {event.value} checks none; remove the key")
     command = _texts(table["command"])
     tools = _texts(table.get("tool", ()))
     wrong = next((tool for tool in tools if not _is_known(tool)), None)
     if wrong is not None:
         tool_names = (*SHIPPED_TOOLS, SCRIPT_TOOLS, SERVER_TOOLS)
-        raise ValueError(f"tool: there is no tool {wrong[:50]!r}{nearest(wrong[:50].lower(), tool_names)}")
+        raise ValueError(f"tool: unknown tool {wrong[:50]!r}{nearest(wrong[:50].lower(), tool_names)}")
     matchers = tuple(read_matchers(RuleKeys(table, auto=False, tools=tools, fail=_fail)))
     form = further_forms.get(str(table.get("form")), lambda: HARNESS_FORM)()
     if form.workspace_variable and (code := _code_in(command)):
         raise ValueError(
-            f"command: {code!r}: what an interpreter is told so looks in the workspace for more, where hooks of the form "
-            f"{form.name} start; name a file that lies elsewhere"
+            f"command: {code!r} lets the interpreter load files of the workspace, where hooks of the form {form.name} "
+            "start; name a script outside of the workspace"
         )
     return HookDeclaration(
         id=str(table["id"]),

@@ -117,7 +117,7 @@ def answer_in(answer: Mapping[str, JsonValue]) -> SaidByHook:
     if word in ALLOWING:
         return SaidByHook(reason=reason, note=note, ignored=word)
     if word and word not in _STRICT:
-        raise NoAnswerError(f"decision: {visible_line(word, 50)!r} is none of {', '.join(_STRICT)}")
+        raise NoAnswerError(f"decision: unknown {visible_line(word, 50)!r} (expected one of {', '.join(_STRICT)})")
     return SaidByHook(decision=_STRICT.get(word, Decision.AUTO), reason=reason, note=note)
 
 

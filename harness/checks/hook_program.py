@@ -42,8 +42,8 @@ class HookProgram:
         if inside is not None:
             origin = "" if hook.origin is None else f"{hook.origin}: "
             raise UsageError(
-                f"{origin}[[hook]] command: {os.path.relpath(inside, workspace)} lies in the workspace, where calls may "
-                "change it. Put it elsewhere."
+                f"{origin}[[hook]] command: {os.path.relpath(inside, workspace)} is in the workspace, where calls can "
+                "change it; move it elsewhere"
             )
         self._known: dict[tuple[str, int, int, int], str] = {}
 
@@ -61,13 +61,13 @@ class HookProgram:
         """Return the reason why it cannot be started, or an empty string."""
         first = self.argv[0]
         if new := next((name for name in self._named_files() if name not in self._parts), None):
-            return f"its command names {new}, which was not there when the session began"
+            return f"{new} did not exist when the session began"
         if not first:
-            return f"{self._named} was found in no folder of PATH outside of the workspace"
+            return f"{self._named} was not found in PATH outside of the workspace"
         if not os.path.exists(first):
-            return f"{first} is not there"
+            return f"{first} does not exist"
         if not os.path.isfile(first):
-            return f"{first} is no file"
+            return f"{first} is not a file"
         return "" if os.access(first, os.X_OK) else f"{first} is not executable"
 
     def digest(self) -> str | None:

@@ -22,6 +22,7 @@ from harness.gate.call_checks import CheckAnswer
 from harness.interrupt import Interrupted
 from harness.log.vocabulary import CheckEvent
 from harness.process.command import CommandEnding
+from harness.text.fields import kind_of
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible, visible_line
 
@@ -81,10 +82,10 @@ class HookRun:
             )
         except HookFailedError as error:
             has_failed = True
-            hook_answer = SaidByHook(decision=Decision.DENY, reason=f"it gave no answer: {error}")
+            hook_answer = SaidByHook(decision=Decision.DENY, reason=f"the hook gave no answer: {error}")
         reason = self._shown(hook_answer.reason, MOST_REASON_CHARACTERS)
         if hook_answer.decision is not Decision.AUTO and not reason:
-            reason = "it gave no reason"
+            reason = "the hook gave no reason"
         return CheckAnswer(
             event=hook.event,
             hook=hook.id,
@@ -131,7 +132,7 @@ class HookRun:
                 stops=self._since_now(),
             )
         except (OSError, ValueError) as error:
-            raise HookFailedError(f"it could not be started: {error}") from None
+            raise HookFailedError(f"cannot be started: {error}") from None
         _check_end(answer, seconds)
         if answer.ended.status == EXIT_DENY:
             return SaidByHook(decision=Decision.DENY, reason=answer.errors.decode("utf-8", "replace"))
@@ -145,15 +146,15 @@ def _check_end(answer: ProgramAnswer, seconds: float) -> None:
         case CommandEnding.INTERRUPTED:
             raise Interrupted
         case CommandEnding.TIMED_OUT:
-            raise HookFailedError(f"it had {seconds:g} seconds, and was ended")
+            raise HookFailedError(f"timed out after {seconds:g} seconds")
         case CommandEnding.SIGNALLED:
-            raise HookFailedError(f"it was killed by signal {status}{_last_words(answer)}")
+            raise HookFailedError(f"killed by signal {status}{_last_words(answer)}")
         case CommandEnding.EXITED if status in (0, EXIT_DENY):
             return
         case CommandEnding.EXITED:
-            raise HookFailedError(f"it ended with exit code {status}{_last_words(answer)}")
+            raise HookFailedError(f"exit code {status}{_last_words(answer)}")
         case _:
-            raise HookFailedError("how it ended is not known")
+            raise HookFailedError("unknown exit code")
 
 
 def _last_words(answer: ProgramAnswer) -> str:
@@ -165,11 +166,11 @@ def _last_words(answer: ProgramAnswer) -> str:
 def _printed(answer: ProgramAnswer, form: HookForm, event: CheckEvent) -> SaidByHook:
     """Parse the output of a hook that ended well; empty output is an empty answer."""
     if answer.is_cut:
-        raise HookFailedError(f"it printed more than {MOST_OUTPUT_BYTES} bytes")
+        raise HookFailedError(f"output of more than {MOST_OUTPUT_BYTES} bytes")
     try:
         text = answer.output.decode().strip()
     except UnicodeDecodeError as error:
-        raise HookFailedError(f"what it printed is no UTF-8 (byte {error.start})") from None
+        raise HookFailedError(f"output is not UTF-8 (byte {error.start})") from None
     if not text:
         return SaidByHook()
     if event in form.notes_of and text[0] != "{":
@@ -177,7 +178,7 @@ def _printed(answer: ProgramAnswer, form: HookForm, event: CheckEvent) -> SaidBy
     try:
         value = read_one(text)
         if not isinstance(value, dict):
-            raise NoAnswerError("it is no object")  # noqa: TRY301 - said as the others are
+            raise NoAnswerError(f"must be an object, not {kind_of(value)}")  # noqa: TRY301 - reported as the others are
         return form.answer_in(value)
     except (NotJsonError, NoAnswerError) as error:
-        raise HookFailedError(f"what it printed is no answer ({error}): {visible_line(text, 80)}") from None
+        raise HookFailedError(f"invalid output ({error}): {visible_line(text, 80)}") from None

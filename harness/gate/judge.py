@@ -85,8 +85,8 @@ class Judge:
         mark = self._log.redactor.issued(raw)
         if mark:
             raise ToolError(
-                f"The arguments hold {mark}, which stands for a secret that was not shown to you; it would be written in "
-                "the secret's place. Leave that part of the file as it is: change the lines around it."
+                f"The arguments contain {mark}, a placeholder for a secret that was not shown to you. Writing it would "
+                "overwrite the secret. Leave that part of the file as it is and change the lines around it."
             )
         return action
 
@@ -94,7 +94,7 @@ class Judge:
         """Return the verdict on an action now, grants and walls as they are. Raises GateError."""
         try:
             if not all(isinstance(facet, _FACETS) for facet in action.facets):
-                raise TypeError("a facet of a kind that no rule knows")  # noqa: TRY301 - a default would decide it
+                raise TypeError("unknown kind of facet")  # noqa: TRY301 - a default would decide it
             verdict = self._grants.judge(action, tuple(dict(self._unseen)))
             if by_person and (reasons := destroys(action)):  # typing it is no answer to that
                 verdict = asking_about(verdict, reasons)

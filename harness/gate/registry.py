@@ -87,7 +87,7 @@ class ToolRegistry:
         if tool is None:
             specs = self.specs if policy is None else self.offered(policy)
             names = ", ".join(spec.name for spec in specs)
-            raise ToolError(f"There is no tool named {quoted_name(call.name)}. The tools are: {names}.")
+            raise ToolError(f"The tool {quoted_name(call.name)} does not exist. The tools are: {names}.")
         if call.problem:
             raise ToolError(call.problem)
         try:
@@ -115,6 +115,6 @@ def _check_action(action: object, call: ToolCall) -> None:
     INVARIANT: what is judged, logged and run is what the model proposed.
     """
     if not isinstance(action, Action):
-        raise TypeError(f"it returned {type(action).__name__}, not an Action")
+        raise TypeError(f"expected an Action, got {type(action).__name__}")
     if action.call != call or action.tool != call.name:
-        raise TypeError("it returned an Action for another call")
+        raise TypeError("expected the Action of this call, got that of another")

@@ -254,16 +254,16 @@ class Attempt:
     def take(self, output: object) -> None:
         """Use the body's return value. Raises TypeError if it could not be recorded or sent."""
         if not isinstance(output, ToolOutput):
-            raise TypeError(f"it returned {type(output).__name__}, not a ToolOutput")
+            raise TypeError(f"expected a ToolOutput, got {type(output).__name__}")
         if not isinstance(output.content, str):
-            raise TypeError(f"its content is {type(output.content).__name__}, not text")
+            raise TypeError(f"content: expected text, got {type(output.content).__name__}")
         attachments: object = output.attachments
         if not isinstance(attachments, tuple) or not all(
             isinstance(attachment, Attachment) for attachment in attachments
         ):
-            raise TypeError("its attachments are not a tuple of attachments")
+            raise TypeError("attachments: expected a tuple of Attachment")
         if output.status not in _TOOLS_MAY_SAY:
-            raise TypeError(f"it returned the status {output.status}")
+            raise TypeError(f"status: a tool must not return {output.status}")
         self._output = replace(output, extra=_checked(output.extra)) if output.extra else output
 
     def not_begun(self, reason: str) -> None:

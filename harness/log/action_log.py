@@ -222,9 +222,13 @@ class ActionLog:
         try:
             line = encode(record).encode("ascii")
         except (TypeError, ValueError, RecursionError) as error:
-            raise LogError(f"the action log cannot be written: {self.path}: a {kind} is no JSON: {error}") from error
+            raise LogError(
+                f"the action log cannot be written: {self.path}: invalid JSON in a {kind}: {error}"
+            ) from error
         if len(line) > MAX_RECORD_BYTES:
-            raise LogError(f"the action log takes no record of {len(line)} bytes ({kind}): {self.path}")
+            raise LogError(
+                f"the action log cannot be written: {self.path}: a record of {len(line)} bytes is too large ({kind})"
+            )
         self._write(line + b"\n", sync=sync)
         self._previous = digest_of(line)
         self._seq += 1

@@ -170,7 +170,7 @@ class Ledger:
         state.calls = {}
         for fields in _listed(saved["calls"]):
             if not isinstance(fields, dict):
-                raise TypeError("a call that is no object")
+                raise TypeError(f"expected an object, not {type(fields).__name__}")
             call = _Call(str(fields["number"]))
             for name in _Call.__slots__:
                 setattr(call, name, fields[name])
@@ -190,7 +190,7 @@ class Ledger:
         state = self._sessions.get(session)
         running = () if state is None else [call.number for call in state.calls.values() if call.step == "intent"]
         if not running:
-            raise LogError("no call runs")
+            raise LogError("no call is running")
         return int(running[-1])
 
     def counts(self, session: str) -> dict[str, int]:
@@ -224,7 +224,7 @@ def _as_json(value: object) -> JsonValue:
 
 def _listed(value: JsonValue) -> list[JsonValue]:
     if not isinstance(value, list):
-        raise TypeError(f"{type(value).__name__} in the place of a list")
+        raise TypeError(f"expected a list, not {type(value).__name__}")
     return value
 
 

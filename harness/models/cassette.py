@@ -156,10 +156,10 @@ def read_header(line: bytes) -> Header:
     """Return the first line. Raises MalformedError."""
     fields = _parsed(line)
     if not isinstance(fields, dict) or "cassette" not in fields:
-        raise MalformedError('this is no cassette: its first line is not {"cassette": 1, ...}')
+        raise MalformedError('not a cassette: the first line must be {"cassette": 1, ...}')
     version = fields.pop("cassette")
     if version is True or version != VERSION:
-        raise MalformedError(f"it is a cassette of version {json.dumps(version)[:60]}; this harness reads {VERSION}")
+        raise MalformedError(f"unknown cassette version {json.dumps(version)[:60]}; this harness reads {VERSION}")
     return Header(**_checked(fields, _HEADER))
 
 
@@ -169,9 +169,9 @@ def read_exchange(line: bytes, number: int, before: int) -> RecordedExchange:
     came = "error" if isinstance(record, dict) and "error" in record else "response"
     fields = _checked(record, _EXCHANGES[came])
     if fields["request"] != number:
-        raise MalformedError(f"request {number} is wanted here, not {fields['request']}")
+        raise MalformedError(f"request: must be {number}, not {fields['request']}")
     if fields["kept"] > before:
-        raise MalformedError(f"kept: the request before has {before} messages, not {fields['kept']}")
+        raise MalformedError(f"kept: must be at most {before}, the messages of the last request, not {fields['kept']}")
     return RecordedExchange(
         kept=fields["kept"],
         messages=tuple(MessageOutline(**outline) for outline in fields["messages"]),
@@ -198,7 +198,7 @@ def _parsed(line: bytes) -> JsonValue:
     try:
         return read_line(line)
     except NotJsonError as error:
-        raise MalformedError(f"it is no JSON: {error}") from None
+        raise MalformedError(f"invalid JSON: {error}") from None
 
 
 def _checked(value: JsonValue, fields: Fields) -> Any:

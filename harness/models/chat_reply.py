@@ -166,11 +166,11 @@ class ChatReply:
         self._torn = True
 
     def response(self) -> ModelResponse:
-        """Return the reply, its calls with the ids that came. Raises CutReply where it cannot be told for certain."""
+        """Return the reply, its calls with the ids that came. Raises CutReply where it is ambiguous."""
         calls = self._calls.tool_calls()
         if doubt := self._doubt(has_calls=bool(calls)):
             raise CutReply(
-                f"The reply cannot be told for certain: {doubt}; nothing of it was used "
+                f"The reply is ambiguous: {doubt}. None of it was used "
                 f"({len(self.text)} characters of text, {len(calls)} tool calls)."
             )
         return ModelResponse(
@@ -205,7 +205,7 @@ class ChatReply:
         if self._others and not self.finished:
             return "it has more than one choice, and the first has no finish reason"
         if has_calls and self._end is Finish.UNKNOWN:
-            return f"it has tool calls, and nobody knows its finish reason {self._reason!r}"
+            return f"it has tool calls and the unknown finish reason {self._reason!r}"
         if has_calls and self._torn:
             return "it has tool calls, and after the finish reason it ended within an event"
         if has_calls and self._document and self._end is None:

@@ -240,7 +240,7 @@ class AnswerCheck:
     def _unreadable(self, encoding: str) -> FailedTry:
         encoding_text = excerpt(encoding, self.secret)
         return FailedTry(
-            f"{self.address} sent its answer in an encoding that was not asked for ({encoding_text}); it was not read.",
+            f"{self.address} sent its answer in an encoding that was not requested ({encoding_text}). The answer was not read.",
             fault=ModelFault.REPLY,
         )
 
@@ -254,8 +254,8 @@ class AnswerCheck:
             raise Moved(str(target))
         to = excerpt(shown_address(str(target)), self.secret)
         raise FailedTry(
-            f"{self.address} redirects the request to {to} (HTTP {answer.status_code}); nothing was sent there. If the "
-            "provider is there, name that address with --base-url.",
+            f"{self.address} redirects the request to {to} (HTTP {answer.status_code}). The redirect was not followed. "
+            "If the provider is there, set that address with --base-url.",
             fault=ModelFault.REQUEST,
         )
 

@@ -162,7 +162,7 @@ class MessagesReply:
         """
         if not self._reason:
             raise CutReply(
-                "The reply was cut off: it never said why it stopped; nothing of it was used "
+                "The reply was cut off: it has no stop reason. None of it was used "
                 f"({len(self.text)} characters of text, {self.call_count} tool calls begun)."
             )
         blocks = tuple(_without_repeats(self._blocks))
@@ -174,7 +174,7 @@ class MessagesReply:
         end = finish_of(self._reason)
         if end is Finish.UNKNOWN and calls:
             raise CutReply(
-                f"The reply cannot be told for certain: it stopped for a reason that is not known; nothing of it was used "
+                f"The reply is ambiguous: it has tool calls and an unknown stop reason. None of it was used "
                 f"({len(self.text)} characters of text, {len(calls)} tool calls)."
             )
         reason = finish_reason(end)

@@ -53,8 +53,8 @@ def refuse_unread(reply: ModelResponse, offered: AbstractSet[str]) -> None:
     """Raise ModelError for a reply without calls whose text calls an offered tool."""
     if not reply.tool_calls and (name := unread_call(reply.text, offered)):
         raise ModelError(
-            f"The model called {name}, but its server left the call in the text instead of reading it; nothing was "
-            "run. Start the server with the parser for this model (vLLM: --enable-auto-tool-choice and "
+            f"The model called {name}, but its server left the call in the text instead of parsing it, so that no tool "
+            "ran. Start the server with the parser for this model (vLLM: --enable-auto-tool-choice and "
             "--tool-call-parser; SGLang: --tool-call-parser; llama-server: --jinja), use `--calls text`, or choose "
             "another model.",
             fault=ModelFault.REPLY,
@@ -243,7 +243,7 @@ class ReplyBody:
     ) -> ModelResponse:
         """Return the reply, after `end`, each of its calls with an id that is neither in `taken_ids` nor another call's.
 
-        Raises CutReply if it never said that it is finished; ModelError if the body was no reply at all, or if its text
+        Raises CutReply if it was never marked as finished; ModelError if the body was no reply at all, or if its text
         calls a tool of `offered` in a form that its server did not read.
         """
         assembly = self._assembly
@@ -251,7 +251,7 @@ class ReplyBody:
             self._check_stream()
         if assembly.broken_off:
             raise CutReply(
-                f"The provider broke the reply off (finish reason {assembly.broken_off!r}); {self._so_far()}",
+                f"The provider broke the reply off (finish reason {assembly.broken_off!r}). {self._so_far()}",
                 fault=ModelFault.SERVER,
             )
         reply = assembly.response()
@@ -262,11 +262,11 @@ class ReplyBody:
 
     def cut(self, reason: str, fault: ModelFault = ModelFault.REPLY) -> CutReply:
         """Return the error for a reply that broke off because of `reason`."""
-        return CutReply(f"The reply was cut off: {reason}; {self._so_far()}", fault=fault)
+        return CutReply(f"The reply was cut off: {reason}. {self._so_far()}", fault=fault)
 
     def _so_far(self) -> str:
         count, calls = len(self._assembly.text), self._assembly.call_count
-        return f"nothing of it was used ({count} characters of text, {calls} tool calls begun)."
+        return f"None of it was used ({count} characters of text, {calls} tool calls begun)."
 
     def _look(self, data: bytes) -> bytes:
         """Decide the shape by the first byte that is not white, and return the data that counts."""
@@ -317,7 +317,7 @@ class ReplyBody:
                 self._assembly.tear()  # and without a finish reason the reply is cut
             return None
         if not isinstance(chunk, dict):
-            raise ModelError(f"The provider sent an event that is no JSON object: {self._quote(data)}")
+            raise ModelError(f"The provider sent an event that is not a JSON object: {self._quote(data)}")
         return chunk
 
     def _take_document(self) -> str:
@@ -339,7 +339,7 @@ class ReplyBody:
         except RecursionError:
             raise _too_deep() from None
         if not self._assembly.chosen:
-            raise ModelError(f"The answer is JSON, but no reply: {self._quote(data)}")
+            raise ModelError(f"The answer is JSON, but not a reply: {self._quote(data)}")
         return text
 
     def _check_stream(self) -> None:
@@ -353,7 +353,7 @@ class ReplyBody:
         if self._shape is _Shape.HTML:
             raise self._web_page()
         if not self._decoder.recognised:
-            raise ModelError(f"The answer is no event stream: {self._quote(self._head)}")
+            raise ModelError(f"The answer is not an event stream: {self._quote(self._head)}")
         if not self.finished:
             raise self.cut("the stream ended without a finish reason or [DONE]")
         if not self._assembly.chosen:
@@ -369,7 +369,7 @@ class ReplyBody:
 
     def _ambiguous(self, twice: AmbiguousKey, data: bytes) -> ModelError:
         key = excerpt(twice.key, self._secret)
-        return ModelError(f"The provider sent JSON in which {key!r} stands twice and differs: {self._quote(data)}")
+        return ModelError(f"The provider sent JSON in which {key!r} has two different values: {self._quote(data)}")
 
     def _quote(self, data: bytes) -> str:
         return excerpt(data.decode(errors="replace"), self._secret)

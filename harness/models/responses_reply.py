@@ -165,7 +165,7 @@ class ResponsesReply:
                 reason = FinishReason.CONTENT_FILTER
             case _End.BROKEN | None:
                 raise CutReply(
-                    "The reply was cut off: it never said that it is completed; nothing of it was used "
+                    "The reply was cut off: it was never marked as completed. None of it was used "
                     f"({len(self.text)} characters of text, {self.call_count} tool calls begun)."
                 )
             case _:

@@ -54,14 +54,14 @@ def once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     keys: set[str] = set()
     for name, _ in pairs:
         if name in keys:
-            raise NotJsonError(f"the key {visible_line(json.dumps(name), 100)} stands twice in an object")
+            raise NotJsonError(f"duplicate key {visible_line(json.dumps(name), 100)}")
         keys.add(name)
     return value
 
 
 def no_number(word: str) -> float:
     """Raise NotJsonError for NaN, Infinity and -Infinity, which Python reads: `parse_constant` of json.loads."""
-    raise NotJsonError(f"{word} is no JSON number")
+    raise NotJsonError(f"{word} is not a JSON number")
 
 
 def _value(text: str) -> JsonValue:
@@ -71,7 +71,7 @@ def _value(text: str) -> JsonValue:
     except (NotJsonError, json.JSONDecodeError):
         raise
     except RecursionError:
-        raise NotJsonError("it is nested too deeply") from None
+        raise NotJsonError("nested too deeply") from None
     except ValueError:  # sys.set_int_max_str_digits
         raise NotJsonError("a number has too many digits") from None
     return value

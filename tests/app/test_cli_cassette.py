@@ -103,7 +103,7 @@ def test_a_cassette_that_is_used_up_ends_the_run_as_a_failed_provider_does(progr
 
 REFUSED = {
     "what is there": (("--record", "there"), "there: there is such a file already, and it is not overwritten"),
-    "no cassette": (("--replay", "there"), "there:1: it is no JSON: column 1"),
+    "no cassette": (("--replay", "there"), "there:1: invalid JSON: column 1"),
     "nothing there": (
         ("--replay", "nowhere"),
         "nowhere: it cannot be read: a regular file is wanted, and there is none",

@@ -69,32 +69,38 @@ def specific(**fields: str) -> str:
 LATE = 0.3
 ROWS = {
     # It ends badly.
-    "a crash": Row("echo the reason >&2; exit 1", DENY, "ended with exit code 1: the reason"),
-    "a crash without a word": Row("exit 3", DENY, "ended with exit code 3"),
-    "no such program inside": Row("no-such-program", DENY, "ended with exit code 127"),
+    "a crash": Row("echo the reason >&2; exit 1", DENY, "exit code 1: the reason"),
+    "a crash without a word": Row("exit 3", DENY, "exit code 3"),
+    "no such program inside": Row("no-such-program", DENY, "exit code 127"),
     "a signal": Row("kill -9 $$", DENY, "killed by signal 9"),
     "its own group killed": Row("kill -TERM 0", DENY, "killed by signal 15"),
     "an answer, and then a crash": Row("echo '{}'; exit 1", DENY, "exit code 1"),
     # It comes late.
-    "late": Row("sleep 600", DENY, f"it had {LATE} seconds", seconds=LATE),
-    "late, and deaf": Row("trap '' TERM; sleep 600; sleep 600", DENY, f"it had {LATE} seconds", seconds=LATE),
-    "an answer, and then no end": Row("echo '{}'; exec sleep 600", DENY, f"it had {LATE} seconds", seconds=LATE),
-    "it reads for ever": Row("cat /dev/zero >/dev/null", DENY, f"it had {LATE} seconds", seconds=LATE),
-    "it prints for ever": Row("yes", DENY, f"it had {LATE} seconds", seconds=LATE),
-    # It prints what is no answer.
-    "noise": Row("echo checked", DENY, "is no answer (line 1, column 1: Expecting value): checked"),
-    "noise before the answer": Row("echo ok; echo '{}'", DENY, "is no answer"),
-    "two answers": Row("echo '{}'; echo '{}'", DENY, "is no answer"),
-    "a list": Row("echo '[]'", DENY, "is no object"),
-    "a word": Row("echo '\"deny\"'", DENY, "is no object"),
-    "nothing but null": Row("echo null", DENY, "is no object"),
-    "not UTF-8": Row(r"printf '{\"reason\": \"\377\"}'", DENY, "no UTF-8 (byte"),
-    "NUL bytes": Row("head -c 10 /dev/zero", DENY, "is no answer"),
+    "late": Row("sleep 600", DENY, f"timed out after {LATE:g} seconds", seconds=LATE),
+    "late, and deaf": Row(
+        "trap '' TERM; sleep 600; sleep 600", DENY, f"timed out after {LATE:g} seconds", seconds=LATE
+    ),
+    "an answer, and then no end": Row(
+        "echo '{}'; exec sleep 600", DENY, f"timed out after {LATE:g} seconds", seconds=LATE
+    ),
+    "it reads for ever": Row("cat /dev/zero >/dev/null", DENY, f"timed out after {LATE:g} seconds", seconds=LATE),
+    "it prints for ever": Row("yes", DENY, f"timed out after {LATE:g} seconds", seconds=LATE),
+    # It prints an invalid answer.
+    "noise": Row("echo checked", DENY, "invalid output (line 1, column 1: Expecting value): checked"),
+    "noise before the answer": Row("echo ok; echo '{}'", DENY, "invalid output"),
+    "two answers": Row("echo '{}'; echo '{}'", DENY, "invalid output"),
+    "a list": Row("echo '[]'", DENY, "must be an object, not a list"),
+    "a word": Row("echo '\"deny\"'", DENY, "must be an object, not a string"),
+    "nothing but null": Row("echo null", DENY, "must be an object, not null"),
+    "not UTF-8": Row(r"printf '{\"reason\": \"\377\"}'", DENY, "not UTF-8 (byte"),
+    "NUL bytes": Row("head -c 10 /dev/zero", DENY, "invalid output"),
     "100 MB": Row("head -c 100000000 /dev/zero", DENY, "more than 262144 bytes"),
-    "a key twice": Row("""echo '{"decision": "deny", "decision": "allow"}'""", DENY, "stands twice"),
+    "a key twice": Row("""echo '{"decision": "deny", "decision": "allow"}'""", DENY, "duplicate key"),
     "nested without end": Row("head -c 100000 /dev/zero | tr '\\0' '['", DENY, "nested too deeply"),
     "an unknown key": Row("""echo '{"permission": "deny"}'""", DENY, "unknown field 'permission'"),
-    "an unknown decision": Row("""echo '{"decision": "maybe"}'""", DENY, "'maybe' is none of confirm, deny, block"),
+    "an unknown decision": Row(
+        """echo '{"decision": "maybe"}'""", DENY, "unknown 'maybe' (expected one of confirm, deny, block)"
+    ),
     "a decision that is no text": Row("""echo '{"decision": 2}'""", DENY, "decision: must be a string"),
     "a note that is no text": Row("""echo '{"note": ["x"]}'""", DENY, "note: must be a string"),
     "Claude's answer in our form": Row("""echo '{"hookSpecificOutput": {}}'""", DENY, "unknown field"),
@@ -104,10 +110,10 @@ ROWS = {
     "an empty object": fine("echo '{}'", NOTHING),
     "confirm": fine("""echo '{"decision": "confirm", "reason": "look"}'""", CONFIRM, "look"),
     "deny": fine("""echo '{"decision": "deny", "reason": "no"}'""", DENY, "no"),
-    "deny without a reason": fine("""echo '{"decision": "deny"}'""", DENY, "it gave no reason"),
+    "deny without a reason": fine("""echo '{"decision": "deny"}'""", DENY, "the hook gave no reason"),
     "block": fine("""echo '{"decision": "block", "reason": "stop"}'""", BLOCK, "stop"),
     "exit 2": fine("echo not this >&2; exit 2", DENY, "not this"),
-    "exit 2 without a word": fine("exit 2", DENY, "it gave no reason"),
+    "exit 2 without a word": fine("exit 2", DENY, "the hook gave no reason"),
     "exit 2 and an allow": fine("""echo '{"decision": "allow"}'; echo no >&2; exit 2""", DENY, "no"),
     "an allow": fine("""echo '{"decision": "allow"}'""", NOTHING, ignored="allow"),
     "an approve": fine("""echo '{"decision": "approve"}'""", NOTHING, ignored="approve"),
@@ -128,10 +134,10 @@ ROWS = {
     "claude: silence": claude("true", NOTHING),
     "claude: exit 2": claude("echo not this >&2; exit 2", DENY, "not this"),
     "claude: exit 1": Row("exit 1", DENY, "exit code 1", form="claude"),
-    "claude: noise": Row("echo checked", DENY, "is no answer", form="claude"),
+    "claude: noise": Row("echo checked", DENY, "invalid output", form="claude"),
     "claude: deny": claude(specific(permissionDecision="deny", permissionDecisionReason="no"), DENY, "no"),
     "claude: ask": claude(specific(permissionDecision="ask", permissionDecisionReason="look"), CONFIRM, "look"),
-    "claude: defer": claude(specific(permissionDecision="defer"), CONFIRM, "it gave no reason"),
+    "claude: defer": claude(specific(permissionDecision="defer"), CONFIRM, "the hook gave no reason"),
     "claude: allow": claude(specific(permissionDecision="allow"), NOTHING, ignored="allow"),
     "claude: context": claude(specific(additionalContext="mind the gap"), NOTHING, note="mind the gap"),
     "claude: the older block": claude("""echo '{"decision": "block", "reason": "no"}'""", DENY, "no"),
@@ -168,7 +174,7 @@ def test_a_hook_that_does_not_answer_denies(tmp_path: Path, row: Row) -> None:
     assert bool(answer.reason) == (row.decision is not NOTHING)
     assert row.note in answer.note
     assert bool(row.note) == bool(answer.note)
-    assert answer.reason.startswith("it gave no answer: ") == row.failed
+    assert answer.reason.startswith("the hook gave no answer: ") == row.failed
     assert answer.program_sha256 is not None
     assert answer.by == "hook hook-1 (config.toml:7)"
     assert procfs.children(os.getpid()) - before <= {guard()._pid}
@@ -199,11 +205,11 @@ def _without_interpreter(scene: CheckScene) -> list[str]:
 @all_rows(
     ("make", "reason"),
     {
-        "missing": (_missing, "/hooks/gone is not there"),
-        "in no folder of PATH": (_of_no_folder, "was found in no folder of PATH outside of the workspace"),
+        "missing": (_missing, "/hooks/gone does not exist"),
+        "in no folder of PATH": (_of_no_folder, "was not found in PATH outside of the workspace"),
         "not executable": (_not_executable, "is not executable"),
-        "a folder": (_folder, "is no file"),
-        "no interpreter": (_without_interpreter, "ended with exit code 12"),
+        "a folder": (_folder, "is not a file"),
+        "no interpreter": (_without_interpreter, "exit code 12"),
     },
 )
 def test_a_hook_that_cannot_be_started_denies(
@@ -260,7 +266,7 @@ def test_a_hook_that_calls_could_change_is_refused(
     (scene.hooks / "link").symlink_to(scene.workspace / "check.sh")
     words = [word.format(work=scene.workspace, hooks=scene.hooks) for word in command]
     scene.declare("h", "before-call", words, form=form, layer=layer)
-    with pytest.raises(UsageError, match=rf"config.toml:7: \[\[hook\]\] command: .*{inside} lies in the workspace"):
+    with pytest.raises(UsageError, match=rf"config.toml:7: \[\[hook\]\] command: .*{inside} is in the workspace"):
         scene.checks()
 
 
@@ -289,4 +295,4 @@ def test_a_file_that_appears_in_the_workspace_under_a_name_of_the_command_is_not
     (scene.workspace / "check.sh").write_text("true\n")
     (answer,) = checks.before("s", *judged(scene), None)
     assert (answer.decision, answer.has_failed) == (DENY, True)
-    assert "check.sh, which was not there when the session began" in answer.reason
+    assert "check.sh did not exist when the session began" in answer.reason

@@ -339,7 +339,7 @@ def test_the_person_is_asked_about_their_own_command_where_a_hook_asks(tmp_path:
             "completed",
         ),
         "a block": (answers("block", "stop here"), "harness", "stop here", "blocked"),
-        "a crash": ("exit 1", "harness", "it gave no answer: it ended with exit code 1", "completed"),
+        "a crash": ("exit 1", "harness", "the hook gave no answer: exit code 1", "completed"),
     },
 )
 def test_note_after_a_call_is_added_to_the_result(
@@ -399,7 +399,7 @@ def test_the_model_reads_no_secret_of_a_hook(tmp_path: Path) -> None:
     ("event", "result", "results"),
     {
         "before a call": ("before-call", "Not run: interrupted after none", 1),
-        "after a call": ("after-call", "it gave no answer: the person interrupted it]", 1),
+        "after a call": ("after-call", "the hook gave no answer: the user interrupted it]", 1),
         "before an answer": ("before-answer", "hi", 1),
         "as the session begins": ("session-start", "", 0),
     },

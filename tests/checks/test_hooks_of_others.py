@@ -38,7 +38,7 @@ def hooked(program: Program) -> Hooked:
     {
         "nothing": ("true", False, ""),
         "a deny": ("echo not here >&2; exit 2", True, "Denied by hook check ("),
-        "a crash": ("exit 1", True, "it gave no answer: it ended with exit code 1"),
+        "a crash": ("exit 1", True, "the hook gave no answer: exit code 1"),
         "a block": ("""echo '{"decision": "block", "reason": "stop"}'""", True, "Blocked by hook check ("),
         "an allow": ("""echo '{"decision": "allow"}'""", False, ""),
     },
@@ -76,7 +76,7 @@ def test_a_hook_that_a_trusted_project_brings_itself_refuses_the_call(hooked: Ho
     assert hooked.program.run("policy", "trust", ".harness/config.toml").code == 0
     done = hooked.hook(hooked.event(command="ls"))
     assert is_refusal(done)
-    assert ".harness/check.sh lies in the workspace" in done.out + done.err
+    assert ".harness/check.sh is in the workspace" in done.out + done.err
 
 
 def test_a_call_of_an_mcp_client_passes_the_hooks(program: Program) -> None:

@@ -47,7 +47,7 @@ def flags(program: Program) -> tuple[str, ...]:
         "nothing said": ("before-call", "true", Exit.DONE, ""),
         "a deny": ("before-call", DENIES, Exit.REFUSED, "denied: not today"),
         "a block": ("before-call", BLOCKS, Exit.BLOCKED, "closed"),
-        "a crash": ("before-call", "exit 1", Exit.REFUSED, "it gave no answer: it ended with exit code 1"),
+        "a crash": ("before-call", "exit 1", Exit.REFUSED, "the hook gave no answer: exit code 1"),
         "a word after a call": ("after-call", DENIES, Exit.DONE, "hook check (after-call of call 1): deny: not today"),
         "a block after a call": ("after-call", BLOCKS, Exit.BLOCKED, "closed"),
         "a session refused": ("session-start", DENIES, Exit.BLOCKED, "does not let the session begin: not today"),
@@ -73,7 +73,7 @@ def test_a_hook_in_the_workspace_is_refused_before_anything_begins(program: Prog
     configured(program, hook_of(made(program.workspace / "check.sh", "true")))
     done = program.run("run", "go", *flags(program))
     assert done.code == Exit.USAGE
-    assert "config.toml:1: [[hook]] command: check.sh lies in the workspace, where calls may change it" in done.err
+    assert "config.toml:1: [[hook]] command: check.sh is in the workspace, where calls can change it" in done.err
 
 
 @pytest.mark.parametrize("trusted", [True, False])
@@ -118,4 +118,4 @@ def test_a_hook_of_a_trusted_project_may_not_lie_in_it_either(program: Program) 
     (program.workspace / ".harness" / "config.toml").write_text(hook_of(".harness/check.sh"))
     assert program.run("policy", "trust", ".harness/config.toml").code == 0
     done = program.run("run", "go", *flags(program))
-    assert (done.code, "command: .harness/check.sh lies in the workspace" in done.err) == (Exit.USAGE, True), done
+    assert (done.code, "command: .harness/check.sh is in the workspace" in done.err) == (Exit.USAGE, True), done

@@ -30,9 +30,9 @@ DENIES = """echo '{"decision": "deny", "reason": "not today"}'"""
         ),
         "block": ("""echo '{"decision": "block", "reason": "closed"}'""", "harness", "closed"),
         "exit 2": ("echo no VPN >&2; exit 2", "harness", "no VPN"),
-        "a crash": ("exit 1", "harness", "it gave no answer: it ended with exit code 1"),
-        "late": ("sleep 600", "harness", "it gave no answer: it had 0.3 seconds"),
-        "noise": ("echo welcome", "harness", "it gave no answer: what it printed is no answer"),
+        "a crash": ("exit 1", "harness", "the hook gave no answer: exit code 1"),
+        "late": ("sleep 600", "harness", "the hook gave no answer: timed out after 0.3 seconds"),
+        "noise": ("echo welcome", "harness", "the hook gave no answer: invalid output"),
         "Claude's continue": ("""echo '{"continue": false, "stopReason": "closed"}'""", "claude", "closed"),
     },
 )
@@ -99,7 +99,7 @@ def test_hook_receives_the_session(tmp_path: Path) -> None:
     {
         "nothing": (KEEP, []),
         "a deny": (DENIES, ["hook hook-1 (config.toml:7): not today"]),
-        "a crash": ("exit 1", ["hook hook-1 (config.toml:7): it gave no answer: it ended with exit code 1"]),
+        "a crash": ("exit 1", ["hook hook-1 (config.toml:7): the hook gave no answer: exit code 1"]),
     },
 )
 def test_session_end_is_reported_and_not_stopped(tmp_path: Path, body: str, told: list[str]) -> None:
@@ -133,7 +133,13 @@ DENIES_ONCE = f'if [ -e "$0.told" ]; then exit 0; fi; touch "$0.told"; {DENIES}'
             "does not let the answer pass: look",
         ),
         "a block": ("""echo '{"decision": "block", "reason": "stop"}'""", "harness", "blocked", 1, ": stop"),
-        "a crash, which the model cannot mend": ("exit 1", "harness", "unfit", 1, "it ended with exit code 1"),
+        "a crash, which the model cannot mend": (
+            "exit 1",
+            "harness",
+            "unfit",
+            1,
+            "the hook gave no answer: exit code 1",
+        ),
         "an allow": ("""echo '{"decision": "allow"}'""", "harness", "completed", 1, ""),
         "Claude's block": ("""echo '{"decision": "block", "reason": "tests"}'""", "claude", "unfit", 2, ": tests"),
         "Claude's exit 2": ("echo tests >&2; exit 2", "claude", "unfit", 2, ": tests"),

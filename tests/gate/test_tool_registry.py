@@ -191,9 +191,9 @@ NOT_JSON = "The arguments of probe are not valid JSON: "
         ("{'text': 'x'}", NOT_JSON + "Expecting property name enclosed in double quotes: line 1 column 2 (char 1). "
          "Send one JSON object."),
         ('{"text": "a\nb"}', NOT_JSON + "Invalid control character at: line 1 column 12 (char 11). Send one JSON object."),
-        ('{"text": "x", "text": "y"}', NOT_JSON + "a key stands twice. Send one JSON object."),
-        ('{"text": "x", "t\\u0065xt": "y"}', NOT_JSON + "a key stands twice. Send one JSON object."),
-        ('{"text": "x", "short": {"a": 1, "a": 2}}', NOT_JSON + "a key stands twice. Send one JSON object."),
+        ('{"text": "x", "text": "y"}', NOT_JSON + "duplicate key. Send one JSON object."),
+        ('{"text": "x", "t\\u0065xt": "y"}', NOT_JSON + "duplicate key. Send one JSON object."),
+        ('{"text": "x", "short": {"a": 1, "a": 2}}', NOT_JSON + "duplicate key. Send one JSON object."),
         ('{"text": NaN}', NOT_JSON + "NaN is not JSON. Send one JSON object."),
         ('{"text": "x", "size": Infinity}', NOT_JSON + "Infinity is not JSON. Send one JSON object."),
         ('{"text": "x", "size": -Infinity}', NOT_JSON + "-Infinity is not JSON. Send one JSON object."),
@@ -333,7 +333,7 @@ def test_unknown_tool_error_lists_the_tools() -> None:
         with pytest.raises(ToolError) as told:
             registry.prepare(call(name=name))
         shown = repr(name) if len(name) <= 100 else "<1000 characters>"
-        assert str(told.value) == f"There is no tool named {shown}. The tools are: probe, other."
+        assert str(told.value) == f"The tool {shown} does not exist. The tools are: probe, other."
 
 
 def test_a_call_is_prepared_into_the_action_for_it() -> None:
@@ -378,14 +378,14 @@ class Mute(Exception):
         (raises(RuntimeError("a bug")), "probe could not prepare this call: RuntimeError: a bug"),
         (raises(SystemExit(3)), "probe could not prepare this call: SystemExit: 3"),
         (raises(Mute()), "probe could not prepare this call: Mute"),
-        (lambda action: None, "probe could not prepare this call: TypeError: it returned NoneType, not an Action"),
+        (lambda action: None, "probe could not prepare this call: TypeError: expected an Action, got NoneType"),
         (
             lambda action: replace(action, call=call('{"text": "y"}')),
-            "probe could not prepare this call: TypeError: it returned an Action for another call",
+            "probe could not prepare this call: TypeError: expected the Action of this call, got that of another",
         ),
         (
             lambda action: replace(action, tool="other"),
-            "probe could not prepare this call: TypeError: it returned an Action for another call",
+            "probe could not prepare this call: TypeError: expected the Action of this call, got that of another",
         ),
     ],
     ids=[
@@ -472,19 +472,19 @@ CRASHED = "Error: the tool probe crashed: "
             raises(KeyboardInterrupt()), ResultStatus.INTERRUPTED,
             "Interrupted by the person; what it had begun may be done in part.",
         ),
-        (lambda action: None, ResultStatus.CRASHED, CRASHED + "TypeError: it returned NoneType, not a ToolOutput"),
-        (lambda action: "done", ResultStatus.CRASHED, CRASHED + "TypeError: it returned str, not a ToolOutput"),
+        (lambda action: None, ResultStatus.CRASHED, CRASHED + "TypeError: expected a ToolOutput, got NoneType"),
+        (lambda action: "done", ResultStatus.CRASHED, CRASHED + "TypeError: expected a ToolOutput, got str"),
         (
             lambda action: ToolOutput(content=b"bytes"),  # type: ignore[arg-type]
-            ResultStatus.CRASHED, CRASHED + "TypeError: its content is bytes, not text",
+            ResultStatus.CRASHED, CRASHED + "TypeError: content: expected text, got bytes",
         ),
         (
             lambda action: ToolOutput(content="", status=ResultStatus.DENIED),
-            ResultStatus.CRASHED, CRASHED + "TypeError: it returned the status ResultStatus.DENIED",
+            ResultStatus.CRASHED, CRASHED + "TypeError: status: a tool must not return ResultStatus.DENIED",
         ),
         (
             lambda action: ToolOutput(content="", status=ResultStatus.NOT_RUN),
-            ResultStatus.CRASHED, CRASHED + "TypeError: it returned the status ResultStatus.NOT_RUN",
+            ResultStatus.CRASHED, CRASHED + "TypeError: status: a tool must not return ResultStatus.NOT_RUN",
         ),
     ],
     ids=[

@@ -218,7 +218,7 @@ def test_calls_with_one_id_or_none_keep_their_order(path: str) -> None:
     [
         (
             ToolCall(id="c1", name="rm", arguments="{}"), "decide 1 none; outcome 1 invalid",
-            "Error: There is no tool named 'rm'. The tools are: free, asked.",
+            "Error: The tool 'rm' does not exist. The tools are: free, asked.",
         ),
         (
             ToolCall(id="c1", name="free", arguments='{"do": '), "decide 1 none; outcome 1 invalid",
@@ -697,7 +697,7 @@ def _strike_while_a_retry_is_recorded(path: str, moment: int) -> int:
         ),
         (
             (call(1, "free"), call(2, "free", "cannot be judged"), call(3, "free")), None,
-            "the policy could not judge a call of free: TypeError('a facet of a kind that no rule knows')", [],
+            "the policy could not judge a call of free: TypeError('unknown kind of facet')", [],
         ),
     ],
     ids=[

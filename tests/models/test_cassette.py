@@ -510,27 +510,27 @@ def replied(**changed: object) -> bytes:
 
 WAIT = "retries: number 1: wait_seconds: must be a number from 0 to 1e9"
 NO_CASSETTES = {
-    "nothing": (b"", "1: it is no JSON"),
-    "a log": (lines({"kind": "session_started"}), "1: this is no cassette"),
-    "a list": (lines([]), "1: this is no cassette"),
-    "no text": (b"\xff\xfe\n", "1: it is no JSON: byte 0 is not UTF-8"),
-    "of the future": (lines({**HEADER, "cassette": 2}), "1: it is a cassette of version 2; this harness reads 1"),
-    "true is no version": (lines({**HEADER, "cassette": True}), "1: it is a cassette of version true"),
+    "nothing": (b"", "1: invalid JSON"),
+    "a log": (lines({"kind": "session_started"}), "1: not a cassette"),
+    "a list": (lines([]), "1: not a cassette"),
+    "no text": (b"\xff\xfe\n", "1: invalid JSON: byte 0 is not UTF-8"),
+    "of the future": (lines({**HEADER, "cassette": 2}), "1: unknown cassette version 2; this harness reads 1"),
+    "true is no version": (lines({**HEADER, "cassette": True}), "1: unknown cassette version true"),
     "a number for a model": (lines({**HEADER, "model": 1}), "1: model: must be a string, not a number"),
     "what nobody knows": (lines({**HEADER, "x": 1}), "1: has the unknown field 'x'"),
-    "an empty line": (lines(HEADER) + b"\n", "2: it is no JSON"),
-    "garbage in the middle": (lines(HEADER, ASKED) + b"{]\n" + lines(ASKED), "3: it is no JSON: column 2"),
-    "a key twice": (lines(HEADER) + b'{"request":1,"request":1}\n', '2: it is no JSON: the key "request" stands twice'),
-    "not a number": (lines(HEADER) + b'{"request":NaN}\n', "2: it is no JSON: NaN is no JSON number"),
+    "an empty line": (lines(HEADER) + b"\n", "2: invalid JSON"),
+    "garbage in the middle": (lines(HEADER, ASKED) + b"{]\n" + lines(ASKED), "3: invalid JSON: column 2"),
+    "a key twice": (lines(HEADER) + b'{"request":1,"request":1}\n', '2: invalid JSON: duplicate key "request"'),
+    "not a number": (lines(HEADER) + b'{"request":NaN}\n', "2: invalid JSON: NaN is not a JSON number"),
     "endless digits": (
         lines(HEADER) + b'{"request":' + b"9" * 10_000 + b"}\n",
-        "2: it is no JSON: a number has too many",
+        "2: invalid JSON: a number has too many",
     ),
-    "endless nesting": (lines(HEADER) + b"[" * 200_000 + b"\n", "2: it is no JSON: it is nested too deeply"),
-    "a request out of its turn": (asked(request=2), "2: request 1 is wanted here, not 2"),
+    "endless nesting": (lines(HEADER) + b"[" * 200_000 + b"\n", "2: invalid JSON: nested too deeply"),
+    "a request out of its turn": (asked(request=2), "2: request: must be 1, not 2"),
     "true is no count": (asked(request=True), "2: request: must be a whole number"),
     "a reply left out": (lines(HEADER, {"request": 1}), "2: lacks the field kept"),
-    "more kept than there were": (asked(kept=1), "2: kept: the request before has 0 messages, not 1"),
+    "more kept than there were": (asked(kept=1), "2: kept: must be at most 0, the messages of the last request, not 1"),
     "messages that are none": (asked(messages={}), "2: messages: must be a list"),
     "a message that is none": (asked(messages=[1]), "2: messages: number 1: must be an object"),
     "a role that nobody has": (asked(messages=[{**OUTLINE, "role": "x"}]), "2: messages: number 1: role: unknown 'x'"),
@@ -613,7 +613,7 @@ def test_unfinished_line_is_left_out_with_a_note(tmp_path: Path) -> None:
 def test_a_cassette_cut_within_its_first_line_is_none(tmp_path: Path, cut: int) -> None:
     path = cassette(tmp_path / "c", said("a"))
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(UsageError, match=":1: it is no JSON"):
+    with pytest.raises(UsageError, match=":1: invalid JSON"):
         ReplayingModel(str(path), never)
 
 

@@ -415,9 +415,9 @@ def test_ids_are_counted_on_and_not_from_the_beginning_for_each_call() -> None:
     assert_linear(make, lambda made: told_apart(*made), 200)
 
 
-CUT = "The reply was cut off: the stream ended without a finish reason or [DONE]; nothing of it was used"
-DOUBT = "The reply cannot be told for certain:"
-ONE_CALL = "; nothing of it was used (0 characters of text, 1 tool calls)."
+CUT = "The reply was cut off: the stream ended without a finish reason or [DONE]. None of it was used"
+DOUBT = "The reply is ambiguous:"
+ONE_CALL = ". None of it was used (0 characters of text, 1 tool calls)."
 BROKEN = {
     "a stream that just ends": (sse(said("abc")), CutReply, f"{CUT} (3 characters of text, 0 tool calls begun)."),
     "a stream that ends within arguments": (
@@ -436,7 +436,7 @@ BROKEN = {
             sse(calls(fragment("{}", call_id="c1", name="bash")), chunk(finish=word), STOP, DONE),
             CutReply,
             (
-                f"The provider broke the reply off (finish reason {word!r}); nothing of it was used (0 characters of text, "
+                f"The provider broke the reply off (finish reason {word!r}). None of it was used (0 characters of text, "
                 "1 tool calls begun)."
             ),
         )
@@ -445,12 +445,12 @@ BROKEN = {
     "a finish reason that nobody knows, with calls": (
         sse(calls(fragment("{}", call_id="c1", name="bash")), chunk(finish="odd " + "x" * 999), DONE),
         CutReply,
-        f"{DOUBT} it has tool calls, and nobody knows its finish reason 'odd {'x' * 196}...'{ONE_CALL}",
+        f"{DOUBT} it has tool calls and the unknown finish reason 'odd {'x' * 196}...'{ONE_CALL}",
     ),
     "a finish reason that is no text, with calls": (
         sse(calls(fragment("{}", call_id="c1", name="bash")), chunk(finish=["stop"])),
         CutReply,
-        f"""{DOUBT} it has tool calls, and nobody knows its finish reason "['stop']"{ONE_CALL}""",
+        f"""{DOUBT} it has tool calls and the unknown finish reason "['stop']"{ONE_CALL}""",
     ),
     "a call goes on after the finish reason": (
         sse(calls(fragment("{", call_id="c1", name="bash")), STOP, calls(fragment("}")), DONE),
@@ -502,32 +502,35 @@ BROKEN = {
     "one chunk in place of a stream": (
         json.dumps(calls(1)).encode(),
         ModelError,
-        'The answer is JSON, but no reply: {"choices": [{"index": 0, "delta": {"tool_calls": [1]}, "finish_reason": null}]}',
+        'The answer is JSON, but not a reply: {"choices": [{"index": 0, "delta": {"tool_calls": [1]}, "finish_reason": null}]}',
     ),
     "a list of chunks in place of a stream": (
         json.dumps([STOP, STOP]).encode(),
         ModelError,
         (
-            'The answer is JSON, but no reply: [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": '
-            '[{"index": 0, "delta": {}, "finish_reason": "stop"}]}]'
+            'The answer is JSON, but not a reply: [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, '
+            '{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]'
         ),
     ),
     "a list of one reply": (
         b'[{"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}]',
         ModelError,
-        'The answer is JSON, but no reply: [{"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}]',
+        'The answer is JSON, but not a reply: [{"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}]',
     ),
     "a document of another choice": (
         b'{"choices": [{"index": 1, "message": {"content": "a"}, "finish_reason": "stop"}]}',
         ModelError,
-        'The answer is JSON, but no reply: {"choices": [{"index": 1, "message": {"content": "a"}, "finish_reason": "stop"}]}',
+        (
+            'The answer is JSON, but not a reply: {"choices": [{"index": 1, "message": {"content": "a"}, '
+            '"finish_reason": "stop"}]}'
+        ),
     ),
     **{
         f"a document that ends early: {text}": (
             text.encode(),
             CutReply,
             (
-                f"The reply was cut off: its JSON ends early, after {len(text)} bytes; nothing of it was used "
+                f"The reply was cut off: its JSON ends early, after {len(text)} bytes. None of it was used "
                 "(0 characters of text, 0 tool calls begun)."
             ),
         )
@@ -562,7 +565,7 @@ BROKEN = {
         b'data: {"choices":[{"delta":{},"finish_reason":"length","finish_reason":"stop"}]}\n\n',
         ModelError,
         (
-            "The provider sent JSON in which 'finish_reason' stands twice and differs: "
+            "The provider sent JSON in which 'finish_reason' has two different values: "
             '{"choices":[{"delta":{},"finish_reason":"length","finish_reason":"stop"}]}'
         ),
     ),
@@ -570,7 +573,7 @@ BROKEN = {
         b'data: {"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{}","arguments":"{1}"}}]}}]}\n\n',
         ModelError,
         (
-            "The provider sent JSON in which 'arguments' stands twice and differs: "
+            "The provider sent JSON in which 'arguments' has two different values: "
             '{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{}","arguments":"{1}"}}]}}]}'
         ),
     ),
@@ -607,7 +610,7 @@ BROKEN = {
             "<!doctype html> <title>Sign in</title>"
         ),
     ),
-    "plain text": (b"Bad gateway\x1b[2K", ModelError, "The answer is no event stream: Bad gateway [2K"),
+    "plain text": (b"Bad gateway\x1b[2K", ModelError, "The answer is not an event stream: Bad gateway [2K"),
     "JSON lines": (
         b'{"a": 1}\n{"b": 2}',
         ModelError,
@@ -616,7 +619,7 @@ BROKEN = {
     "JSON of another kind": (
         b'{"models": []}',
         ModelError,
-        'The answer is JSON, but no reply: {"models": []}',
+        'The answer is JSON, but not a reply: {"models": []}',
     ),
     "an error as JSON with a success status": (
         b'[{"error": {"message": "Bad model"}}]',
@@ -641,7 +644,7 @@ BROKEN = {
     "an event that is no object": (
         sse("[1]"),
         ModelError,
-        "The provider sent an event that is no JSON object: [1]",
+        "The provider sent an event that is not a JSON object: [1]",
     ),
     "an error within the stream": (
         sse(said("a"), {"error": {"message": "Overloaded", "code": 502}}),

@@ -406,7 +406,7 @@ def test_a_reply_that_breaks_off_is_asked_for_again_once_it_has_shown_something_
     text = (
         "The reply was cut off: "
         + why.replace("{url}", re.escape(wire.url)).replace("{broken}", BROKEN_BODY)
-        + rf"; nothing of it was used \({characters} characters of text, {begun} tool calls begun\)\."
+        + rf"\. None of it was used \({characters} characters of text, {begun} tool calls begun\)\."
     )
     again = re.escape(" The reply begins again.") if characters or begun else ""
     assert [bool(re.fullmatch(text + again, retry.reason)) for retry in asked.retries] == [True] * (tries - 1)

@@ -423,7 +423,7 @@ FAILED = {
         sse(delta("a"), done(function(), 1), DONE),
         CutReply,
         ModelFault.REPLY,
-        "never said that it is",
+        "never marked as completed",
     ),
     "broken off for another reason": (sse(incomplete("odd")), CutReply, ModelFault.SERVER, "finish reason 'odd'"),
     "broken off for no reason": (
@@ -443,13 +443,13 @@ FAILED = {
         json.dumps(document(function(), state="in_progress")).encode(),
         CutReply,
         ModelFault.REPLY,
-        "never said that it is completed",
+        "never marked as completed",
     ),
     "a document without a status": (
         json.dumps({"object": "response", "output": [function()]}).encode(),
         CutReply,
         ModelFault.REPLY,
-        "never said that it is completed",
+        "never marked as completed",
     ),
     "failed": (
         sse(event("failed", response={"error": {"code": "server_error", "message": f"Sorry, {KEY}."}})),

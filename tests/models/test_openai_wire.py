@@ -67,7 +67,7 @@ def endless(part: bytes) -> Repeat:
 
 
 CUT_OFF = "The reply was cut off: "
-UNUSED = "; nothing of it was used ({} characters of text, 0 tool calls begun)."
+UNUSED = ". None of it was used ({} characters of text, 0 tool calls begun)."
 # What the server sends for ever must have begun to arrive: where it is looked for, the clock of the deadline goes on with
 # each look, and not while the server takes its time.
 LATE: dict[str, tuple[Steps, Deadlines, float | None, type[ModelError], str]] = {
@@ -193,7 +193,7 @@ UNREADABLE = {
 
 @all_rows(("body", "header"), UNREADABLE)
 def test_an_encoding_that_was_not_asked_for_is_not_read(body: bytes, header: str) -> None:
-    with Wire(http(200, body, header)) as wire, pytest.raises(ModelError, match=" was not asked for ") as raised:
+    with Wire(http(200, body, header)) as wire, pytest.raises(ModelError, match=" was not requested ") as raised:
         Asked(wire.url).complete()
     assert (raised.value.fault, KEY in str(raised.value)) == (ModelFault.REPLY, False)
 
@@ -610,8 +610,8 @@ def test_a_redirect_to_another_origin_gets_neither_key_nor_conversation(status: 
         with pytest.raises(ModelError) as raised:
             asked.complete()
     assert str(raised.value) == (
-        f"{wire.url} redirects the request to {other.url}/chat/completions (HTTP {status}); nothing was sent there. If "
-        "the provider is there, name that address with --base-url."
+        f"{wire.url} redirects the request to {other.url}/chat/completions (HTTP {status}). The redirect was not followed. If "
+        "the provider is there, set that address with --base-url."
     )
     assert (raised.value.fault, len(wire.bodies), asked.retries) == (ModelFault.REQUEST, 1, [])
     assert (other.heads, other.bodies) == ([], [])
@@ -625,7 +625,7 @@ def test_another_scheme_host_or_port_is_another_origin(location: str) -> None:
     def answer(url: str) -> bytes:
         return redirect(307, location.replace("{port}", url.split(":")[2].removesuffix("/v1")))
 
-    refused = r" redirects the request to .* nothing was sent there\."
+    refused = r" redirects the request to .* was not followed\."
     with Wire(answer) as wire, pytest.raises(ModelError, match=refused) as raised:
         Asked(wire.url).complete()
     assert (raised.value.fault, len(wire.bodies)) == (ModelFault.REQUEST, 1)

@@ -90,14 +90,14 @@ def test_a_mark_is_never_written_in_the_place_of_its_secret(place: Place) -> Non
     """The call is refused before it is judged, and says what to do instead."""
     text = f"user = ann\npassword = {place.mark}\nport = 2\n"
     place.play(READ, calling(2, "write_file", {"path": "settings.ini", "content": text}), DONE)
-    assert "stands for a secret that was not shown to you" in place.results()[1]
+    assert "a placeholder for a secret that was not shown to you" in place.results()[1]
     assert f"password = {SECRET}\nport = 1" in (place.root / "settings.ini").read_text()
 
 
 def test_a_mark_that_is_spelled_with_escapes_is_a_mark(place: Place) -> None:
     content = json.dumps({"path": "settings.ini", "content": place.mark}).replace(":known:", "\\u003aknown\\u003a")
     place.play(READ, reply(ToolCall(id="c2", name="write_file", arguments=content)), DONE)
-    assert "stands for a secret" in place.results()[1]
+    assert "a placeholder for a secret" in place.results()[1]
     assert SECRET in (place.root / "settings.ini").read_text()
 
 
@@ -113,7 +113,7 @@ def test_a_mark_of_a_resumed_conversation_counts_as_one(place: Place) -> None:
     place.log.redactor = Redactor([SECRET], key=b"k" * 32)  # as in another process
     place.log.redactor.note(place.mark)
     place.play(calling(1, "bash", {"command": f"echo '{place.mark}' > settings.ini"}), DONE, carried=earlier)
-    assert "stands for a secret" in place.results()[0]
+    assert "a placeholder for a secret" in place.results()[0]
 
 
 def test_a_text_that_only_looks_like_a_mark_is_a_text(place: Place) -> None:

@@ -541,7 +541,9 @@ ARGUMENTS: dict[str, Case] = {
     "a number in place of text": _invalid(0),
     "a truth value in place of text": _invalid(False),
     "arguments twice in one fragment": failing(
-        _raw(json.dumps(PLAIN) + ',"arguments":' + json.dumps(B)), fault=(ModelFault.REPLY,), detail="stands twice"
+        _raw(json.dumps(PLAIN) + ',"arguments":' + json.dumps(B)),
+        fault=(ModelFault.REPLY,),
+        detail="two different values",
     ),
     "the text null": _invalid("null"),
     "an empty object": _invalid("{}"),

@@ -24,10 +24,10 @@ _MOST_PLACES = 10
 _STILL = "the answer is still not what was asked for"
 _TOO_SLOW = regex(re.escape(TOO_SLOW).replace(re.escape("{:g}"), "[0-9.e+-]{1,20}"))
 _PLACE = regex(r" \[schema: (/[^\]]*)\]\Z")
-# What is behind these words is quoted from a reply that could not be read (harness.models.reply_body).
+# The text after these words quotes a reply that could not be read (harness.models.reply_body). Older logs have `no`.
 _QUOTED = regex(
-    r"(The provider sent (?:an event that is not valid JSON|an event that is no JSON object|JSON in which)"
-    r"|The answer is (?:neither an event stream nor valid JSON|JSON, but no reply|no event stream))"
+    r"(The provider sent (?:an event that is not valid JSON|an event that is (?:no|not a) JSON object|JSON in which)"
+    r"|The answer is (?:neither an event stream nor valid JSON|JSON, but (?:no|not a) reply|(?:no|not an) event stream))"
     r".*",
     re.DOTALL,
 )

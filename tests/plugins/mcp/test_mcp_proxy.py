@@ -391,7 +391,7 @@ def call_with(arguments: str) -> str:
         "the name twice": (
             '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe","name":"echo","arguments":{}}}',
             [1],
-            "stands twice",
+            "duplicate key",
         ),
         "the method in two cases": (f'{{"id":1,"Method":"ping",{CALL}}}', [1], "no member"),
         "the name in two cases": (
@@ -437,7 +437,7 @@ def test_hostile_client_is_stopped_by_the_gate(program: Program, line: str, told
     {
         "noise": (["Server listening\n", "\x1b[2J{\n"], [], "no JSON"),
         "a batch": ([f"[{line_of(PONG).strip()}]\n"], [-32603], "a batch"),
-        "a key twice": (['{"jsonrpc":"2.0","id":99,"result":{},"result":{}}\n'], [-32603], "stands twice"),
+        "a key twice": (['{"jsonrpc":"2.0","id":99,"result":{},"result":{}}\n'], [-32603], "duplicate key"),
         "a huge line": ([f'{{"jsonrpc":"2.0","id":99,"result":{{"x":"{HUGE}"}}}}\n'], [-32603], "longer"),
         "bytes that are no text": (['{"jsonrpc":"2.0","id":99,"result":{"x":"\udcff"}}\n'], [-32603], "not UTF-8"),
         "deep": (['{"jsonrpc":"2.0","id":99,"result":' + "[" * 5000 + "]" * 5000 + "}\n"], [-32603], "deep"),

@@ -86,8 +86,8 @@ ROWS: list[tuple[str, dict[str, Any], Answering, bool, str, bool]] = [
     ("bash", {"command": "cat none"}, refuses, True, "[exit code 1", False),
     ("bash", {}, refuses, True, "command", False),
     ("bash", {"command": "ls", "answer": "yes"}, refuses, True, "answer", False),
-    ("none", {"command": "ls"}, refuses, True, "There is no tool named", False),
-    ("approve", {"tool_name": "Bash", "input": {"command": "ls"}}, refuses, True, "There is no tool named", False),
+    ("none", {"command": "ls"}, refuses, True, "does not exist", False),
+    ("approve", {"tool_name": "Bash", "input": {"command": "ls"}}, refuses, True, "does not exist", False),
     ("read_file", {"path": ".env"}, refuses, True, "Denied by rule", False),
     ("bash", {"command": "touch one"}, fills("yes"), False, "[exit code 0", True),
     ("bash", {"command": "touch none"}, fills("no"), True, "Denied by the client (mcp), without a reason", True),
@@ -313,10 +313,10 @@ def test_configured_approver_is_asked_if_the_client_cannot(program: Program) -> 
 @all_rows(
     ("line", "why"),
     [
-        (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"bash","name":"none"}}', "stands twice"),
+        (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"bash","name":"none"}}', "duplicate key"),
         (
             b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"bash","arguments":{"command":"ls","command":"rm"}}}',
-            "stands twice",
+            "duplicate key",
         ),
         (b'[{"jsonrpc":"2.0","id":7,"method":"ping"}]', "batch"),
         (b'{"jsonrpc":"2.0","id":7,"method":"ping","more":1}', "no member"),

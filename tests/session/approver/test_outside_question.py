@@ -130,7 +130,7 @@ def test_only_an_answer_that_is_wholly_as_it_should_be_is_one(
         (b"noise\n", b"", "no JSON"),
         (b"\xff", b"", "not UTF-8"),
         (b"[", b"", "no JSON"),
-        (b'{"id": 1, "id": 2}\n', b"", "stands twice"),
+        (b'{"id": 1, "id": 2}\n', b"", "duplicate key"),
         (b"[]\n", b"", "must be an object"),
         (b"null\n", b"", "must be an object"),
         (b'"yes"\n', b"", "must be an object"),

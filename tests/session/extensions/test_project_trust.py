@@ -140,7 +140,7 @@ def test_commands_to_start_are_shown_in_words(tmp_path: Path, name: str, said: o
 UNFIT = [
     pytest.param(".mcp.json", "{", "is no JSON", id="no JSON"),
     pytest.param(
-        ".mcp.json", '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "stands twice", id="twice"
+        ".mcp.json", '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "duplicate key", id="twice"
     ),
     pytest.param(".mcp.json", {"mcpServers": []}, "must be {", id="a list"),
     pytest.param(".mcp.json", {"mcpServers": {"a": {"command": 1}}}, "command: must be a string", id="a number"),
