@@ -36,14 +36,14 @@ def own_entries(entries: list[str], python_path: str) -> list[str]:
         return entries
     import site
 
-    named = {_absolute(part) for part in python_path.split(os.pathsep)}
+    named_folders = {_absolute(part) for part in python_path.split(os.pathsep)}
     library = os.path.dirname(os.__file__)
-    named -= {library, f"{library}/lib-dynload", *site.getsitepackages(), site.getusersitepackages()}
+    named_folders -= {library, f"{library}/lib-dynload", *site.getsitepackages(), site.getusersitepackages()}
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    kept = [entry for entry in entries if entry not in named]
+    first = [entry for entry in entries if entry not in named_folders]
     # A .pth file may name such a folder too, and Python keeps each entry once.
-    last = [entry for entry in entries if entry in named and (entry.endswith("-packages") or entry == home)]
-    return [*kept, *(entry for entry in last if entry != home or _is_installation(home))]
+    last = [entry for entry in entries if entry in named_folders and (entry.endswith("-packages") or entry == home)]
+    return [*first, *(entry for entry in last if entry != home or _is_installation(home))]
 
 
 def _absolute(path: str) -> str:

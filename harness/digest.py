@@ -16,8 +16,8 @@ def _algorithm() -> Callable[[bytes], Any]:
         module = import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256")
     except ImportError:  # a Python that was built without
         module = import_module("hashlib")
-    found: Callable[[bytes], Any] = module.sha256
-    return found
+    algorithm: Callable[[bytes], Any] = module.sha256
+    return algorithm
 
 
 _sha256 = _algorithm()

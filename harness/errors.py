@@ -133,10 +133,10 @@ class UsageError(HarnessError):
     """A command line or an environment that does not make sense; the text says what to write instead."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known_words: Iterable[str]) -> str:
     """Return `; did you mean X?` for the known word that is nearest to `word`, or the list of known words."""
     from difflib import get_close_matches  # 10 ms, for an error only
 
-    words = list(known)
+    words = list(known_words)
     close = get_close_matches(word, words, n=1)
     return f"; did you mean {close[0]}?" if close else f"; known: {', '.join(words)}"

@@ -81,8 +81,8 @@ class GrantPattern(Record):
             return f"all {does} in the workspace"
         return f"{does} in {path.removesuffix('**')}" if path.endswith("/**") else f"{does} of {path}"
 
-    def may(self, here: str = "", caches: Sequence[str] | None = None) -> str:
-        """Return the effects of a command, and its folder if that is not `here`; empty for files. Not yet safe to
+    def may(self, working_folder: str = "", caches: Sequence[str] | None = None) -> str:
+        """Return the effects of a command, and its folder if that is not `working_folder`; empty for files. Not yet safe to
         show.
 
         Places are named, and `caches` by that word if it may write all of them; otherwise many are counted.
@@ -108,16 +108,20 @@ class GrantPattern(Record):
         )
         more = f" and {len(self.exposes) - _MOST_EXPOSED} more" if len(self.exposes) > _MOST_EXPOSED else ""
         exposed = f", could read or change {', '.join(self.exposes[:_MOST_EXPOSED])}{more}" if self.exposes else ""
-        where = f", in {_folder(self.folder, here)}" if self.folder not in (here, "") else ""
-        return f"{'in walls' if self.program else 'exactly'}: {writes}, {network}{exposed}{where}"
+        folder_text = f", in {_folder(self.folder, working_folder)}" if self.folder not in (working_folder, "") else ""
+        return f"{'in walls' if self.program else 'exactly'}: {writes}, {network}{exposed}{folder_text}"
 
     def has_caches(self, caches: Sequence[str]) -> bool:
         """Say whether it may write all of several caches."""
         return len(caches) > 1 and set(caches) <= set(self.write)
 
 
-def _folder(folder: str, here: str) -> str:
-    return f"{folder[len(here.rstrip('/')) + 1 :]}/" if here and is_within(folder, here) else folder
+def _folder(folder: str, working_folder: str) -> str:
+    return (
+        f"{folder[len(working_folder.rstrip('/')) + 1 :]}/"
+        if working_folder and is_within(folder, working_folder)
+        else folder
+    )
 
 
 def pattern_fields(pattern: GrantPattern) -> dict[str, JsonValue]:
@@ -167,7 +171,7 @@ def pattern_from(fields: Mapping[str, JsonValue]) -> GrantPattern:
 
 
 def _texts(value: JsonValue) -> tuple[str, ...]:
-    texts = [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    texts = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
     if not isinstance(value, list) or len(texts) != len(value):
         raise ValueError("a list of texts is wanted")
     return tuple(texts)

@@ -85,10 +85,10 @@ class Interrupt:
     def sleep(self, seconds: float) -> None:
         """Wait, for a thread that no signal interrupts. Raises KeyboardInterrupt as soon as it was asked to stop."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
+        while (remaining := until - time.monotonic()) > 0:
             if self.requested:
                 raise KeyboardInterrupt
-            time.sleep(min(LOOK_SECONDS, left))
+            time.sleep(min(LOOK_SECONDS, remaining))
 
     def clear(self) -> None:
         """Forget the request: a new turn begins."""

@@ -47,11 +47,11 @@ class ModelSettings(Record):
 
     def said(self) -> dict[str, JsonValue]:
         """Return the stated settings, for the log; only the names of headers."""
-        named = {name: getattr(self, name) for name in field_names(ModelSettings) if name != "extra_headers"}
-        told = {name: value for name, value in named.items() if value is not None and value not in ("", (), {})}
+        settings = {name: getattr(self, name) for name in field_names(ModelSettings) if name != "extra_headers"}
+        fields = {name: value for name, value in settings.items() if value is not None and value not in ("", (), {})}
         if self.stop:
-            told["stop"] = list(self.stop)
-        return {**told, "extra_headers": [*self.extra_headers]} if self.extra_headers else told
+            fields["stop"] = list(self.stop)
+        return {**fields, "extra_headers": [*self.extra_headers]} if self.extra_headers else fields
 
 
 class Retry(Record):

@@ -62,7 +62,7 @@ class PlaceChange(Record):
     @property
     def sizes(self) -> str:
         """The sizes before and after, for content that cannot be shown as text."""
-        before, after = ("nothing" if one is None else f"{one.size:,} bytes" for one in (self.before, self.after))
+        before, after = ("nothing" if state is None else f"{state.size:,} bytes" for state in (self.before, self.after))
         return f"{before} before, {after} now"
 
 

@@ -39,9 +39,9 @@ class Later(Record):
     module: str
     name: str
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Import the function, call it and return its result."""
-        return self.function()(*arguments, **named)
+        return self.function()(*arguments, **keywords)
 
     def function(self) -> Callable[..., Any]:
         """Import the function and return it."""

@@ -24,17 +24,17 @@ class _RecordType(type):
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _RecordType:
         annotations = namespace.get("__annotations__", {})
-        own = tuple(field for field, kind in annotations.items() if not kind.startswith("ClassVar"))
+        own_fields = tuple(field for field, kind in annotations.items() if not kind.startswith("ClassVar"))
         if bases and not annotations:
             # Python 3.14 keeps annotations elsewhere unless the module has `from __future__ import annotations`.
             raise TypeError(f"record {name} declares no fields; its module needs `from __future__ import annotations`")
-        defaults = {field: namespace.pop(field) for field in own if field in namespace}
-        namespace["__slots__"] = own
+        defaults = {field: namespace.pop(field) for field in own_fields if field in namespace}
+        namespace["__slots__"] = own_fields
         cls = super().__new__(mcs, name, bases, namespace)
         parent = bases[0] if bases else None
         inherited = parent._fields if isinstance(parent, _RecordType) else ()
         inherited_defaults = parent._defaults if isinstance(parent, _RecordType) else {}  # noqa: SLF001 - its own
-        cls._fields = inherited + own
+        cls._fields = inherited + own_fields
         cls._names = frozenset(cls._fields)
         cls._defaults = {**inherited_defaults, **defaults}
         cls._values = attrgetter(*(cls._fields or ("__class__",)))
@@ -51,16 +51,16 @@ class Record(metaclass=_RecordType):
         cls = type(self)
         defaults = cls._defaults
         missing = []
-        given = 0
+        given_count = 0
         for field in cls._fields:
             if field in values:
-                given += 1
+                given_count += 1
                 _set(self, field, values[field])
             elif field in defaults:
                 _set(self, field, defaults[field])
             else:
                 missing.append(field)
-        if missing or given != len(values):
+        if missing or given_count != len(values):
             unknown = sorted(values.keys() - cls._names)
             raise TypeError(f"{cls.__name__}: missing {missing}, unknown {unknown}")
 

@@ -14,9 +14,9 @@ class _Regex:
         self._flags = flags
 
     def __getattr__(self, name: str) -> object:
-        found: object = getattr(re.compile(self._text, self._flags), name)
-        setattr(self, name, found)
-        return found
+        method: object = getattr(re.compile(self._text, self._flags), name)
+        setattr(self, name, method)
+        return method
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

@@ -83,17 +83,17 @@ def replace_file(path: str, pieces: Iterable[bytes], folder: int | None = None) 
 
     Raises OSError, and the errors of `pieces`; then the old file is unchanged, and no temporary file is left.
     """
-    made = name_beside(path)
-    descriptor = os.open(made, NEW_FILE, 0o600, dir_fd=folder)
+    temporary = name_beside(path)
+    descriptor = os.open(temporary, NEW_FILE, 0o600, dir_fd=folder)
     try:
         with open(descriptor, "wb") as file:
             file.writelines(pieces)
             file.flush()
             check_size(descriptor, file.tell(), path)
             os.fsync(descriptor)
-        os.rename(made, path, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(temporary, path, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        remove_if_there(made, folder)
+        remove_if_there(temporary, folder)
         raise
 
 
@@ -176,24 +176,24 @@ def why_not_private(status: os.stat_result, *, owners: tuple[int, ...], closed: 
     return "others than you may read it: chmod 600" if status.st_mode & closed else ""
 
 
-def read_small(path: str, most: int) -> bytes | None:
-    """Return the content of the regular file at `path`, or None for all else: missing, a folder, a pipe, above `most` bytes."""
+def read_small(path: str, max_bytes: int) -> bytes | None:
+    """Return the content of the regular file at `path`, or None for all else: missing, a folder, a pipe, above `max_bytes`."""
     try:
-        data = read_regular(path, most + 1)
+        data = read_regular(path, max_bytes + 1)
     except OSError:
         return None
-    return data if len(data) <= most else None
+    return data if len(data) <= max_bytes else None
 
 
-def read_regular(path: str, most: int = -1) -> bytes:
-    """Return the content of the regular file at `path`, or its first `most` bytes, without waiting for a pipe.
+def read_regular(path: str, max_bytes: int = -1) -> bytes:
+    """Return the content of the regular file at `path`, or its first `max_bytes` bytes, without waiting for a pipe.
 
     Raises OSError, whose `strerror` has the problem in words, also for anything but a regular file.
     """
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if os.path.isfile(file.fileno()):
-                return file.read(most)
+                return file.read(max_bytes)
     except ValueError as error:  # NUL or a lone surrogate in the path
         raise OSError(errno.EINVAL, str(error), path) from None
     raise OSError(errno.EINVAL, "Not a regular file", path)

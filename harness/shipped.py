@@ -168,9 +168,9 @@ def shown_endings() -> str:
     return "|".join(ending for module in READERS for ending in plugin_in(module).shown_endings)
 
 
-def permission_prompt(*given: Any) -> Any:
+def permission_prompt(*arguments: Any) -> Any:
     """Return the tool by which a served client asks whether calls that it carries out itself may run."""
-    return import_module(_PERMISSION_PROMPT).opened_prompt(*given)
+    return import_module(_PERMISSION_PROMPT).opened_prompt(*arguments)
 
 
 def hook_form(name: str) -> HookForm:

@@ -65,8 +65,8 @@ class ToolKind(Record):
         """Return the subject of a call with these arguments; `None` if they lack it, or are not an object."""
         if not self.subject or not isinstance(arguments, Mapping):
             return None
-        said = arguments.get(self.subject, self.unsaid or None)
-        return said if isinstance(said, str) else None
+        value = arguments.get(self.subject, self.unsaid or None)
+        return value if isinstance(value, str) else None
 
 
 BASH = ToolKind(name="bash", does=Does.RUNS, subject="command", edited="command")

@@ -39,13 +39,13 @@ def destroys(action: Action) -> tuple[str, ...]:
     destructive program, it destroys. The writes of file tools do not count, since undo keeps the old content.
     """
     parts = tuple(action.all_facets())
-    found = [reason for facet in parts for reason in _of_facet(action, facet)]
+    sentences = [reason for facet in parts for reason in _of_facet(action, facet)]
     fed = [facet for facet in parts if isinstance(facet, Command) and _obeys_what_it_is_fed(facet)]
     if fed:
-        found += _of_fed(frozenset(program_named(command.argv[0]) for command in fed), action.text)
+        sentences += _of_fed(frozenset(program_named(command.argv[0]) for command in fed), action.text)
     if action.text.lstrip().startswith(">") and _EMPTIES.match(action.text.lstrip()):
-        found.append("a file is emptied")
-    return tuple(dict.fromkeys(map(visible_line, found)))
+        sentences.append("a file is emptied")
+    return tuple(dict.fromkeys(map(visible_line, sentences)))
 
 
 def _of_facet(action: Action, facet: Facet) -> Iterator[str]:
@@ -108,11 +108,11 @@ def _of_loose(words: Sequence[str], *, known: bool) -> Iterator[str]:
 
     A program that was found to destroy is not tried again: a text may name one ten thousand times.
     """
-    found: set[str] = set()
+    reported: set[str] = set()
     tried: dict[str, int] = {}
     for index, word in enumerate(words):
         name = program_named(word)
-        if name in found:
+        if name in reported:
             continue
         tried[name] = tried.get(name, 0) + 1
         rest = words[index : index + (_WINDOW if tried[name] < _OFTEN else _WINDOW // 10)]
@@ -122,7 +122,7 @@ def _of_loose(words: Sequence[str], *, known: bool) -> Iterator[str]:
         if not known and name == "git" and _GIT_DOUBTS.intersection(rest):
             reasons.append("it names git with a word that destroys, and was not plainly understood")
         if reasons:
-            found.add(name)
+            reported.add(name)
         yield from reasons
 
 
@@ -130,5 +130,5 @@ _GIT_DOUBTS = frozenset("--hard --force -f -D --delete --mirror clean restore st
 
 
 def _of_code(text: str) -> Iterator[str]:
-    if found := _CODE.search(text[:1_000_000]):
-        yield f"the text that it runs says {' '.join(found.group().split())}"
+    if match := _CODE.search(text[:1_000_000]):
+        yield f"the text that it runs says {' '.join(match.group().split())}"

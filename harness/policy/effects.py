@@ -111,14 +111,18 @@ def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
     A place that any file hides is hidden, and so is DEFAULT_HIDE, except for places that every trusted file with such
     a list shows.
     """
-    lists = [said.write for said in tables if said.write is not None]
-    if not any(said.write is not None and said.trusted for said in tables):
+    lists = [table.write for table in tables if table.write is not None]
+    if not any(table.write is not None and table.trusted for table in tables):
         lists.append(DEFAULT_WRITE)
-    shown = [
-        {posixpath.normpath(place) for place in said.show} for said in tables if said.show is not None and said.trusted
+    shown_places = [
+        {posixpath.normpath(place) for place in table.show}
+        for table in tables
+        if table.show is not None and table.trusted
     ]
-    hidden = [place for place in DEFAULT_HIDE if not shown or any(place not in places for places in shown)]
-    hidden += [place for said in tables for place in said.hide]
+    hidden = [
+        place for place in DEFAULT_HIDE if not shown_places or any(place not in places for places in shown_places)
+    ]
+    hidden += [place for table in tables for place in table.hide]
     reach = _reach_in(None, tables)
     entries = dict.fromkeys(posixpath.normpath(entry) for entries in lists for entry in entries)
     allowed = [entry for entry in entries if _is_in_all(entry, lists)]
@@ -128,7 +132,7 @@ def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
         network=reach is None,
         hosts=reach or (),
         hide=tuple(dict.fromkeys(hidden)),
-        required=next((said.origin for said in tables if said.required), None),
+        required=next((table.origin for table in tables if table.required), None),
     )
 
 
@@ -178,17 +182,17 @@ def _granted_by_rule(rule: Rule, tables: Sequence[SandboxTable]) -> tuple[tuple[
 
     Within its own file a rule is the exception that it was written as; it does not override other files.
     """
-    others = [said for said in tables if said.origin.file != rule.origin.file]
-    lists = [said.write for said in others if said.write is not None]
+    other_tables = [table for table in tables if table.origin.file != rule.origin.file]
+    lists = [table.write for table in other_tables if table.write is not None]
     write = tuple(entry for entry in rule.opens.write if _is_in_all(entry, lists))
-    return write, _reach_in(rule.opens.reach, others)
+    return write, _reach_in(rule.opens.reach, other_tables)
 
 
 def effects_of(
     parts: Sequence[Facet],
     *,
     autos: Collection[Rule],
-    asked: Sequence[Facet],
+    asked_parts: Sequence[Facet],
     open_ended: bool,
     tables: tuple[SandboxTable, ...],
     keep: Sequence[str],
@@ -196,7 +200,7 @@ def effects_of(
 ) -> Effects:
     """Return the effects of an action with these parts, its facets and the operands of its commands.
 
-    `autos` are the auto rules that let a part of it run; their grants count. `asked` are the parts behind the
+    `autos` are the auto rules that let a part of it run; their grants count. `asked_parts` are the parts behind the
     question: all of a call with a question, except those that a program granted inside walls covers. `open_ended` is
     set if a person or a default, and not rules, let a part without a model through: such a command gets the policy's
     grants for all. A fully modelled part gets just its own effects, and a declared tool at most the declared ones,
@@ -206,15 +210,20 @@ def effects_of(
     """
     sandbox = sandbox_of(tables)
     bounds = next((part.bounds for part in parts if isinstance(part, ToolUse)), None)
-    own = next((part for part in parts if isinstance(part, ToolUse) and (part.host or part.stays_here)), None)
-    if own is not None:
+    tool_use = next((part for part in parts if isinstance(part, ToolUse) and (part.host or part.stays_here)), None)
+    if tool_use is not None:
         # What [sandbox] says of the network is about commands: the host of this tool was judged by its name.
-        named = tuple(pattern.text for pattern in named_hosts) if own.host else ()
+        host_names = tuple(pattern.text for pattern in named_hosts) if tool_use.host else ()
         return Effects(
-            read=(), write=(), network=bool(own.host), named_hosts=named, keep=tuple(keep), unasked=not asked
+            read=(),
+            write=(),
+            network=bool(tool_use.host),
+            named_hosts=host_names,
+            keep=tuple(keep),
+            unasked=not asked_parts,
         )
     if bounds is not None:
-        lists = [said.write for said in tables if said.write is not None]
+        lists = [table.write for table in tables if table.write is not None]
         return Effects(
             read=None,
             write=None,
@@ -225,14 +234,14 @@ def effects_of(
             keep=tuple(keep),
             enforcement=Enforcement.POSSIBLE if sandbox.required is None else Enforcement.REQUIRED,
             sockets=bounds.network and sandbox.network,
-            unasked=not asked,
+            unasked=not asked_parts,
         )
     paths = [part for part in parts if isinstance(part, PathAccess)]
     bounded = all(is_bounded(part) for part in parts)
-    walled = len(asked) < len(parts) and any(rule.walled for rule in autos)
+    walled = len(asked_parts) < len(parts) and any(rule.walled for rule in autos)
     written = _surely_written(parts)
     if walled:
-        written = [path for path in written if any(path is part for part in asked)]
+        written = [path for path in written if any(path is part for part in asked_parts)]
     granted: list[str] = []
     network, hosts = False, dict[str, None]()
     for rule in autos:
@@ -242,14 +251,14 @@ def effects_of(
         hosts |= dict.fromkeys(reach or ())
     if open_ended:
         granted += (*sandbox.write, *sandbox.caches_of(parts))
-    reaches = any(not is_bounded(part) or (isinstance(part, Command) and part.network) for part in asked or parts)
+    reaches = any(not is_bounded(part) or (isinstance(part, Command) and part.network) for part in asked_parts or parts)
     if not _HOLDS_GIT.isdisjoint(granted):
         granted += [place for part in parts if isinstance(part, Command) for place in part.opens]
-    if open_ended or asked:
+    if open_ended or asked_parts:
         network = network or (sandbox.network and reaches)
         hosts |= dict.fromkeys(sandbox.hosts if reaches else ())
-    needs_socket = any(isinstance(part, Command) and part.needs and not part.network for part in asked or parts)
-    sockets = not walled or (bool(asked) and (reaches or needs_socket))
+    needs_socket = any(isinstance(part, Command) and part.needs and not part.network for part in asked_parts or parts)
+    sockets = not walled or (bool(asked_parts) and (reaches or needs_socket))
     unconfined = any(isinstance(part, Unconfined) for part in parts)
     required = walled or sandbox.required is not None
     enforcement = Enforcement.REQUIRED if required else Enforcement.POSSIBLE
@@ -266,7 +275,7 @@ def effects_of(
         enforcement=Enforcement.OFF if unconfined else enforcement,
         sockets=sockets,
         needed_socket=needs_socket and sockets,
-        unasked=not asked,
+        unasked=not asked_parts,
     )
 
 

@@ -98,18 +98,18 @@ def offer_for(policy: Policy, action: Action, verdict: Verdict, walls: WallsHere
     if destroying := next(iter(destroys(action)), ""):
         return f"{destroying}: that is asked about each time"
     question = _Question(policy, action, verdict, walls)
-    found = [question.choice(name, level, asking) for name, level in question.levels()]
+    results = [question.choice(name, level, asking) for name, level in question.levels()]
     choices: list[GrantChoice] = []
-    for choice in found:
+    for choice in results:
         if isinstance(choice, GrantChoice) and all(choice.patterns != other.patterns for other in choices):
             choices.append(choice)
     if not choices:
-        return next(problem for problem in found if isinstance(problem, str))
+        return next(problem for problem in results if isinstance(problem, str))
     has_program = any(pattern.program for choice in choices for pattern in choice.patterns)
     if has_program or not any(isinstance(verdict.facets[place].facet, Command) for place in asking):
         return Offer(choices=tuple(choices))
-    said = question.choice("", question.program, asking)
-    return Offer(choices=tuple(choices), no_program=said if isinstance(said, str) else "")
+    result = question.choice("", question.program, asking)
+    return Offer(choices=tuple(choices), no_program=result if isinstance(result, str) else "")
 
 
 class _Question:
@@ -143,11 +143,11 @@ class _Question:
         problems: dict[int, str] = {}
         for place in asking:
             part = self._verdict.facets[place]
-            made = _rule_problem(part) or level(part.facet)
-            if isinstance(made, str):
-                problems[place] = made
+            result = _rule_problem(part) or level(part.facet)
+            if isinstance(result, str):
+                problems[place] = result
             else:
-                patterns[place] = made
+                patterns[place] = result
         for place in self._useless(patterns, problems):
             problems[place] = "a part of it is asked about each time"
             del patterns[place]
@@ -233,12 +233,12 @@ class _Question:
             return self.exact(facet)
         if not self._walls.confines:
             return f"there are no walls here to hold a program: {self._walls.missing}"
-        found = self._program(command)
-        if isinstance(found, GrantPattern) and (command.network and command.act in MODELLED):
+        pattern = self._program(command)
+        if isinstance(pattern, GrantPattern) and (command.network and command.act in MODELLED):
             return REACHES_NETWORK
-        if isinstance(found, GrantPattern) and needs_network(found.argv):
-            return f"{' '.join(found.argv)} does nothing without the network"
-        return found
+        if isinstance(pattern, GrantPattern) and needs_network(pattern.argv):
+            return f"{' '.join(pattern.argv)} does nothing without the network"
+        return pattern
 
     def program_with_network(self, facet: Facet) -> GrantPattern | str:
         """Return the same with what a command gets that a person approves: the network, and folders that the policy names."""
@@ -250,8 +250,8 @@ class _Question:
             return "it does not reach the network"
         if self._walls.exposed:
             return f"nothing holds {self._walls.exposed[0]} here, so not with the network"
-        found = self._program(command)
-        return found if isinstance(found, str) else _with_reach(found, sandbox, command)
+        pattern = self._program(command)
+        return pattern if isinstance(pattern, str) else _with_reach(pattern, sandbox, command)
 
     def any_command(self, facet: Facet) -> GrantPattern | str:
         """Return the pattern for every command that plainly works in the workspace, and what such a line writes there."""
@@ -305,7 +305,7 @@ class _Question:
 
     def _unsound(self, patterns: Sequence[GrantPattern], places: Collection[int]) -> str:
         """Return the reason why these grants would not have the stated effect, or an empty string."""
-        grants = [session_grant("grant", one) for one in patterns]
+        grants = [session_grant("grant", pattern) for pattern in patterns]
         for grant in grants:
             if problem := rule_problem(grant.rule):
                 return problem[1]
@@ -356,13 +356,13 @@ def _rule_problem(verdict: FacetVerdict) -> str:
     return ""
 
 
-def _more(after: Effects, shown: Effects) -> Iterator[str]:
+def _more(after: Effects, shown_effects: Effects) -> Iterator[str]:
     """Yield the effects of a run with the grant that a plain yes would not have."""
-    if after.network and not shown.network:
+    if after.network and not shown_effects.network:
         yield "the network"
-    if not shown.network:
-        yield from (host for host in after.hosts if host not in shown.hosts)
+    if not shown_effects.network:
+        yield from (host for host in after.hosts if host not in shown_effects.hosts)
     # The workspace: a program inside walls may write it, and the choice says so.
-    yield from (place for place in after.granted if place not in (*shown.granted, *DEFAULT_WRITE))
-    if after.enforcement is Enforcement.OFF and shown.enforcement is not Enforcement.OFF:
+    yield from (place for place in after.granted if place not in (*shown_effects.granted, *DEFAULT_WRITE))
+    if after.enforcement is Enforcement.OFF and shown_effects.enforcement is not Enforcement.OFF:
         yield "to run unconfined"

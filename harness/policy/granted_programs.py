@@ -81,8 +81,8 @@ def granted_words(command: Command) -> tuple[str, ...] | str:
     """
     chain = (*command.run_by, command.argv)
     argv = next((words for words in chain if not program_problem(words[:1], command.folder)), command.argv)
-    if why := _never(argv):
-        return why
+    if reason := _never(argv):
+        return reason
     name, begins = name_of(argv[0]), argv[:1]
     if name in _SUBCOMMANDS or name in _SHELLS:
         begins = argv[:2]
@@ -135,7 +135,14 @@ def _is_apart(words: Sequence[str]) -> bool:
 def _never(words: Sequence[str]) -> str:
     """Return the reason why commands with this beginning are never granted with any words, or an empty string."""
     name = name_of(words[0])
-    return next((_NEVER[one].format(" ".join(one)) for one in ((name,), (name, *words[1:2])) if one in _NEVER), "")
+    return next(
+        (
+            _NEVER[beginning].format(" ".join(beginning))
+            for beginning in ((name,), (name, *words[1:2]))
+            if beginning in _NEVER
+        ),
+        "",
+    )
 
 
 def program_problem(argv: Sequence[str], folder: str) -> str:

@@ -48,8 +48,8 @@ class HostPattern(Record):
     @property
     def text(self) -> str:
         """It as it is written in a policy."""
-        shown = f"*.{self.host}" if self.below else shown_host(self.host)
-        return shown if self.port is None else f"{shown}:{self.port}"
+        host_text = f"*.{self.host}" if self.below else shown_host(self.host)
+        return host_text if self.port is None else f"{host_text}:{self.port}"
 
     def matches(self, host: str, port: int) -> bool:
         """Say whether it means that port of a host, which is written as `canonical_host` returns it."""
@@ -79,13 +79,13 @@ def host_pattern(text: str) -> HostPattern:
 @lru_cache(maxsize=256)
 def host_patterns(texts: tuple[str, ...]) -> tuple[HostPattern, ...]:
     """Return the patterns of a list. Raises ValueError as `host_pattern` does, with the entry in front."""
-    found = []
+    parsed_patterns = []
     for text in texts:
         try:
-            found.append(host_pattern(text))
+            parsed_patterns.append(host_pattern(text))
         except ValueError as error:
             raise ValueError(f"{text!r} {error}") from None
-    return tuple(found)
+    return tuple(parsed_patterns)
 
 
 def split_port(text: str) -> tuple[str, int | None]:
@@ -154,12 +154,12 @@ def _ascii(name: str) -> str:
 
 def _address(text: str) -> Address | None:
     try:
-        found = ipaddress.ip_address(text)
+        parsed = ipaddress.ip_address(text)
     except ValueError:
         return None
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        return found.ipv4_mapped
-    return found
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        return parsed.ipv4_mapped
+    return parsed
 
 
 def shown_host(host: str) -> str:
@@ -171,18 +171,18 @@ Reach: TypeAlias = "tuple[str, ...] | None"
 """Reachable hosts, in the form of policies. `None` for every one; empty for none."""
 
 
-def meet(one: Reach, other: Reach) -> Reach:
+def meet(reach: Reach, other: Reach) -> Reach:
     """Return the hosts that both allow. Entries whose ranges only overlap do not count."""
-    if one is None or other is None:
-        return other if one is None else one
-    both = [text for text in one if _lies_in(text, other)] + [text for text in other if _lies_in(text, one)]
+    if reach is None or other is None:
+        return other if reach is None else reach
+    both = [text for text in reach if _lies_in(text, other)] + [text for text in other if _lies_in(text, reach)]
     return tuple(dict.fromkeys(both))
 
 
-def _lies_in(text: str, listed: tuple[str, ...]) -> bool:
+def _lies_in(text: str, entries: tuple[str, ...]) -> bool:
     """Return whether one of a list covers an entry entirely."""
     (inner,) = host_patterns((text,))
-    return any(_covers(outer, inner) for outer in host_patterns(listed))
+    return any(_covers(outer, inner) for outer in host_patterns(entries))
 
 
 def _covers(outer: HostPattern, inner: HostPattern) -> bool:
@@ -204,13 +204,13 @@ def address_problem(patterns: Sequence[HostPattern], address: str, port: int) ->
     A non-public address (private, loopback, link-local, metadata of clouds, in IPv6 too) must be in the list itself,
     as an address or as `localhost`, since the owner of a name chooses its addresses.
     """
-    found = _address(address)
-    if found is None:
+    parsed = _address(address)
+    if parsed is None:
         return f"{address} is no address"
-    if is_listed(patterns, str(found), port):
+    if is_listed(patterns, str(parsed), port):
         return ""
-    kind = _kind(found)
-    return f"{found} is {kind}, and the list of hosts does not name it" if kind else ""
+    kind = _kind(parsed)
+    return f"{parsed} is {kind}, and the list of hosts does not name it" if kind else ""
 
 
 def _kind(address: Address) -> str:

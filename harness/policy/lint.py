@@ -46,7 +46,7 @@ class PolicyWarning(Record):
 
 def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
     """Return the warnings about a loaded policy: about [tools], then in the order of its rules."""
-    found = [*_tools(policy)]
+    problems_found = [*_tools(policy)]
     first: dict[Hashable, Rule] = {}
     strict = StrictRules(policy.rules)
     without_match = {(source.path, name) for source in policy.sources for name in source.without_match}
@@ -56,8 +56,8 @@ def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
         shows_nothing = (rule.origin.file, rule.id) in without_match
         if rule.decision is not Decision.AUTO and shows_nothing and _is_about_parts(rule):
             problems.append("a strict rule without `match`: nothing shows that it catches what it should")
-        found += [PolicyWarning(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
-    return tuple(found)
+        problems_found += [PolicyWarning(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
+    return tuple(problems_found)
 
 
 def _is_about_parts(rule: Rule) -> bool:
@@ -70,8 +70,8 @@ def _tools(policy: Policy) -> Iterator[PolicyWarning]:
     for file in dict.fromkeys(default.origin.file for default in policy.defaults):
         stated = {default.tool: default for default in policy.defaults if default.origin.file == file}
         first = min((default.origin for default in stated.values()), key=lambda origin: origin.line)
-        named = {tool for rule in policy.rules if rule.origin.file == file for tool in rule.tools}
-        missing = [tool for tool in SHIPPED_TOOLS if tool not in stated and tool not in named]
+        named_tools = {tool for rule in policy.rules if rule.origin.file == file for tool in rule.tools}
+        missing = [tool for tool in SHIPPED_TOOLS if tool not in stated and tool not in named_tools]
         opens = any(default.decision is Decision.AUTO for default in stated.values())
         if opens and missing and "default" not in stated:
             problem = (
@@ -155,20 +155,20 @@ def _all_matchers(rule: Rule) -> tuple[Matcher, ...]:
 
 def catches(strict: Rule, rule: Rule) -> bool:
     """Return whether `strict`, of a stricter decision, matches all that `rule` matches. False where that is not sure."""
-    said = _all_matchers(rule)
-    return all(any(matcher.implies(other, auto=rule.is_auto) for matcher in said) for other in strict.matchers)
+    matchers = _all_matchers(rule)
+    return all(any(matcher.implies(other, auto=rule.is_auto) for matcher in matchers) for other in strict.matchers)
 
 
 def _same_default(policy: Policy, rule: Rule) -> str:
     """Return the default that makes an auto rule useless, in words, or an empty string: all its tools are auto."""
-    found = {default.tool: default for default in policy.defaults if default.layer is rule.layer}
-    if found.pop(UNCOVERED, None) and rule.argv is not None:
+    defaults_by_tool = {default.tool: default for default in policy.defaults if default.layer is rule.layer}
+    if defaults_by_tool.pop(UNCOVERED, None) and rule.argv is not None:
         return ""  # what no model covers is no longer auto
-    tools = rule.tools or (_COMMANDS if rule.argv is not None else (*found, "default"))
-    wanted = [found.get(tool, found.get("default")) for tool in tools]
-    if any(default is None or default.decision is not Decision.AUTO for default in wanted):
+    tools = rule.tools or (_COMMANDS if rule.argv is not None else (*defaults_by_tool, "default"))
+    tool_defaults = [defaults_by_tool.get(tool, defaults_by_tool.get("default")) for tool in tools]
+    if any(default is None or default.decision is not Decision.AUTO for default in tool_defaults):
         return ""
-    places = dict.fromkeys(f"for {default.what} ({default.origin})" for default in wanted if default is not None)
+    places = dict.fromkeys(f"for {default.what} ({default.origin})" for default in tool_defaults if default is not None)
     return f"the default {', '.join(places)}: auto"
 
 

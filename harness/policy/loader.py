@@ -110,9 +110,9 @@ def combine(policies: Sequence[Policy]) -> Policy:
         raise PolicyError("no policy was given")
     if len(policies) == 1:
         return policies[0]
-    seen: dict[tuple[Layer, str, str], Rule] = {}
+    rules_by_id: dict[tuple[Layer, str, str], Rule] = {}
     for rule in (rule for policy in policies for rule in policy.rules):
-        other = seen.setdefault((rule.layer, rule.origin.file, rule.id), rule)
+        other = rules_by_id.setdefault((rule.layer, rule.origin.file, rule.id), rule)
         if other is not rule:
             raise PolicyError(f"{rule.origin}: rule {rule.id}: the id is taken by the rule at {other.origin}")
     return Policy(
@@ -193,10 +193,10 @@ class _Loader:
             place = f"[[rule]] {key}" if key else "[[rule]]"
         raise PolicyError(f"{self.file}:{line}: {place}: {problem}")
 
-    def check_keys(self, table: Iterable[str], known: Sequence[str], name: str, index: int) -> None:
+    def check_keys(self, table: Iterable[str], known_keys: Sequence[str], name: str, index: int) -> None:
         for key in table:
-            if key not in known:
-                self.fail(name, index, key, f"unknown key{nearest(key, known)}")
+            if key not in known_keys:
+                self.fail(name, index, key, f"unknown key{nearest(key, known_keys)}")
 
     def table(self, parent: Table, key: str) -> Table:
         value = parent.get(key, {})
@@ -252,26 +252,26 @@ class _Loader:
             return ()
         table = self.table(parent, "sandbox")
         self.check_keys(table, SANDBOX_KEYS, "sandbox", 0)
-        said = table.get("network")
+        network = table.get("network")
         return (
             SandboxTable(
                 origin=Origin(file=self.file, line=self.line("sandbox", 0, "required")),
                 layer=self.layer,
                 required=bool(self.value(table, "required", "flag", "sandbox")),
-                network=None if isinstance(said, list) else self.value(table, "network", "flag", "sandbox"),
-                hosts=self.hosts(table, "sandbox", 0) if isinstance(said, list) else None,
+                network=None if isinstance(network, list) else self.value(table, "network", "flag", "sandbox"),
+                hosts=self.hosts(table, "sandbox", 0) if isinstance(network, list) else None,
                 write=self.places(table, "write", 0, "sandbox") if "write" in table else None,
                 hide=self.places(table, "hide", 0, "sandbox"),
                 show=self.shown(table),
             ),
         )
 
-    def decision(self, value: object, table: str, index: int, key: str, known: Mapping[str, Decision]) -> Decision:
+    def decision(self, value: object, table: str, index: int, key: str, decisions: Mapping[str, Decision]) -> Decision:
         if not isinstance(value, str):
-            self.fail(table, index, key, f"must be one of {', '.join(known)}, not {kind_of(value)}")
-        if value not in known:
-            self.fail(table, index, key, f"unknown decision {value!r}{nearest(value, known)}")
-        return known[value]
+            self.fail(table, index, key, f"must be one of {', '.join(decisions)}, not {kind_of(value)}")
+        if value not in decisions:
+            self.fail(table, index, key, f"unknown decision {value!r}{nearest(value, decisions)}")
+        return decisions[value]
 
     def readers(self, table: Table) -> tuple[Readers, ...]:
         """Return the `readers` under [tools]; empty if it is missing."""
@@ -307,16 +307,16 @@ class _Loader:
             max_cost=self.number(table, "cost"),
             max_refusals=self.whole(table, "refusals"),
             max_bad_calls=self.whole(table, "bad_calls"),
-            command_seconds=self.number(table, "command_seconds", most=f"{MAX_COMMAND_SECONDS:.0f}"),
-            result_characters=self.whole(table, "result_characters", least=1_000),
+            command_seconds=self.number(table, "command_seconds", maximum=f"{MAX_COMMAND_SECONDS:.0f}"),
+            result_characters=self.whole(table, "result_characters", minimum=1_000),
         )
 
-    def number(self, table: Table, key: str, most: str = "1e12") -> float | None:
-        value = self.value(table, key, f"number above 0, at most {most}", "limits")
+    def number(self, table: Table, key: str, maximum: str = "1e12") -> float | None:
+        value = self.value(table, key, f"number above 0, at most {maximum}", "limits")
         return None if value is None else float(value)
 
-    def whole(self, table: Table, key: str, least: int = 1) -> int | None:
-        value: int | None = self.value(table, key, f"whole of at least {least}", "limits")
+    def whole(self, table: Table, key: str, minimum: int = 1) -> int | None:
+        value: int | None = self.value(table, key, f"whole of at least {minimum}", "limits")
         return value
 
     def rule_tables(self, table: Table) -> list[Table]:

@@ -172,8 +172,8 @@ class CommandMatcher(Matcher):
 
     def needed(self) -> Sequence[frozenset[Hashable]]:
         """Return the names of the programs, each further word, and the variables."""
-        programs, *others = self.argv.tokens if self.argv is not None else ((),)
-        sets: tuple[frozenset[Hashable], ...] = (frozenset(map(name_of, programs)), *map(frozenset, others))
+        programs, *more_tokens = self.argv.tokens if self.argv is not None else ((),)
+        sets: tuple[frozenset[Hashable], ...] = (frozenset(map(name_of, programs)), *map(frozenset, more_tokens))
         return [words for words in (*sets, frozenset[Hashable](self.env)) if words]
 
 
@@ -239,16 +239,16 @@ class FileMatcher(Matcher):
         """Yield the matcher if the rule is about files: the operands of its commands if it names some."""
         if "path" not in keys:
             return
-        known = {access.value: access for access in (Access.READ, Access.WRITE)}
-        words = keys.texts("access") or tuple(known)
+        access_by_name = {access.value: access for access in (Access.READ, Access.WRITE)}
+        words = keys.texts("access") or tuple(access_by_name)
         for word in words:
-            if word not in known:
-                keys.fail("access", f"unknown access {word!r}{nearest(word, known)}")
+            if word not in access_by_name:
+                keys.fail("access", f"unknown access {word!r}{nearest(word, access_by_name)}")
         patterns = keys.patterns("path", keys.texts("path"))
         exceptions = keys.patterns("except", keys.texts("except")) if "except" in keys else None
         of_operands = "argv" in keys or ("env" in keys and not keys.auto)
         kind = OperandMatcher if of_operands else cls
-        yield kind(patterns=patterns, access=tuple(known[word] for word in words), exceptions=exceptions)
+        yield kind(patterns=patterns, access=tuple(access_by_name[word] for word in words), exceptions=exceptions)
 
     def hits(self, action: Action, facet: Facet) -> bool:  # noqa: ARG002 - the facet holds the names
         """Return whether it means a path, or an argument of a tool that may be one."""
@@ -272,8 +272,8 @@ class FileMatcher(Matcher):
 
     def _accounts_for(self, access: Access) -> bool:
         """Return whether it is about this access; about both for an operand that may be read or written."""
-        wanted = (Access.READ, Access.WRITE) if access is Access.EITHER else (access,)
-        return all(each in self.access for each in wanted)
+        required = (Access.READ, Access.WRITE) if access is Access.EITHER else (access,)
+        return all(each in self.access for each in required)
 
     def _excepts(self, path: PathAccess) -> bool:
         if self.exceptions is None:
@@ -297,8 +297,8 @@ class FileMatcher(Matcher):
 
     def meant_below(self, path: PathAccess) -> Iterator[str]:
         """Yield the files below the path that it means and does not except; some of them twice."""
-        meant = self.patterns.hit_among(path.below)
-        yield from (name for name in meant if self.exceptions is None or not self.exceptions.covers((name,)))
+        names = self.patterns.hit_among(path.below)
+        yield from (name for name in names if self.exceptions is None or not self.exceptions.covers((name,)))
 
     def argument_hit(self, use: ToolUse) -> ToolArgument | None:
         """Return the argument that may be a file it means: any text may be a path that the tool reads or writes."""
@@ -323,8 +323,8 @@ class FileMatcher(Matcher):
         return " and ".join(access.value for access in self.access)
 
     def _pattern_words(self) -> str:
-        meant = quoted(self.patterns.patterns)
-        return meant if self.exceptions is None else f"{meant} but not {quoted(self.exceptions.patterns)}"
+        text = quoted(self.patterns.patterns)
+        return text if self.exceptions is None else f"{text} but not {quoted(self.exceptions.patterns)}"
 
     @property
     def names_subject(self) -> bool:

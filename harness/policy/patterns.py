@@ -72,13 +72,13 @@ class ArgvPattern(Record):
                 return f"word {place + 1} is missing, and `argv` has {expected} there"
             if place == 0:
                 return f"the program is {argv[0]!r}, not {expected}"
-            about = f"word {place + 1} is {argv[place]!r}, not {expected}"
+            problem = f"word {place + 1} is {argv[place]!r}, not {expected}"
             if _is_option(argv[place]):
-                return f"{about}: write an option that stands there as a word of `argv`"
+                return f"{problem}: write an option that stands there as a word of `argv`"
             return (
-                f"{about}: `argv` takes no patterns, so list the words"
+                f"{problem}: `argv` takes no patterns, so list the words"
                 if _GLOB_CHARACTERS.intersection(expected)
-                else about
+                else problem
             )
         word = argv[place]
         if _is_option(word):
@@ -306,9 +306,9 @@ def _compiled(patterns: tuple[str, ...]) -> _Compiled:
         elif "/" not in pattern and pattern.startswith("*"):
             endings.append(pattern[1:])
         else:
-            wanted = tuple(pattern.removeprefix("**/").strip("/").split("/"))
-            anchored = not pattern.startswith("**/") and (pattern.startswith("/") or len(wanted) > 1)
-            simple.append(_SimplePattern(wanted=wanted, anchored=anchored))
+            pattern_parts = tuple(pattern.removeprefix("**/").strip("/").split("/"))
+            anchored = not pattern.startswith("**/") and (pattern.startswith("/") or len(pattern_parts) > 1)
+            simple.append(_SimplePattern(wanted=pattern_parts, anchored=anchored))
             ways.append(_way(pattern))
     return _Compiled(
         names=frozenset(names),
@@ -323,10 +323,10 @@ def _compiled(patterns: tuple[str, ...]) -> _Compiled:
 
 def _way(pattern: str) -> _Way:
     anchored = "/" in pattern.rstrip("/")
-    wanted = ("" if anchored else "**/") + pattern.strip("/")
+    text = ("" if anchored else "**/") + pattern.strip("/")
     if pattern.endswith("/**"):
-        wanted += "/*"  # everything below, and not the folder itself
-    return _Way(wanted=tuple(wanted.split("/")), below=pattern.endswith("/"))
+        text += "/*"  # everything below, and not the folder itself
+    return _Way(wanted=tuple(text.split("/")), below=pattern.endswith("/"))
 
 
 def is_simple(pattern: str) -> bool:
@@ -354,24 +354,24 @@ def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool
 def _leads_to(way: _Way, parts: Sequence[str]) -> bool:
     """Return whether a pattern, part by part from the workspace on, ends at the last of `parts`, or at a folder before it."""
     ends = {0}
-    for wanted in way.wanted:
-        if wanted == "**":
+    for pattern_part in way.wanted:
+        if pattern_part == "**":
             ends = set(range(min(ends, default=len(parts) + 1), len(parts) + 1))
         else:
-            ends = {end + 1 for end in ends if end < len(parts) and _part_means(wanted, parts[end])}
+            ends = {end + 1 for end in ends if end < len(parts) and _part_means(pattern_part, parts[end])}
     return not ends.isdisjoint(range(1, len(parts)) if way.below else (len(parts),))
 
 
-def _part_means(wanted: str, part: str) -> bool:
-    if is_simple(wanted):
-        return _part_match(wanted, part)
-    return bool(_spec((f"/{wanted}",), inside=True).match_file(part.replace("\n", "\ufffd")))
+def _part_means(pattern_part: str, part: str) -> bool:
+    if is_simple(pattern_part):
+        return _part_match(pattern_part, part)
+    return bool(_spec((f"/{pattern_part}",), inside=True).match_file(part.replace("\n", "\ufffd")))
 
 
-def _part_match(wanted: str, part: str) -> bool:
-    if "*" not in wanted:
-        return wanted == part
-    before, _, after = wanted.partition("*")
+def _part_match(pattern_part: str, part: str) -> bool:
+    if "*" not in pattern_part:
+        return pattern_part == part
+    before, _, after = pattern_part.partition("*")
     return len(part) >= len(before) + len(after) and part.startswith(before) and part.endswith(after)
 
 
@@ -405,8 +405,8 @@ def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     inside = [re.escape(name) for name in (*compiled.names, *compiled.folders)]
     anchored: list[str] = []
     for each in compiled.simple:
-        wanted = "/".join(re.escape(part).replace(r"\*", "[^/]*") for part in each.wanted)
-        (anchored if each.anchored else inside).append(wanted)
+        expression = "/".join(re.escape(part).replace(r"\*", "[^/]*") for part in each.wanted)
+        (anchored if each.anchored else inside).append(expression)
     forms = {
         "/(?:%s)/": inside,
         "\n/(?:%s)/": anchored,
@@ -418,8 +418,8 @@ def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 def _on_lines(pattern: str) -> str:
     """Return pathspec's expression for one pattern, so that it matches on a line what it matches alone."""
-    (one,) = _spec((pattern,), inside=True).patterns
-    text = "(?!)" if one.regex is None else str(one.regex.pattern)
+    (compiled,) = _spec((pattern,), inside=True).patterns
+    text = "(?!)" if compiled.regex is None else str(compiled.regex.pattern)
     return re.sub(r"^\^", "^/+", re.sub(r"\(\?P<\w+>", "(?:", text))
 
 

@@ -19,8 +19,8 @@ def plain_command(words: tuple[str, ...]) -> Command | None:
     name = name_of(words[0])
     if name in WRAPPERS or name in SHELLS or name in KNOWN_BUILTINS or name in UNKNOWN_BUILTINS:
         return None
-    (first, *others) = _read_words(words)
-    return first if not others and isinstance(first, Command) and first.argv == tuple(words) else None
+    (first, *more) = _read_words(words)
+    return first if not more and isinstance(first, Command) and first.argv == tuple(words) else None
 
 
 def _read_words(words: tuple[str, ...]) -> tuple[Facet, ...]:
@@ -32,9 +32,9 @@ def _read_words(words: tuple[str, ...]) -> tuple[Facet, ...]:
 
 def _runs_another(words: tuple[str, ...]) -> bool:
     """Return whether the words are a program and a command, or a script, that it runs."""
-    first, *others = _read_words(words)
+    first, *more = _read_words(words)
     is_program = isinstance(first, Command) and first.argv == words
-    return is_program and (bool(others) or (name_of(words[0]) in SHELLS and len(words) > 1))
+    return is_program and (bool(more) or (name_of(words[0]) in SHELLS and len(words) > 1))
 
 
 @lru_cache(1_024)
@@ -52,8 +52,8 @@ def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
         return "flags", f"{flag} is for stricter rules: an auto rule names its operands"
     steering = next((word for word in argv.tokens[0] if is_one_of(word, INTERPRETERS)), None)
     if steering is not None and not _fixes_script(argv):
-        what = "the target" if name_of(steering) == "make" else "the script, or -m and the module"
-        return "argv", f"{steering} runs whatever its operands say; name {what}"
+        operand = "the target" if name_of(steering) == "make" else "the script, or -m and the module"
+        return "argv", f"{steering} runs whatever its operands say; name {operand}"
     for program in argv.tokens[0]:
         words = (program, *(token[0] for token in argv.tokens[1:]))
         if plain_rule_command(words) is None:
@@ -94,10 +94,10 @@ class _ExampleDisk:
     def look_below(self, path: PathAccess, **_narrowing: object) -> PathAccess:
         return replace(path, tree=True)
 
-    def look_tracked(self, path: PathAccess, selection: ShownFiles, **_how: object) -> PathAccess:  # noqa: ARG002 - nothing is tracked
+    def look_tracked(self, path: PathAccess, selection: ShownFiles, **_options: object) -> PathAccess:  # noqa: ARG002 - nothing is tracked
         return replace(path, tree=True)
 
-    def plain_tracked(self, folder: str, selection: ShownFiles, **_how: object) -> bool:  # noqa: ARG002 - likewise
+    def plain_tracked(self, folder: str, selection: ShownFiles, **_options: object) -> bool:  # noqa: ARG002 - likewise
         return True
 
     def exists(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever

@@ -97,16 +97,16 @@ def _problem(rule: Rule, action: Action) -> str | None:
         if any(rule.hits(action, facet) for facet in action.all_facets()):
             return None
         return _words(action, action.facets[0], rule.unhit_words) if action.facets else "it has no command"
-    own = [facet for facet in action.facets if not (isinstance(facet, Command) and facet.act is Act.WRAPS)]
-    uncovered = [facet for facet in own if not rule.covers(action, facet)]
-    if own and not uncovered:
+    own_facets = [facet for facet in action.facets if not (isinstance(facet, Command) and facet.act is Act.WRAPS)]
+    uncovered = [facet for facet in own_facets if not rule.covers(action, facet)]
+    if own_facets and not uncovered:
         return None
-    if not own:
+    if not own_facets:
         return "it only runs another command" if action.facets else "it has no command"
     return _words(action, uncovered[0], rule.uncovered_words)
 
 
 def _words(action: Action, facet: Facet, words: Callable[[Action, Facet], str]) -> str:
     """Return the result of `words` for a facet, with the facet's name if the action has several."""
-    named = "" if len(action.facets) == 1 else f" (part {describe_facet(facet)!r})"
-    return f"{words(action, facet)}{named}"
+    suffix = "" if len(action.facets) == 1 else f" (part {describe_facet(facet)!r})"
+    return f"{words(action, facet)}{suffix}"

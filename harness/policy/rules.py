@@ -120,20 +120,20 @@ class Rule(Record):
     @property
     def tools(self) -> tuple[str, ...]:
         """The tools that it names; none if it is about every tool."""
-        found = self.find(ToolMatcher)
-        return found.names if found else ()
+        matcher = self.find(ToolMatcher)
+        return matcher.names if matcher else ()
 
     @property
     def only_reads(self) -> bool:
         """Whether it is about tools from outside that only read."""
-        found = self.find(ToolMatcher)
-        return found is not None and found.only_reads
+        matcher = self.find(ToolMatcher)
+        return matcher is not None and matcher.only_reads
 
     @property
     def argv(self) -> ArgvPattern | None:
         """The words of the commands that it is about."""
-        found = self.find(CommandMatcher)
-        return found.argv if found else None
+        matcher = self.find(CommandMatcher)
+        return matcher.argv if matcher else None
 
     @property
     def files(self) -> FileMatcher | None:
@@ -143,8 +143,8 @@ class Rule(Record):
     @property
     def goes_to(self) -> tuple[HostPattern, ...]:
         """The hosts of the tools that it is about; none if it is not about hosts."""
-        found = self.find(HostMatcher)
-        return found.patterns if found else ()
+        matcher = self.find(HostMatcher)
+        return matcher.patterns if matcher else ()
 
     @property
     def has_parts(self) -> bool:
@@ -186,8 +186,8 @@ class Rule(Record):
             return False
         if isinstance(facet, ToolUse) or (isinstance(facet, PathAccess) and not self.has_parts):
             uses = [part for part in action.facets if isinstance(part, ToolUse)]
-            here = not isinstance(facet, PathAccess) or _is_here(facet)
-            return here and bool(uses) and all(self._covers_use(action, use) for use in uses)
+            is_here = not isinstance(facet, PathAccess) or _is_here(facet)
+            return is_here and bool(uses) and all(self._covers_use(action, use) for use in uses)
         for matcher in self.matchers:  # noqa: SIM110 - likewise
             if not matcher.covers(action, facet):
                 return False
@@ -244,5 +244,5 @@ class Rule(Record):
 
 def _is_here(path: PathAccess) -> bool:
     """Return whether a tool's path is in the workspace; the workspace itself may be read, with everything in it."""
-    here = path.place is Place.INSIDE or (path.place is Place.ROOT and path.access is Access.READ)
-    return here and path.whole
+    is_inside = path.place is Place.INSIDE or (path.place is Place.ROOT and path.access is Access.READ)
+    return is_inside and path.whole

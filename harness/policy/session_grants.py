@@ -158,8 +158,10 @@ class GrantedProgram(Matcher):
         if not self.begins:
             return is_known_work(command, self.folder)
         is_program = any(words[: len(self.begins)] == self.begins for words in (command.argv, *command.run_by))
-        known = all(name in self.variables for name in command.variables)
-        return is_program and known and (self.reaches or not command.network or command.act not in MODELLED)
+        has_known_variables = all(name in self.variables for name in command.variables)
+        return (
+            is_program and has_known_variables and (self.reaches or not command.network or command.act not in MODELLED)
+        )
 
 
 class GrantedCall(Matcher):
@@ -251,9 +253,9 @@ def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
             has_network = pattern.network or pattern.hosts
             offline = replace(pattern, network=False, hosts=(), write=DEFAULT_WRITE)
             return offline if has_network else "it has no network"
-        further = words[len(pattern.argv) :] if pattern.argv == tuple(words[: len(pattern.argv)]) else words
-        longer = replace(pattern, argv=(*pattern.argv, *further), path="", access=())
-        return pattern_problem(longer) or (longer if further else "it is for that already")
+        more_words = words[len(pattern.argv) :] if pattern.argv == tuple(words[: len(pattern.argv)]) else words
+        longer = replace(pattern, argv=(*pattern.argv, *more_words), path="", access=())
+        return pattern_problem(longer) or (longer if more_words else "it is for that already")
     if not pattern.path.endswith("/**"):
         return "it is for exactly this: revoke it"
     name = " ".join(words)
@@ -266,17 +268,17 @@ def narrowed(pattern: GrantPattern, words: Sequence[str]) -> GrantPattern | str:
 def _at_hosts(pattern: GrantPattern, hosts: Sequence[str]) -> GrantPattern | str:
     """Return the pattern of a command with nothing but these hosts to reach; else why that is not less."""
     try:
-        wanted = tuple(one.text for one in host_patterns(tuple(hosts)))
+        narrower_hosts = tuple(each.text for each in host_patterns(tuple(hosts)))
     except ValueError as error:
         return f"the host {error}"
     reach: Reach = None if pattern.network else pattern.hosts
     if reach == ():
         return "it has no network"
-    both = meet(reach, wanted)
-    if beyond := next((host for host in wanted if host not in (both or ())), ""):
+    both = meet(reach, narrower_hosts)
+    if beyond := next((host for host in narrower_hosts if host not in (both or ())), ""):
         return f"{beyond} is not what it may reach"
-    narrower = replace(pattern, network=False, hosts=wanted)
-    if not wanted:
+    narrower = replace(pattern, network=False, hosts=narrower_hosts)
+    if not narrower_hosts:
         return "name the hosts, as in: host example.org *.example.net"
     return pattern_problem(narrower) or ("it is for that already" if narrower == pattern else narrower)
 

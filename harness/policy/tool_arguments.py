@@ -38,15 +38,15 @@ _PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
 
 def tool_arguments(arguments: Mapping[str, JsonValue], disk: Disk) -> tuple[ToolArgument, ...]:
     """Return every text, number, truth value and null among the arguments; the last one is REST where there are more."""
-    found: list[ToolArgument] = []
-    left = MOST_CHARACTERS
+    results: list[ToolArgument] = []
+    remaining = MOST_CHARACTERS
     for name, text in _texts("", arguments, MOST_DEPTH):
-        if text is None or left < 0 or len(found) == MOST_ARGUMENTS:
-            return (*found, REST)
+        if text is None or remaining < 0 or len(results) == MOST_ARGUMENTS:
+            return (*results, REST)
         names, place = _as_path(text, disk)
-        left -= len(text) if names else 0
-        found.append(ToolArgument(name=name, text=text, names=names, place=place, host=host_of(text)))
-    return tuple(found)
+        remaining -= len(text) if names else 0
+        results.append(ToolArgument(name=name, text=text, names=names, place=place, host=host_of(text)))
+    return tuple(results)
 
 
 def _texts(name: str, value: object, depth: int) -> Iterator[tuple[str, str | None]]:
@@ -54,8 +54,8 @@ def _texts(name: str, value: object, depth: int) -> Iterator[tuple[str, str | No
     if isinstance(value, str):
         yield name, value
     elif not isinstance(value, Mapping | list):
-        whole = isinstance(value, float) and value.is_integer()
-        yield name, json.dumps(int(value) if whole and isinstance(value, float) else value)
+        is_whole = isinstance(value, float) and value.is_integer()
+        yield name, json.dumps(int(value) if is_whole and isinstance(value, float) else value)
     elif not depth:
         yield name, None
     elif isinstance(value, Mapping):
@@ -90,11 +90,15 @@ def _as_path(text: str, disk: Disk) -> tuple[tuple[str, ...], Place]:
     if not sure:
         before = path.partition("\0")[0]
         bare = "".join(char for char in before if char.isprintable()).strip()
-        named = bare.partition("#")[0].partition("?")[0]
-        readings = (path, before, bare, named, unquote(bare), bare.replace("\\", "/"))
-    found = [one for one in (disk.resolve_word(each, Access.EITHER) for each in dict.fromkeys(readings)) if one]
-    names = dict.fromkeys(name for one in found for name in one.names)
-    return tuple(names), found[0].place if sure and found else Place.OUTSIDE
+        path_part = bare.partition("#")[0].partition("?")[0]
+        readings = (path, before, bare, path_part, unquote(bare), bare.replace("\\", "/"))
+    locations = [
+        location
+        for location in (disk.resolve_word(each, Access.EITHER) for each in dict.fromkeys(readings))
+        if location
+    ]
+    names = dict.fromkeys(name for location in locations for name in location.names)
+    return tuple(names), locations[0].place if sure and locations else Place.OUTSIDE
 
 
 def _is_plain_url(begin: str, path: str) -> bool:

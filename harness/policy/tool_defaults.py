@@ -45,9 +45,11 @@ def stated_defaults(defaults: Sequence[ToolDefault], tool: str) -> list[ToolDefa
     by_file: dict[tuple[Layer, str], ToolDefault] = {}
     for default in defaults:
         key = (default.layer, default.origin.file)
-        if (named := is_named(tool, (default.tool,))) or default.tool == "default":
+        if (is_named_exactly := is_named(tool, (default.tool,))) or default.tool == "default":
             other = by_file.get(key)
-            if other is None or (named and (other.tool == "default" or _says_more(default.tool, other.tool))):
+            if other is None or (
+                is_named_exactly and (other.tool == "default" or _says_more(default.tool, other.tool))
+            ):
                 by_file[key] = default
     return [*by_file.values()]
 

@@ -204,15 +204,17 @@ class ArgumentPatterns(Record):
         """
         if not all(argument.name for argument in arguments):
             return False  # of the rest nobody knows the names
-        own = [argument for argument in arguments if self._means(argument)]
-        return any(argument.name == self.name for argument in own) and all(map(self._accounts_for, own))
+        own_arguments = [argument for argument in arguments if self._means(argument)]
+        return any(argument.name == self.name for argument in own_arguments) and all(
+            map(self._accounts_for, own_arguments)
+        )
 
     def uncovered_words(self, arguments: Sequence[ToolArgument]) -> str:
         """Return the reason why the arguments are not covered, without a full stop. Empty if they are."""
         if self.covers(arguments):
             return ""
-        own = [argument for argument in arguments if self._means(argument)]
-        stop = next((argument for argument in own if not self._accounts_for(argument)), None)
+        own_arguments = [argument for argument in arguments if self._means(argument)]
+        stop = next((argument for argument in own_arguments if not self._accounts_for(argument)), None)
         if stop is None:
             return f"`where` names the argument {self.name!r}, which is missing"
         remedy = ": a list of words is exact, and {path = [...]} takes patterns" if "*" in "".join(self.words) else ""
@@ -220,12 +222,12 @@ class ArgumentPatterns(Record):
 
     def hit_in(self, arguments: Sequence[ToolArgument]) -> ToolArgument | None:
         """Return the first text of the argument, or in it, that this touches, or may touch; else None."""
-        own = (argument for argument in arguments if not argument.name or self._means(argument))
-        return next((argument for argument in own if not argument.name or self._touches(argument)), None)
+        own_arguments = (argument for argument in arguments if not argument.name or self._means(argument))
+        return next((argument for argument in own_arguments if not argument.name or self._touches(argument)), None)
 
     def _means(self, argument: ToolArgument) -> bool:
-        name, wanted = _plain(argument.name), _plain(self.name)
-        return name == wanted or name.startswith(f"{wanted}.")
+        name, own_name = _plain(argument.name), _plain(self.name)
+        return name == own_name or name.startswith(f"{own_name}.")
 
     def _accounts_for(self, argument: ToolArgument) -> bool:
         if self.paths is not None:

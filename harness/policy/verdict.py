@@ -156,7 +156,7 @@ def asking_about(verdict: Verdict, reasons: tuple[str, ...]) -> Verdict:
     """Return a verdict that asks about what cannot be taken back, where the policy would let it run unasked."""
     if verdict.decision is not Decision.AUTO:
         return verdict
-    asked = replace(
+    asked_facet = replace(
         verdict.deciding,
         decision=Decision.CONFIRM,
         source=Source.BUILT_IN,
@@ -166,7 +166,7 @@ def asking_about(verdict: Verdict, reasons: tuple[str, ...]) -> Verdict:
         layer=Layer.BUILT_IN,
         origin=None,
     )
-    facets = tuple(asked if facet is verdict.deciding else facet for facet in verdict.facets)
+    facets = tuple(asked_facet if facet is verdict.deciding else facet for facet in verdict.facets)
     return replace(verdict, decision=Decision.CONFIRM, facets=facets)
 
 
@@ -175,14 +175,14 @@ def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...], *, hide
     parts = tuple(action.all_facets())
     facets = tuple(map(judge.facet, parts))
     decision = max(facet.decision for facet in facets)
-    asked = decision is not Decision.AUTO
+    is_asked = decision is not Decision.AUTO
     by_rules = [facet for facet in facets if facet.source is Source.RULE and facet.decision is Decision.AUTO]
     in_walls = [facet for facet in by_rules if any(rule.walled for rule in facet.rules)]
     effects = effects_of(
         parts,
         autos=dict.fromkeys(rule for facet in by_rules for rule in facet.rules),
-        asked=[f.facet for f in facets if f.decision is not Decision.AUTO or not in_walls] if asked else (),
-        open_ended=any(not is_bounded(f.facet) and (f not in by_rules or (asked and not in_walls)) for f in facets),
+        asked_parts=[f.facet for f in facets if f.decision is not Decision.AUTO or not in_walls] if is_asked else (),
+        open_ended=any(not is_bounded(f.facet) and (f not in by_rules or (is_asked and not in_walls)) for f in facets),
         tables=policy.sandbox_tables,
         keep=policy.guarded,
         named_hosts=judge.named_hosts,
@@ -239,7 +239,7 @@ class _Judge:
         self._policy = policy
         self._action = action
         self._suspended = suspended
-        self._own = set(map(id, action.facets))
+        self._own_facets = set(map(id, action.facets))
         kinds = set(map(type, action.facets))
         self._has_commands = Command in kinds
         self.named_hosts = policy.named_hosts if ToolUse in kinds else ()
@@ -280,7 +280,9 @@ class _Judge:
         opaque = _from_opaque(facet) if isinstance(facet, Opaque) and not _may_run_opaque(facet, by_policy) else None
         all_said = (by_policy, self._by_built_in(facet), opaque, self._by_sandbox(facet))
         # Where they are equally strict, a default says the least about why.
-        strictest = max(filter(None, all_said), key=lambda said: (said.decision, said.source is not Source.DEFAULT))
+        strictest = max(
+            filter(None, all_said), key=lambda verdict: (verdict.decision, verdict.source is not Source.DEFAULT)
+        )
         if opaque is not None and strictest.source is Source.DEFAULT:
             return replace(strictest, reason=f"{strictest.reason}; it was {opaque.reason}", hint=opaque.hint)
         return strictest
@@ -330,7 +332,7 @@ class _Judge:
 
     def _is_operand(self, facet: Facet) -> bool:
         """Return whether a path is one of a command's, and not a part of the action by itself."""
-        return isinstance(facet, PathAccess) and id(facet) not in self._own
+        return isinstance(facet, PathAccess) and id(facet) not in self._own_facets
 
     def _by_its_command(self, facet: Facet) -> FacetVerdict | None:
         """Return AUTO for an operand, which its command decides about, and for a new file, which its write does."""
@@ -351,11 +353,11 @@ class _Judge:
             return None
         if self._managed_floor(facet) is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
             return self._default(facet, unlifted=autos)
-        others = self._of_other_files(facet, autos)
+        defaults = self._of_other_files(facet, autos)
         if any(rule.layer is Layer.SESSION for rule in autos):
-            others = [default for default in others if default.decision > Decision.CONFIRM]
-        if others:
-            return self._by_model(facet) or self._default(facet, stated=others, unlifted=autos)
+            defaults = [default for default in defaults if default.decision > Decision.CONFIRM]
+        if defaults:
+            return self._by_model(facet) or self._default(facet, stated=defaults, unlifted=autos)
         if all(rule.layer is Layer.SESSION for rule in autos):  # grants lift a question, no refusal by default
             default = self._default(facet, unlifted=autos)
             if default.decision > Decision.CONFIRM:
@@ -431,13 +433,13 @@ class _Judge:
 
     def _readers(self, facet: Facet) -> Readers | None:
         """Return the line that lets readers run, or None: one no is enough, and a managed floor needs a managed yes."""
-        said = self._policy.readers
-        if not all(readers.on for readers in said):
+        reader_lines = self._policy.readers
+        if not all(readers.on for readers in reader_lines):
             return None
-        if len(self._files) > 1 and not self._files <= {readers.origin.file for readers in said}:
+        if len(self._files) > 1 and not self._files <= {readers.origin.file for readers in reader_lines}:
             return None
         floor = self._managed_floor(facet)
-        return next((readers for readers in said if floor is None or readers.layer is Layer.MANAGED), None)
+        return next((readers for readers in reader_lines if floor is None or readers.layer is Layer.MANAGED), None)
 
     def _by_default(self, facet: Facet) -> FacetVerdict:
         """Return the decision in the absence of any other."""
@@ -454,7 +456,7 @@ class _Judge:
         """Return the decision of the strictest default; `unlifted` are rules that match, and do not lift it."""
         tool = self._tool_of(facet)
         stated = defaults_for(self._defaults, tool, facet) if stated is None else stated
-        if isinstance(facet, ToolUse) and facet.stays_here and all(one.tool == "default" for one in stated):
+        if isinstance(facet, ToolUse) and facet.stays_here and all(each.tool == "default" for each in stated):
             return FacetVerdict(
                 facet=facet,
                 decision=Decision.AUTO,
@@ -481,14 +483,14 @@ class _Judge:
                 reason=f"no policy names the tool {tool}",
                 by="no rule and no default",
             )
-        why = f"rule {unlifted[0].label} does not lift it" if unlifted else "no rule matches"
+        obstacle = f"rule {unlifted[0].label} does not lift it" if unlifted else "no rule matches"
         uncovered = strictest.tool == UNCOVERED
         gap = facet.gap if uncovered and isinstance(facet, Command) else ""
         return FacetVerdict(
             facet=facet,
             decision=strictest.decision,
             source=Source.DEFAULT,
-            reason=f"{why}, and {'what no model covers' if uncovered else tool} is {strictest.decision.word} by default",
+            reason=f"{obstacle}, and {'what no model covers' if uncovered else tool} is {strictest.decision.word} by default",
             hint=f"It is not known what it does: {gap}." if gap else "",
             by=f"default for {strictest.what} ({strictest.origin})",
             layer=strictest.layer,
@@ -502,18 +504,18 @@ class _Judge:
         in an untrusted project, the default of another layer.
         """
         layers = {rule.layer for rule in rules}
-        others = self._of_other_files(facet, rules)
+        other_defaults = self._of_other_files(facet, rules)
         lifting = layers - {source.layer for source in self._policy.sources if not source.trusted}
-        kept = [
+        stricter_defaults = [
             default
             for default in defaults_for(self._defaults, self._tool_of(facet), facet)
             if rules[0].decision is not Decision.CONFIRM
             or (default.layer not in layers and (default.layer is Layer.MANAGED or not lifting))
-            or default in others
+            or default in other_defaults
         ]
-        if max((default.decision for default in kept), default=Decision.AUTO) <= rules[0].decision:
+        if max((default.decision for default in stricter_defaults), default=Decision.AUTO) <= rules[0].decision:
             return None
-        return self._default(facet, stated=kept, unlifted=rules)
+        return self._default(facet, stated=stricter_defaults, unlifted=rules)
 
     def _managed_floor(self, facet: Facet) -> ToolDefault | None:
         """Return the managed default for a facet, if it is stricter than auto: only managed rules lift that."""
@@ -532,11 +534,13 @@ class _Judge:
         """
         if len(self._files) < 2 or any(rule.layer not in (Layer.FILE, Layer.SESSION) for rule in rules):
             return []
-        own = {rule.origin.file for rule in (*rules, *self._covering(facet))}
+        own_files = {rule.origin.file for rule in (*rules, *self._covering(facet))}
         return [
             default
             for default in defaults_for(self._defaults, self._tool_of(facet), facet)
-            if default.layer is Layer.FILE and default.decision is not Decision.AUTO and default.origin.file not in own
+            if default.layer is Layer.FILE
+            and default.decision is not Decision.AUTO
+            and default.origin.file not in own_files
         ]
 
     def _tool_of(self, facet: Facet) -> str:
@@ -570,7 +574,7 @@ class _Judge:
             reason="the policy requires that every command is confined",
             hint="Send the call again without `unconfined`.",
             by=f"[sandbox] required ({origin})",
-            layer=next((one.layer for one in self._policy.sources if one.path == origin.file), Layer.FILE),
+            layer=next((source.layer for source in self._policy.sources if source.path == origin.file), Layer.FILE),
             origin=origin,
         )
 
@@ -591,8 +595,8 @@ def _is_read_here(path: PathAccess) -> bool:
 def _only_reads(action: Action) -> bool:
     """Return whether a call is the use of a tool that can do nothing but read."""
     uses = [facet for facet in action.facets if isinstance(facet, ToolUse)]
-    others = [facet for facet in action.facets if not isinstance(facet, ToolUse)]
-    reads = all(isinstance(facet, PathAccess) and facet.access is Access.READ for facet in others)
+    other_facets = [facet for facet in action.facets if not isinstance(facet, ToolUse)]
+    reads = all(isinstance(facet, PathAccess) and facet.access is Access.READ for facet in other_facets)
     return bool(uses) and all(use.only_reads for use in uses) and reads
 
 
@@ -608,8 +612,8 @@ def _which(rule: Rule, facet: Facet, action: Action) -> str:
     the use of a tool.
     """
     if isinstance(facet, ToolUse) and (hit := rule.argument_hit(facet)):
-        named = f"the argument {visible_line(hit.name, _SHOWN_NAME)}"
-        return f" ({named if hit.name else 'it has more arguments than are looked at'})"
+        argument_text = f"the argument {visible_line(hit.name, _SHOWN_NAME)}"
+        return f" ({argument_text if hit.name else 'it has more arguments than are looked at'})"
     files = rule.files
     if not isinstance(facet, PathAccess) or not facet.tree or files is None or files.patterns.hits(facet.names):
         return ""

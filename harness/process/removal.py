@@ -54,8 +54,8 @@ def _emptied(folder: int, top: int, problems: list[OSError]) -> list[str]:
     """Remove what is in a folder, but for folders: they are moved to the top, under the names that are returned."""
     moved = []
     with os.scandir(folder) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in found:
+        children = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in children:
         try:
             if not is_folder:
                 os.unlink(name, dir_fd=folder)

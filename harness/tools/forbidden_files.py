@@ -30,7 +30,7 @@ def rules_about_files(policy: Policy, tool: str) -> tuple[Rule, ...]:
 
 def excepted_folders(rules: Sequence[Rule]) -> frozenset[str]:
     """Return the names of folders below which, wherever they lie, none of the rules means a file."""
-    named = [
+    name_sets = [
         {
             pattern[:-1]
             for pattern in (rule.files.exceptions.patterns if rule.files and rule.files.exceptions else ())
@@ -38,7 +38,7 @@ def excepted_folders(rules: Sequence[Rule]) -> frozenset[str]:
         }
         for rule in rules
     ]
-    return frozenset(set.intersection(*named)) if named else frozenset()
+    return frozenset(set.intersection(*name_sets)) if name_sets else frozenset()
 
 
 def with_any_name(files: Sequence[str], folders: Sequence[str]) -> TreeNames:
@@ -59,20 +59,20 @@ class ForbiddenFiles(Record):
 
 def forbidden_files(rules: Sequence[Rule], access: Access, names: TreeNames) -> ForbiddenFiles:
     """Return those of many names, made by `with_any_name`, that rules forbid to access in this way, or ask about."""
-    meant = _meant(rules, access, names)
-    files = tuple(name for name in meant if not _is_any_name(name))
-    rule = meant[files[0]] if files else next(iter(meant.values()), None)
-    return ForbiddenFiles(files=files, places=_fewest_places(meant, names), rule=rule)
+    matched_names = _match_names(rules, access, names)
+    files = tuple(name for name in matched_names if not _is_any_name(name))
+    rule = matched_names[files[0]] if files else next(iter(matched_names.values()), None)
+    return ForbiddenFiles(files=files, places=_fewest_places(matched_names, names), rule=rule)
 
 
-def _meant(rules: Sequence[Rule], access: Access, names: TreeNames) -> dict[str, Rule]:
+def _match_names(rules: Sequence[Rule], access: Access, names: TreeNames) -> dict[str, Rule]:
     place = PathAccess(written=".", real="", names=(".",), access=access, place=Place.ROOT, tree=True, below=names)
-    found: dict[str, Rule] = {}
+    rules_by_name: dict[str, Rule] = {}
     for rule in rules:
         if rule.files is not None and access in rule.files.access:
             for name in rule.files.meant_below(place):
-                found.setdefault(name, rule)
-    return found
+                rules_by_name.setdefault(name, rule)
+    return rules_by_name
 
 
 def _is_any_name(name: str) -> bool:
@@ -80,27 +80,27 @@ def _is_any_name(name: str) -> bool:
     return name.rpartition("/")[2] == ANY_NAME
 
 
-def _fewest_places(meant: Collection[str], names: TreeNames) -> tuple[str, ...]:
+def _fewest_places(matched_names: Collection[str], names: TreeNames) -> tuple[str, ...]:
     """Return the fewest places that hold exactly the given names: whole folders, and single files."""
-    whole = _whole_folders(frozenset(meant), names)
+    whole_folders = _whole_folders(frozenset(matched_names), names)
     places: dict[str, None] = {}
-    for name in meant:
+    for name in matched_names:
         parts = name.split("/")
         above = ("/".join(parts[:end]) for end in range(1, len(parts)))
-        place = next((folder for folder in above if folder in whole), name)
+        place = next((folder for folder in above if folder in whole_folders), name)
         if not _is_any_name(place):
             places[place] = None
     return tuple(sorted(places))
 
 
-def _whole_folders(meant: frozenset[str], names: TreeNames) -> frozenset[str]:
+def _whole_folders(matched_names: frozenset[str], names: TreeNames) -> frozenset[str]:
     """Return the folders whose names all count, including future ones; never the workspace itself."""
-    folders = {name.rpartition("/")[0] for name in meant if _is_any_name(name)} - {""}
+    folders = {name.rpartition("/")[0] for name in matched_names if _is_any_name(name)} - {""}
     if not folders:
         return frozenset()
     mixed: set[str] = set()
     for name in names:
-        if name not in meant:
+        if name not in matched_names:
             folder = name.rpartition("/")[0]
             while folder and folder not in mixed:
                 mixed.add(folder)

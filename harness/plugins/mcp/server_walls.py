@@ -60,7 +60,7 @@ class ServerStarter:
         return effects_of(
             (use,),
             autos=(),
-            asked=(use,),
+            asked_parts=(use,),
             open_ended=False,
             tables=self._policy.sandbox_tables,
             keep=self._policy.guarded,
