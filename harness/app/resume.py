@@ -29,7 +29,7 @@ from harness.session.person_message import own_words
 from harness.session.state import State
 from harness.terminal.local_time import local_time
 from harness.terminal.styles import Line, Tone
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def until_turn(records: Sequence[LogRecord], turn: int) -> Sequence[LogRecord]:
     """
     starts = [index for index, record in enumerate(records) if is_of_person(record)]
     if turn > len(starts):
-        raise UsageError(f"there is no turn {turn}: the session has only {counted(len(starts), 'turn')}")
+        raise UsageError(f"there is no turn {turn}: the session has only {count_of(len(starts), 'turn')}")
     begin = starts[turn - 1] + 1 if turn else 0
     rest = takewhile(lambda record: not (_ends_turn(record) and (turn or is_of_person(record))), records[begin:])
     return (*records[:begin], *rest)

@@ -24,7 +24,7 @@ from harness.terminal.console import FinishedOutput, complain
 from harness.terminal.local_time import local_time
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
-from harness.text.amounts import ago, counted
+from harness.text.amounts import ago, count_of
 from harness.text.visible import visible_line
 
 UNDO = "undo"
@@ -164,7 +164,7 @@ class SessionOutline(Record):
 
     def cells(self, now: float) -> tuple[str, ...]:
         """Return its cells, each any text: name, age, turns, model, end, title, origin."""
-        of_it = (self.found.session, self.age(now), counted(self.turns, "turn"), self.model, self.end)
+        of_it = (self.found.session, self.age(now), count_of(self.turns, "turn"), self.model, self.end)
         return (*of_it, visible_line(self.title, 80), f"from {self.origin}" if self.origin else "")
 
 

@@ -12,7 +12,7 @@ from typing import Protocol, assert_never
 from harness.actions import JsonValue
 from harness.audit.batch_results import task_of
 from harness.log.order import LogRecord
-from harness.log.reader import whole
+from harness.log.reader import whole_number
 from harness.log.vocabulary import RAN
 from harness.messages import Usage
 from harness.record import Record, field_names
@@ -280,7 +280,7 @@ def number(record: LogRecord, name: str) -> float | None:
 
 def count_of(record: LogRecord, name: str) -> int:
     """Return a count of a record; 0 where it is none, or does not fit into 63 bits."""
-    return max(0, whole(record.get(name)) or 0)
+    return max(0, whole_number(record.get(name)) or 0)
 
 
 def usage_in(record: LogRecord) -> Usage:
@@ -357,7 +357,7 @@ def about_decision(call: LoggedCall) -> dict[str, JsonValue]:
 
 def call_number(call: LoggedCall) -> JsonValue:
     """Return the call's number; as text where the log has none there that fits into 63 bits."""
-    number = whole(next((record.get("call") for record in call.records), None))
+    number = whole_number(next((record.get("call") for record in call.records), None))
     return call.number if number is None else number
 
 

@@ -300,11 +300,13 @@ def _open_ends(verification: Verification) -> Iterator[str]:
             "harness while it was written"
         )
     calls = [call.rpartition(":")[::2] for call in verification.unknown_calls]
-    yield from _some(
+    yield from _first_lines(
         f"OPEN: call {call} was begun and its end is not known; it may have run (session {session})"
         for session, call in calls
     )
-    yield from _some(f"OPEN: session {session} never said that it ended" for session in verification.open_sessions)
+    yield from _first_lines(
+        f"OPEN: session {session} never said that it ended" for session in verification.open_sessions
+    )
 
 
 def _jumps(verification: Verification) -> Iterator[str]:
@@ -314,7 +316,7 @@ def _jumps(verification: Verification) -> Iterator[str]:
         yield "CLOCK: and more like it"
 
 
-def _some(lines: Iterable[str]) -> Iterator[str]:
+def _first_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield the first of many lines, and how many are left out."""
     omitted = 0
     for number, line in enumerate(lines):

@@ -78,17 +78,17 @@ class Checks:
         asked.
         """
         answers: list[CheckAnswer] = []
-        if hooks := list(self._about(CheckEvent.BEFORE_CALL, action)):
+        if hooks := list(self._hooks_about(CheckEvent.BEFORE_CALL, action)):
             case = self._case_of(CheckEvent.BEFORE_CALL, session, action, verdict)
             for hook, program in hooks:
-                answers.append(self._asked(hook, program, case, seconds))
+                answers.append(self._ask(hook, program, case, seconds))
                 if answers[-1].decision is Decision.BLOCK:
                     break
         return answers
 
     def after(self, session: str, action: Action, verdict: Verdict, result: ToolResult) -> Sequence[CheckAnswer]:
         """Return the answers about a call that ran."""
-        hooks = list(self._about(CheckEvent.AFTER_CALL, action))
+        hooks = list(self._hooks_about(CheckEvent.AFTER_CALL, action))
         if not hooks:
             return ()
         case = replace(self._case_of(CheckEvent.AFTER_CALL, session, action, verdict), result=result)
@@ -109,7 +109,7 @@ class Checks:
     def answer(self, session: str, text: str, seconds: float | None, *, again: bool) -> Sequence[CheckAnswer]:
         """Return the answers about an answer of the model. Raises Interrupted."""
         case = replace(self._case(CheckEvent.BEFORE_ANSWER, session), text=self._redact(text), again=again)
-        return [self._asked(hook, program, case, seconds) for hook, program in self._of_event(case.event)]
+        return [self._ask(hook, program, case, seconds) for hook, program in self._of_event(case.event)]
 
     def _case(self, event: CheckEvent, session: str) -> HookCase:
         return HookCase(event=event, session=session, workspace=self._workspace)
@@ -117,7 +117,7 @@ class Checks:
     def _of_event(self, event: CheckEvent) -> Iterator[tuple[HookDeclaration, HookProgram]]:
         return (hook for hook in self._hooks if hook[0].event is event)
 
-    def _about(self, event: CheckEvent, action: Action) -> Iterator[tuple[HookDeclaration, HookProgram]]:
+    def _hooks_about(self, event: CheckEvent, action: Action) -> Iterator[tuple[HookDeclaration, HookProgram]]:
         return (hook for hook in self._of_event(event) if hook[0].is_about(action))
 
     def _case_of(self, event: CheckEvent, session: str, action: Action, verdict: Verdict) -> HookCase:
@@ -130,7 +130,7 @@ class Checks:
     def _to_an_end(self, hook: HookDeclaration, program: HookProgram, case: HookCase) -> CheckAnswer:
         """Return the answer where nothing is stopped by an interrupt that stops the hook."""
         try:
-            return self._asked(hook, program, case, None)
+            return self._ask(hook, program, case, None)
         except Interrupted:
             reason = "the hook gave no answer: the user interrupted it"
             return CheckAnswer(
@@ -143,7 +143,7 @@ class Checks:
                 layer=hook.layer,
             )
 
-    def _asked(self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float | None) -> CheckAnswer:
+    def _ask(self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float | None) -> CheckAnswer:
         with self._clock_stopped():
             answer = self._run.answer(hook, program, case, seconds)
         if answer.ignored and not self._told_ignored:

@@ -29,7 +29,7 @@ class HookProgram:
         first, *words = hook.command
         if first.startswith("~/"):
             first = os.path.join(environment.get("HOME", "~"), first[2:])
-        self._named = first
+        self._first_word = first
         is_path = "/" in first
         first = os.path.join(workspace, first) if is_path else program_outside(workspace, first, environment) or ""
         self.argv = (first, *words)
@@ -45,7 +45,7 @@ class HookProgram:
                 f"{origin}[[hook]] command: {os.path.relpath(inside, workspace)} is in the workspace, where calls can "
                 "change it; move it elsewhere"
             )
-        self._known: dict[tuple[str, int, int, int], str] = {}
+        self._digests: dict[tuple[str, int, int, int], str] = {}
 
     def _named_files(self) -> list[str]:
         names = (name for word in self._words for name in (word, os.path.join(word, "__main__.py")))
@@ -63,7 +63,7 @@ class HookProgram:
         if new := next((name for name in self._named_files() if name not in self._parts), None):
             return f"{new} did not exist when the session began"
         if not first:
-            return f"{self._named} was not found in PATH outside of the workspace"
+            return f"{self._first_word} was not found in PATH outside of the workspace"
         if not os.path.exists(first):
             return f"{first} does not exist"
         if not os.path.isfile(first):
@@ -83,9 +83,9 @@ class HookProgram:
         except (OSError, ValueError):
             return None
         key = (path, status.st_ino, status.st_size, status.st_mtime_ns)
-        if key not in self._known:
+        if key not in self._digests:
             data = read_small(path, MOST_BYTES)
             if data is None:
                 return None
-            self._known[key] = digest_of(data)
-        return self._known[key]
+            self._digests[key] = digest_of(data)
+        return self._digests[key]

@@ -77,13 +77,13 @@ class HookRun:
         digest = program.digest()
         has_failed = False
         try:
-            hook_answer = self._said(
+            hook_answer = self._ask(
                 hook, program, case, hook.seconds if seconds is None else min(seconds, hook.seconds)
             )
         except HookFailedError as error:
             has_failed = True
             hook_answer = SaidByHook(decision=Decision.DENY, reason=f"the hook gave no answer: {error}")
-        reason = self._shown(hook_answer.reason, MOST_REASON_CHARACTERS)
+        reason = self._presentable(hook_answer.reason, MOST_REASON_CHARACTERS)
         if hook_answer.decision is not Decision.AUTO and not reason:
             reason = "the hook gave no reason"
         return CheckAnswer(
@@ -91,7 +91,7 @@ class HookRun:
             hook=hook.id,
             decision=hook_answer.decision,
             reason=reason,
-            note=self._shown(hook_answer.note, MOST_NOTE_CHARACTERS),
+            note=self._presentable(hook_answer.note, MOST_NOTE_CHARACTERS),
             has_failed=has_failed,
             ignored=hook_answer.ignored,
             origin=hook.origin,
@@ -100,7 +100,7 @@ class HookRun:
             duration_ms=round((self._monotonic() - began) * 1000),
         )
 
-    def _shown(self, text: str, max_characters: int) -> str:
+    def _presentable(self, text: str, max_characters: int) -> str:
         """Return a text of a hook's, masked, visible, and cut last: half a secret would not be masked."""
         line = visible(self._redact(text)).strip()
         return (
@@ -109,7 +109,7 @@ class HookRun:
             else f"{line[:max_characters]} [cut: {len(line) - max_characters} characters more]"
         )
 
-    def _said(self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float) -> SaidByHook:
+    def _ask(self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float) -> SaidByHook:
         """Run a hook and parse its answer. Raises HookFailedError, and Interrupted."""
         from harness.process.asked_program import ask_program  # and subprocess with it, for who has a hook
 

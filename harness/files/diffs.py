@@ -104,7 +104,7 @@ def _compare(before: Sequence[bytes], after: Sequence[bytes], *, first: int, crl
         added += sign == "+"
         removed += sign == "-"
         if len(lines) < MAX_LINES and characters < MAX_CHARACTERS:
-            pieces = tuple(_shown(sign, line, crlf=crlf))
+            pieces = tuple(_rows_of(sign, line, crlf=crlf))
             characters += sum(map(len, pieces))
             lines.extend(pieces)
         else:
@@ -152,7 +152,7 @@ def _too_long(old: bytes, new: bytes) -> Diff:
     for line in _lines(new[:beginning]):
         if characters >= MAX_CHARACTERS:
             break
-        lines.extend(_shown("+", _text(line), crlf=False))
+        lines.extend(_rows_of("+", _text(line), crlf=False))
         characters += len(lines[-1])
         line_count += 1
     # Nothing of what goes is shown, so that it is never the whole.
@@ -418,7 +418,7 @@ def _range(start: int, end: int) -> str:
     return f"{first}" if length == 1 else f"{first},{length}"
 
 
-def _shown(sign: str, line: str, *, crlf: bool) -> Iterator[str]:
+def _rows_of(sign: str, line: str, *, crlf: bool) -> Iterator[str]:
     if sign == "@":
         yield line
         return

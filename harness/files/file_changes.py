@@ -17,7 +17,7 @@ from harness.files.before_images import BeforeImages
 from harness.files.diffs import Diff, compare
 from harness.files.encoding import readable
 from harness.files.folders import open_folder
-from harness.files.judged_files import Present, check_regular, check_unmoved, failure, read_in, shown
+from harness.files.judged_files import Present, check_regular, check_unmoved, display_path, failure, read_in
 from harness.files.workspace import Workspace
 from harness.record import Record, replace
 from harness.safe_files import is_locked_within
@@ -108,7 +108,7 @@ def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
     """
     if digest_of(data) == baseline.sha256:
         return None
-    message = f"The file changed on disk after it was read: {shown(path)}."
+    message = f"The file changed on disk after it was read: {display_path(path)}."
     if baseline.content is not None:
         diff = compare(readable(baseline.content), readable(data))
         lines = diff.text(_MAX_STALE_LINES)
@@ -222,7 +222,7 @@ def _check_writable(folder: int, name: str, present: os.stat_result, path: PathA
     """Refuse what writing in place would refuse: a rename needs leave of the folder only, and root needs none."""
     mode = present.st_mode & 0o7777
     if not mode & 0o222 or not os.access(name, os.W_OK, dir_fd=folder, effective_ids=True):
-        text = f"Permission denied: {shown(path)} is read-only (mode {mode:04o}); nothing was written."
+        text = f"Permission denied: {display_path(path)} is read-only (mode {mode:04o}); nothing was written."
         raise ToolError(text, code=ErrorCode.ACCESS)
 
 
@@ -240,7 +240,7 @@ def _judged_content(folder: int, name: str, change: Replacement) -> bytes:
 
 
 def _changed(path: PathAccess) -> ToolError:
-    text = f"{shown(path)} changed on disk since it was judged; nothing was written. Read it again."
+    text = f"{display_path(path)} changed on disk since it was judged; nothing was written. Read it again."
     return ToolError(text, code=ErrorCode.STALE)
 
 
@@ -251,7 +251,8 @@ def _keep(old: bytes, path: PathAccess, images: BeforeImages | None) -> bool:
     try:
         images.keep(old)
     except OSError as error:
-        text = f"The old content of {shown(path)} could not be kept for undo ({error.strerror or error}); nothing was written."
+        reason = error.strerror or error
+        text = f"The old content of {display_path(path)} could not be kept for undo ({reason}); nothing was written."
         raise ToolError(text, code=ErrorCode.IO) from None
     return True
 
@@ -266,14 +267,14 @@ def _may_replace(folder: int, present: os.stat_result) -> bool:
 
 def _in_place(folder: int, name: str, old: bytes, change: Replacement, *, is_saved: bool) -> str:
     if not is_saved:
-        text = f"Permission denied: {shown(change.path)} can only be written in place, and its old content is not kept."
+        text = f"Permission denied: {display_path(change.path)} can only be written in place, and its old content is not kept."
         raise ToolError(text, code=ErrorCode.ACCESS)
     _judged_content(folder, name, change)
     try:
         atomic.overwrite(folder, name, old, change.content)
     except atomic.TornError as error:
         # No ToolError: that would say that nothing was changed.
-        message = f"{shown(change.path)} was written in part, and what it held could not be put back ({error})"
+        message = f"{display_path(change.path)} was written in part, and what it held could not be put back ({error})"
         raise atomic.TornError(f"{message}. That is kept: `harness undo` names the file in which.") from None
     return "[note: the file could not be replaced and was written in place]"
 
@@ -302,7 +303,7 @@ def _lock(descriptor: int, path: PathAccess) -> None:
     except OSError:
         return
     if not is_locked:
-        text = f"Another program holds the lock of the folder of {shown(path)}; nothing was written. Try again."
+        text = f"Another program holds the lock of the folder of {display_path(path)}; nothing was written. Try again."
         raise ToolError(text, code=ErrorCode.IO)
 
 

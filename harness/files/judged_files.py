@@ -48,7 +48,7 @@ class Present(Record):
     """The file's permission bits."""
 
 
-def shown(path: PathAccess) -> str:
+def display_path(path: PathAccess) -> str:
     """Return the path as the model wrote it, safe to show; uncut, since half a secret would not be masked.
 
     Its length is bounded by that of a path (Workspace.resolve).
@@ -56,7 +56,7 @@ def shown(path: PathAccess) -> str:
     return one_line(path.written)
 
 
-def where(path: PathAccess) -> str:
+def location_of(path: PathAccess) -> str:
     """Return the path for a person, with its target if a link is on the way."""
     return visible_line(" -> ".join(path.names), 1000)
 
@@ -69,7 +69,7 @@ def check_unmoved(workspace: Workspace, path: PathAccess) -> None:
 
 def moved(path: PathAccess) -> ToolError:
     """Return the error for a path that leads elsewhere than when it was judged."""
-    text = f"{shown(path)} leads elsewhere than when it was judged; nothing was done. Send the call again."
+    text = f"{display_path(path)} leads elsewhere than when it was judged; nothing was done. Send the call again."
     return ToolError(text, code=ErrorCode.RACE)
 
 
@@ -79,11 +79,11 @@ def check_regular(status: os.stat_result, path: PathAccess) -> None:
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):
-        raise ToolError(f"Path is a directory: {shown(path)}.", code=ErrorCode.IS_FOLDER)
+        raise ToolError(f"Path is a directory: {display_path(path)}.", code=ErrorCode.IS_FOLDER)
     if stat.S_ISLNK(mode):
         raise _link_on_the_way(path)
     kind = next((word for is_kind, word in _KINDS if is_kind(mode)), "of an unknown kind")
-    raise ToolError(f"Not a regular file ({kind}): {shown(path)}.", code=ErrorCode.NOT_REGULAR)
+    raise ToolError(f"Not a regular file ({kind}): {display_path(path)}.", code=ErrorCode.NOT_REGULAR)
 
 
 def _link_on_the_way(path: PathAccess) -> ToolError:
@@ -92,7 +92,7 @@ def _link_on_the_way(path: PathAccess) -> ToolError:
         os.stat(path.real)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            return ToolError(f"Too many levels of symbolic links: {shown(path)}.", code=ErrorCode.LOOP)
+            return ToolError(f"Too many levels of symbolic links: {display_path(path)}.", code=ErrorCode.LOOP)
     return moved(path)
 
 
@@ -114,7 +114,7 @@ def open_file(path: PathAccess) -> int | None:
         raise failure(error, path, "read") from None
     if names_folder(path):
         os.close(descriptor)
-        raise ToolError(f"Not a directory: {shown(path)} is a file.", code=ErrorCode.NOT_FOLDER)
+        raise ToolError(f"Not a directory: {display_path(path)} is a file.", code=ErrorCode.NOT_FOLDER)
     return descriptor
 
 
@@ -160,7 +160,7 @@ def _present(descriptor: int, path: PathAccess) -> Present:
         data = b"" if status.st_size > MAX_FILE_BYTES else file.read(MAX_FILE_BYTES + 1)
     size = max(status.st_size, len(data))
     if size > MAX_FILE_BYTES:
-        text = f"File too large: {shown(path)} has {size:,} bytes; at most {MAX_FILE_BYTES:,} are taken."
+        text = f"File too large: {display_path(path)} has {size:,} bytes; at most {MAX_FILE_BYTES:,} are taken."
         raise ToolError(text, code=ErrorCode.TOO_LARGE)
     return Present(data=data, mode=stat.S_IMODE(status.st_mode))
 
@@ -168,7 +168,7 @@ def _present(descriptor: int, path: PathAccess) -> Present:
 def binary(path: PathAccess, start: bytes, size: int) -> ToolError:
     """Return the error for a binary file; `start` are its first bytes."""
     kind = next((f", {name}" for magic, name in _FORMATS if start[:BINARY_PROBE_BYTES].startswith(magic)), "")
-    return ToolError(f"Binary file ({size:,} bytes{kind}): {shown(path)}.", code=ErrorCode.BINARY)
+    return ToolError(f"Binary file ({size:,} bytes{kind}): {display_path(path)}.", code=ErrorCode.BINARY)
 
 
 def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
@@ -176,7 +176,7 @@ def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
 
     `verb` is the attempted action, as in "Cannot read x": `read`, `write`, or another verb of your tool.
     """
-    name = shown(path)
+    name = display_path(path)
     match error.errno:
         case errno.EACCES | errno.EPERM:
             return ToolError(f"Permission denied: {name}.", code=ErrorCode.ACCESS)
@@ -226,7 +226,7 @@ def not_found(path: PathAccess, workspace: Workspace) -> ToolError:
         likely += [other for other in _of_this_name(name, workspace.root) if other not in present]
     likely = list(dict.fromkeys(likely))[:MAX_NAMED]
     question = f" Did you mean: {visible_line(', '.join(likely), 1000)}?" if likely else ""
-    return ToolError(f"File not found: {shown(path)}.{missing}{question}", code=ErrorCode.NOT_FOUND)
+    return ToolError(f"File not found: {display_path(path)}.{missing}{question}", code=ErrorCode.NOT_FOUND)
 
 
 def _of_this_name(name: str, root: str) -> list[str]:

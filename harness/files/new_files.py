@@ -18,7 +18,7 @@ class NewFiles:
     def __init__(self, paths: Sequence[str]) -> None:
         """Take absolute, resolved paths."""
         self._paths = [path for path in paths if not os.path.lexists(path)]
-        self._made: dict[str, tuple[int, int]] = {}
+        self._stamps: dict[str, tuple[int, int]] = {}
 
     def __enter__(self) -> Self:
         """Make them. Raises OSError: their folders are not made."""
@@ -43,11 +43,11 @@ class NewFiles:
         finally:
             os.close(folder)
         status = os.fstat(descriptor)
-        self._made[path] = (status.st_ino, status.st_mtime_ns)
+        self._stamps[path] = (status.st_ino, status.st_mtime_ns)
         os.close(descriptor)
 
     def _remove(self) -> None:
-        for path, stamp in self._made.items():
+        for path, stamp in self._stamps.items():
             try:
                 status = os.lstat(path)
                 if (status.st_ino, status.st_mtime_ns) == stamp and not status.st_size:

@@ -102,7 +102,7 @@ class Walk:
         self._sure_before = time.time_ns() - _SURE_NS
         self._places: dict[str, PlaceLook] = {}
         times = 2 if before else 1  # so that what a command made takes no room from what was there
-        self._left = {
+        self._remaining = {
             "folders": MOST_FOLDERS * times,
             "entries": MOST_ENTRIES * times,
             "places": MOST_PLACES * times,
@@ -179,8 +179,8 @@ class Walk:
             if self._before is not None and key in self._before.folders:
                 self._lost.append(folder)
             return None
-        self._left["folders"] -= 1
-        self._left["entries"] = max(self._left["entries"] - names.entries, 0)
+        self._remaining["folders"] -= 1
+        self._remaining["entries"] = max(self._remaining["entries"] - names.entries, 0)
         self._folders[key] = names
         return names
 
@@ -207,7 +207,7 @@ class Walk:
         stamp, names = stamp_of(status), self._last.folders.get(key)
         if names is not None and names.is_sure and names.stamp == stamp:
             return names
-        entries = self._listed(folder)
+        entries = self._entries_of(folder)
         if entries is None:
             return None
         kept_names, folders = (_all if everything else _sorted_out)(entries)
@@ -216,9 +216,9 @@ class Walk:
 
     @property
     def _is_enough(self) -> bool:
-        return not self._left["folders"] or not self._left["entries"]
+        return not self._remaining["folders"] or not self._remaining["entries"]
 
-    def _listed(self, folder: str) -> list[tuple[str, bool]] | None:
+    def _entries_of(self, folder: str) -> list[tuple[str, bool]] | None:
         """Return the names in a folder, each with whether it is a folder itself."""
         try:
             descriptor = open_to_list(f"{self._root}/{folder}".rstrip("/"))
@@ -227,7 +227,7 @@ class Walk:
             return None
         try:
             with os.scandir(descriptor) as entries:
-                max_entries = self._left["entries"]
+                max_entries = self._remaining["entries"]
                 pairs = [
                     (entry.name, entry.is_dir(follow_symlinks=False))
                     for entry, _ in zip(entries, range(max_entries + 1), strict=False)
@@ -238,7 +238,7 @@ class Walk:
         finally:
             os.close(descriptor)
         if len(pairs) > max_entries:
-            self._left["entries"] = 0
+            self._remaining["entries"] = 0
             self._miss(_TOO_MANY)
             return None
         return pairs
@@ -328,19 +328,19 @@ class Walk:
         """Take in one place; and where a link leads, in the workspace."""
         if path in self._places or (path.endswith(".sample") and "/hooks/" in path):  # git runs none of that name
             return
-        if not self._left["places"] or (self._before is not None and path in self._before.passed):
+        if not self._remaining["places"] or (self._before is not None and path in self._before.passed):
             self._passed.add(path)
             self._miss("files more than can be compared")
             return
-        self._left["places"] -= 1
+        self._remaining["places"] -= 1
         stamp, earlier = stamp_of(status), self._last.places.get(path)
         place = earlier if earlier is not None and earlier.is_sure and earlier.stamp == stamp else None
         if place is None:
             place = look_at(self._root, path, status, self._sure_before)
         size = len(place.content or b"")
-        if size > self._left["bytes"]:
+        if size > self._remaining["bytes"]:
             place, size = place._replace(content=None), 0
-        self._left["bytes"] -= size
+        self._remaining["bytes"] -= size
         self._places[path] = place
         if stat.S_ISLNK(status.st_mode) and self._before is None:
             self._follow(path)

@@ -20,7 +20,7 @@ from harness.paths import fold, is_within
 from harness.place_changes import PlaceChange, PlaceKind, PlaceReturn, PlacesFound, PlaceState
 from harness.policy.built_in import PROTECTED_NAMES, is_entry_name
 from harness.record import replace
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 
 MOST_HELD = 200
 """Places that a wall is put around; each takes it a mount."""
@@ -99,7 +99,7 @@ class NotedPlaces:
         """Number of places, and the parts that were not examined."""
         gaps = f" (not looked at: {', '.join(self._before.gaps)})" if self._before.gaps else ""
         protected = [path for path in self._before.places if not _is_entry_point(path)]
-        return f"{counted(len(protected), 'protected place')} compared when it ends{gaps}"
+        return f"{count_of(len(protected), 'protected place')} compared when it ends{gaps}"
 
     def compared(self, forbidden: Sequence[str] | None = ()) -> PlacesFound:
         """Return the changes since. A copy of each earlier content is stored before this returns, if one was kept.

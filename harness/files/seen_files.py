@@ -37,22 +37,22 @@ class SeenFiles:
     def __init__(self, names: Sequence[str], workspace: Workspace) -> None:
         """Examine the files of these names. Names that are outside the workspace, and lead outside, are ignored."""
         self._workspace = workspace
-        self._seen = {name: self._look(name) for name in names if self._is_inside(name)}
+        self._noted = {name: self._look(name) for name in names if self._is_inside(name)}
 
     def now(self) -> dict[str, SeenFile]:
         """Return the present state of the files."""
-        return {name: self._look(name) for name in self._seen}
+        return {name: self._look(name) for name in self._noted}
 
     def changed(self, now: dict[str, SeenFile]) -> list[str]:
         """Return the names of those that are not what they were when they were last seen."""
-        return [name for name, file in now.items() if file != self._seen[name]]
+        return [name for name, file in now.items() if file != self._noted[name]]
 
     def differences(self, now: dict[str, SeenFile]) -> list[str]:
         """Return these changes as lines for a person."""
         lines: list[str] = []
         for name in self.changed(now):
-            old, new = self._seen[name].data, now[name].data
-            state = "is new" if not self._seen[name].sha256 else "has changed" if now[name].sha256 else "is gone"
+            old, new = self._noted[name].data, now[name].data
+            state = "is new" if not self._noted[name].sha256 else "has changed" if now[name].sha256 else "is gone"
             lines.append(f"{name} {state} since it was last seen:")
             if old is None or new is None:
                 lines.append("[it is too large for its difference to be shown]")
@@ -62,7 +62,7 @@ class SeenFiles:
 
     def saw(self, now: dict[str, SeenFile]) -> None:
         """Note that a person has seen these."""
-        self._seen |= now
+        self._noted |= now
 
     def _is_inside(self, name: str) -> bool:
         try:

@@ -41,7 +41,7 @@ class TreeListing:
     def __init__(self, root: str) -> None:
         """Take the folder, absolute and with links followed."""
         self._root = root
-        self._known: dict[str, _Folder] = {}
+        self._cache: dict[str, _Folder] = {}
 
     def look(self, skips: Collection[str], max_names: int) -> ListedTree:
         """Return the names of at most so many files and folders, those below folders of the names in `skips` left out."""
@@ -65,7 +65,7 @@ class TreeListing:
                 is_complete = False
                 break
             waiting += [path for path in folder.folders if path.rpartition("/")[2] not in skips]
-        self._known = cache
+        self._cache = cache
         return ListedTree(tuple(files), tuple(folders), is_complete)
 
     def _folder(self, name: str, sure_before: int) -> _Folder:
@@ -74,7 +74,7 @@ class TreeListing:
         status = os.lstat(path)
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(path)
-        stamp, cached = stamp_of(status), self._known.get(name)
+        stamp, cached = stamp_of(status), self._cache.get(name)
         if cached is not None and cached.is_sure and cached.stamp == stamp:
             return cached
         files, folders = list[str](), list[str]()

@@ -94,7 +94,7 @@ class Narrowing:
         """
         self._only = only
         self._skips = skips
-        self._wanted = _names_pattern(only) if all(map(_is_plain, only)) else None
+        self._matches_only = _names_pattern(only) if all(map(_is_plain, only)) else None
         self._skipped = _names_pattern([name for name in skips if _is_plain(name)])
         self._skipped_first = frozenset(name[2:] for name in skips if name.startswith("./"))
         self._excluded = excluded
@@ -115,13 +115,13 @@ class Narrowing:
     @property
     def reads_all(self) -> bool:
         """Whether a file of any name is read."""
-        return self.hidden and self._wanted is None and not self._excluded
+        return self.hidden and self._matches_only is None and not self._excluded
 
     def reads(self, file: str, *, first: bool) -> bool:
         """Return whether a file of this name is read; `first`: it is directly in the first folder."""
         if (first and file in self._left_out_first) or (self._left_out is not None and self._left_out(file)):
             return False
-        return (self.hidden or file[0] != ".") and (self._wanted is None or bool(self._wanted(file)))
+        return (self.hidden or file[0] != ".") and (self._matches_only is None or bool(self._matches_only(file)))
 
 
 def names_below(

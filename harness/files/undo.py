@@ -303,7 +303,7 @@ def unwind(
                 continue
             stuck.setdefault(step.what, step.call)
         else:
-            outcome = undo_one(step) if step.path not in stuck else _kept(step, stuck[step.path])
+            outcome = undo_one(step) if step.path not in stuck else _untouched(step, stuck[step.path])
             yield outcome
             if outcome.result is Result.ALREADY:
                 continue
@@ -313,7 +313,7 @@ def unwind(
             return
 
 
-def _kept(step: Undoable, call: int) -> StepOutcome:
+def _untouched(step: Undoable, call: int) -> StepOutcome:
     return _refused(step, f"not touched, since call {call} could not be undone")
 
 

@@ -12,7 +12,7 @@ from harness.errors import ToolError, UsageError, WorkspaceError
 from harness.files import repository, trees
 from harness.files.trees import Narrowing
 from harness.paths import TreeNames, is_within
-from harness.programs.git_pathspecs import GitFiles, ShownFiles, places, shown
+from harness.programs.git_pathspecs import GitFiles, ShownFiles, places, shown_names
 from harness.record import Record, replace
 from harness.regex import regex
 from harness.text.visible import visible_line
@@ -236,7 +236,7 @@ class Workspace:
                 below=places(selection, prefix),
             )
             files = tuple((name, b"", b"") for name in untracked)
-        names = shown(files, selection, prefix, exists)
+        names = shown_names(files, selection, prefix, exists)
         if selection.kind is GitFiles.CHANGED:
             selected = frozenset(names)
             names = repository.changed_files(top, [entry for entry in files if entry[0] in selected])

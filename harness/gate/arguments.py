@@ -257,7 +257,7 @@ def number(arguments: Arguments, name: str, default: float) -> float:
     return value
 
 
-def whole(arguments: Arguments, name: str, default: int) -> int:
+def whole_number(arguments: Arguments, name: str, default: int) -> int:
     """Return a whole number, or `default` where it was not given. Raises TypeError for anything else."""
     value = arguments.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):

@@ -81,7 +81,7 @@ class _Body:
         self.attempt: Attempt | None = None
         self.error: BaseException | None = None
         """An exception that no attempt handles."""
-        self._shown: deque[tuple[Callable[[str], None], str]] = deque()
+        self._pieces: deque[tuple[Callable[[str], None], str]] = deque()
         self._lock = allocate_lock()
 
     @property
@@ -91,16 +91,16 @@ class _Body:
     def keep(self, show: Callable[[str], None], text: str) -> None:
         """Keep output until its turn."""
         with self._lock:
-            self._shown.append((show, text))
-            size = sum(len(kept) for _, kept in self._shown)
-            while size > KEPT_CHARACTERS and len(self._shown) > 1:
-                size -= len(self._shown.popleft()[1])
+            self._pieces.append((show, text))
+            size = sum(len(piece) for _, piece in self._pieces)
+            while size > KEPT_CHARACTERS and len(self._pieces) > 1:
+                size -= len(self._pieces.popleft()[1])
 
     def show(self) -> None:
         """Show the kept output."""
         with self._lock:
-            pieces = tuple(self._shown)
-            self._shown.clear()
+            pieces = tuple(self._pieces)
+            self._pieces.clear()
         for show, text in pieces:
             show(text)
 
@@ -144,7 +144,7 @@ class Beside:
         count: int,
         run: Callable[[int, Neighbour], Attempt],
         *,
-        most: int,
+        limit: int,
         interrupt: Interrupt,
         monotonic: Callable[[], float],
         undisturbed: Callable[[], AbstractContextManager[object]] = nullcontext,
@@ -157,10 +157,10 @@ class Beside:
         """
         self._bodies = tuple(_Body() for _ in range(count))
         self._run = run
-        self._most = most
+        self._limit = limit
         self._interrupt = interrupt
         self._before = interrupt.count
-        self._own = 0
+        self._own_stops = 0
         """Number of further requests to stop: KeyboardInterrupts of Python's own handler, and the end of the block."""
         self._monotonic = monotonic
         self._undisturbed = undisturbed
@@ -173,7 +173,7 @@ class Beside:
 
     def stops(self) -> int:
         """Return the number of requests to stop since the block was made."""
-        return self._interrupt.count - self._before + self._own
+        return self._interrupt.count - self._before + self._own_stops
 
     def errand(self, work: Callable[[], _Result]) -> _Result:
         """Do as `on_gates_thread`; called by a body."""
@@ -186,13 +186,13 @@ class Beside:
 
     def _stop_all(self) -> None:
         with self._lock:
-            self._own += 1
+            self._own_stops += 1
 
     def __enter__(self) -> Self:
         """Start the threads; where the system gives none, the bodies run one after the other, right here."""
         started = 0
         try:
-            for _ in range(min(self._most, len(self._bodies))):
+            for _ in range(min(self._limit, len(self._bodies))):
                 start_new_thread(self._thread, ())
                 started += 1
         except RuntimeError:
@@ -288,14 +288,14 @@ class CallsBeside(Beside):
         tools: ToolRegistry,
         *,
         seconds_left: Callable[[], float | None],
-        most: int,
+        limit: int,
         interrupt: Interrupt,
         monotonic: Callable[[], float],
         undisturbed: Callable[[], AbstractContextManager[object]],
     ) -> None:
         """Make the block. `seconds_left` returns how long a body may take (None: no limit); for the others see Beside."""
         super().__init__(
-            len(calls), self._body, most=most, interrupt=interrupt, monotonic=monotonic, undisturbed=undisturbed
+            len(calls), self._body, limit=limit, interrupt=interrupt, monotonic=monotonic, undisturbed=undisturbed
         )
         self._calls = calls
         self._tools = tools

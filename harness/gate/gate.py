@@ -316,7 +316,7 @@ class Gate:
         self._judge.note_changes(ruling, result, entry_points)
         self._records.ended(pending.proposal, result, ran=True)
         self._calls.close(pending.proposal)
-        return CallEnd(result=result, about=self._about(action), halts=halts)
+        return CallEnd(result=result, about=self._summary(action), halts=halts)
 
     # -- calls that only read, side by side
 
@@ -333,7 +333,7 @@ class Gate:
         return runs_beside(action, verdict, self.tools, self.checks)
 
     def call_together(
-        self, group: Sequence[PendingCall], *, seconds_left: Callable[[], float | None] = lambda: None, most: int = 1
+        self, group: Sequence[PendingCall], *, seconds_left: Callable[[], float | None] = lambda: None, limit: int = 1
     ) -> Sequence[CallEnd]:
         """Do as `call` with calls that only read (`only_reads`), at most so many at once; return their ends, in their order.
 
@@ -357,7 +357,7 @@ class Gate:
             calls,
             self.tools,
             seconds_left=seconds_left,
-            most=most,
+            limit=limit,
             interrupt=self._interrupt,
             monotonic=self._monotonic,
             undisturbed=self._log.held,
@@ -415,7 +415,7 @@ class Gate:
     def deny(self, proposal: Proposal, action: Action, reason: str) -> CallEnd:
         """Refuse a call that was permitted, for a reason that its verdict does not know; return its end."""
         result = self._calls.end(proposal, ResultStatus.DENIED, f"Denied: {reason}")
-        return CallEnd(result=result, about=f"{self._about(action)} (refused)")
+        return CallEnd(result=result, about=f"{self._summary(action)} (refused)")
 
     # -- ends without a run
 
@@ -438,13 +438,13 @@ class Gate:
     def _withheld(self, permit: Permit) -> CallEnd:
         content = f"Not run: {DRY_RUN} ({permit.verdict.deciding.by})."
         result = self._calls.end(permit.proposal, ResultStatus.NOT_RUN, content)
-        return CallEnd(result=result, about=f"{self._about(permit.action)} (not run)")
+        return CallEnd(result=result, about=f"{self._summary(permit.action)} (not run)")
 
     def _refused(self, pending: PendingCall, refusal: Refusal) -> CallEnd:
         status = ResultStatus.BLOCKED if refusal.decision is Decision.BLOCK else ResultStatus.DENIED
         result = self._calls.end(refusal.proposal, status, with_notes(refusal.text, pending.said))
         self._advise_on(refusal)
-        return CallEnd(result=result, about=f"{self._about(refusal.action)} (refused)", ends_turn=refusal.ends_turn)
+        return CallEnd(result=result, about=f"{self._summary(refusal.action)} (refused)", ends_turn=refusal.ends_turn)
 
     def _advise_on(self, refusal: Refusal) -> None:
         """Record the rules that would let a refused call run, if they are known. A failure here has no effect."""
@@ -458,6 +458,6 @@ class Gate:
             advice = Advice(why=f"what would let it run could not be worked out: {error!r}")
         self._records.advised(refusal.proposal, advice)
 
-    def _about(self, action: Action) -> str:
+    def _summary(self, action: Action) -> str:
         """Return an action in one short line, with secrets masked before it was cut."""
         return f"{action.tool}: {self._records.brief(action)}"

@@ -54,23 +54,23 @@ class GrantsInForce:
         self,
         policy: Policy,
         grants: Sequence[Grant],
-        kept: GrantStore | None,
+        store: GrantStore | None,
         tools: Callable[[], ToolRegistry],
         records: CallRecords,
     ) -> None:
-        """Begin with `grants`. Without `kept` none can be stored: they hold for the session.
+        """Begin with `grants`. Without `store` none can be stored: they hold for the session.
 
         `tools` returns the tools on offer, whose walls confine granted programs.
         """
         self._files = policy
         self._tools = tools
         self._grants = list(grants)
-        self._kept = kept
+        self._store = store
         self._records = records
         numbers = (grant.id.removeprefix(_NUMBERED) for grant in grants if grant.scope is GrantScope.SESSION)
         self._count = max((int(number) for number in numbers if number.isdigit()), default=0)
         """Number of grants given here, or earlier in the session by another process: each has a number of its own."""
-        self._shown: tuple[Action, Verdict, Offer | str] | None = None
+        self._open_offer: tuple[Action, Verdict, Offer | str] | None = None
         """The offer at the open question, which a file that appears meanwhile does not change."""
         self.policy = with_grants(policy, grants)
         """The policy, and what is granted."""
@@ -127,7 +127,7 @@ class GrantsInForce:
 
     def wake(self, identity: str) -> None:
         """Let a grant that slept decide again."""
-        self._put_in_place([replace(one, changed=()) for one in self._grants if one.id == identity])
+        self._put_in_place([replace(each, changed=()) for each in self._grants if each.id == identity])
         for grant in self._grants:
             if grant.id == identity:
                 self._keep_asleep(grant)
@@ -145,7 +145,7 @@ class GrantsInForce:
         return "" if store is None else store.sleep(grant.id, grant.changed)
 
     def _store_of(self, grant: Grant) -> GrantStore | None:
-        return None if grant.scope is GrantScope.SESSION else self._kept
+        return None if grant.scope is GrantScope.SESSION else self._store
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return the grants on offer at the question whether `action` may run, or the reason for none.
@@ -155,14 +155,14 @@ class GrantsInForce:
         """
         if action.asked_by:
             return f"a yes to {action.asked_by} counts for this call alone"
-        if self._shown is None or self._shown[0] is not action or self._shown[1] is not verdict:
+        if self._open_offer is None or self._open_offer[0] is not action or self._open_offer[1] is not verdict:
             from harness.policy.grant_offers import offer_for
 
             walls = self.walls_here(action.tool)
             offer = offer_for(self._held_by(walls), action, verdict, walls)
             asleep = next((grant.id for grant in self._grants if grant.changed), "")
-            self._shown = action, verdict, _without_programs(offer, asleep) if asleep else offer
-        return self._shown[2]
+            self._open_offer = action, verdict, _without_programs(offer, asleep) if asleep else offer
+        return self._open_offer[2]
 
     def walls_here(self, tool: str) -> WallsHere:
         """Return the possible walls of a granted program of a tool, in the present workspace."""
@@ -194,7 +194,7 @@ class GrantsInForce:
     def check(self, action: Action, verdict: Verdict, approval: Approval) -> None:
         """Raise GateError for a grant of something else than was offered: what is granted is what was shown."""
         offer = self.offer(action, verdict) if approval.scope is not None or approval.patterns else None
-        self._shown = None
+        self._open_offer = None
         if offer is None:
             return
         granted = approval.answer is Answer.YES and approval.scope is not None and bool(approval.patterns)
@@ -214,25 +214,25 @@ class GrantsInForce:
             self._records.grant(grant, "added", proposal.number, problem if isinstance(problem, str) else "")
             self._hold([*self._grants, grant])
 
-    def narrow(self, held: Grant, words: Sequence[str]) -> Grant | str:
+    def narrow(self, old_grant: Grant, words: Sequence[str]) -> Grant | str:
         """Replace a grant in force with a narrower one, also in the store; return it, or the reason for no change.
 
         `words` are those of `narrowed`. Raises LogError.
         """
-        if held.changed:
-            return f"it sleeps: {_answer_first(held.id)}"
-        pattern = narrowed(held.pattern, words)
+        if old_grant.changed:
+            return f"it sleeps: {_answer_first(old_grant.id)}"
+        pattern = narrowed(old_grant.pattern, words)
         if isinstance(pattern, str):
             return pattern
-        less: Grant | str = replace(held, id=f"{held.id}-narrow", pattern=pattern)
-        if (store := self._store_of(held)) is not None:
+        less: Grant | str = replace(old_grant, id=f"{old_grant.id}-narrow", pattern=pattern)
+        if (store := self._store_of(old_grant)) is not None:
             if kept_id(pattern) in {grant.id for grant in self._grants}:
-                return f"{kept_id(pattern)} is that already: revoke {held.id}"
-            less = store.keep_until(pattern, held.until)
-            less = less if isinstance(less, str) else store.revoke(held.id) or less
+                return f"{kept_id(pattern)} is that already: revoke {old_grant.id}"
+            less = store.keep_until(pattern, old_grant.until)
+            less = less if isinstance(less, str) else store.revoke(old_grant.id) or less
         if isinstance(less, Grant):
-            self._records.grant(less, "narrowed", of=held.id)
-            self._hold([less if grant == held else grant for grant in self._grants])
+            self._records.grant(less, "narrowed", of=old_grant.id)
+            self._hold([less if grant == old_grant else grant for grant in self._grants])
         return less
 
     def allow_edits(self, *, on: bool) -> None:
@@ -251,7 +251,7 @@ class GrantsInForce:
         return any(grant.id == EDITS for grant in self._grants)
 
     def _keep(self, pattern: GrantPattern, days: int | None) -> Grant | str:
-        return self._kept.keep(pattern, days) if self._kept else "there is no place to keep it"
+        return self._store.keep(pattern, days) if self._store else "there is no place to keep it"
 
 
 def _answer_first(identity: str) -> str:

@@ -98,21 +98,21 @@ class PlaceWatch:
             )
             if not fresh:
                 return result, changed.entry_points
-            answer, note = self._asked(tool.places, permit, replace(changed, changes=fresh))
+            answer, note = self._suspend_and_ask(tool.places, permit, replace(changed, changes=fresh))
             result = replace(result, content=f"{result.content}\n[{note}]")
             if answer in (PlacesAnswer.KEEP, PlacesAnswer.NOBODY):
                 return result, changed.entry_points
-            paths.update(one.path for one in fresh)  # what these hid is seen now
+            paths.update(each.path for each in fresh)  # what these hid is seen now
         return result, ()
 
-    def _asked(self, places: PlacesOfTool, permit: Permit, changed: PlacesFound) -> tuple[PlacesAnswer, str]:
+    def _suspend_and_ask(self, places: PlacesOfTool, permit: Permit, changed: PlacesFound) -> tuple[PlacesAnswer, str]:
         """Suspend the grants, ask, and carry out the answer; return it, and the note for the model."""
         grants, problem = self._grants.put_to_sleep(permit.verdict.programs, changed.changes)
         call = permit.proposal.number
         self._records.places_changed(call, grants, changed, problem)
         question = PlacesQuestion(about=self._records.brief(permit.action), grants=grants, found=changed)
         answer, returns = self._ask_and_do(places, question, call)
-        return answer, _told(changed, answer, returns)
+        return answer, _note_for_model(changed, answer, returns)
 
     def ask_again(self, grant: Grant) -> PlacesAnswer:
         """Ask about a grant that sleeps, and do what is answered. Raises LogError."""
@@ -158,7 +158,7 @@ def words_of(noted: NotedBefore | None) -> str:
     return "" if noted is None else f"; {noted.words}"
 
 
-def _told(places: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn]) -> str:
+def _note_for_model(places: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn]) -> str:
     """Return the note for the model."""
     names = ", ".join(f"{visible_line(change.path, 200)} {change.how}" for change in places.changes[:MOST_TOLD])
     more = len(places.changes) - MOST_TOLD

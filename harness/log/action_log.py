@@ -64,7 +64,7 @@ class ActionLog:
         self._monotonic_ns = monotonic_ns
         self._write_some = write
         self._sync = sync
-        self._whole = True
+        self._is_usable = True
         self._ledger = Ledger()
 
     @classmethod
@@ -209,11 +209,11 @@ class ActionLog:
         return record
 
     def _appended(self, kind: str, fields: Mapping[str, JsonValue], *, sync: bool) -> LogRecord:
-        if not self._whole:
+        if not self._is_usable:
             raise LogError(f"the action log is closed after an error: {self.path}")
         # INVARIANT: from here until the state is updated the log counts as broken, so that an exception of any kind
         # (a signal's included) can leave a closed log behind but never one whose chain goes on wrongly.
-        self._whole = False
+        self._is_usable = False
         record = self._record(kind, fields)
         problem = self._ledger.enter(record)
         if problem and kind == "intent":
@@ -233,7 +233,7 @@ class ActionLog:
         self._previous = digest_of(line)
         self._seq += 1
         self._size += len(line) + 1
-        self._whole = True
+        self._is_usable = True
         return record
 
     def _record(self, kind: str, fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -263,7 +263,7 @@ class ActionLog:
 
     def close(self) -> None:
         """Close the file: appending fails afterwards. May be called again."""
-        self._whole = False
+        self._is_usable = False
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

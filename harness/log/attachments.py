@@ -30,10 +30,10 @@ def attachments_beside(log: str) -> str:
 
 def attachment_fields(attachments: Sequence[Attachment]) -> dict[str, JsonValue]:
     """Return the field of a record that lists attachments, or no field if there are none."""
-    return {FIELD: [_listed(attachment) for attachment in attachments]} if attachments else {}
+    return {FIELD: [_record_fields(attachment) for attachment in attachments]} if attachments else {}
 
 
-def _listed(attachment: Attachment) -> dict[str, JsonValue]:
+def _record_fields(attachment: Attachment) -> dict[str, JsonValue]:
     return {
         "sha256": attachment.sha256,
         "media_type": attachment.media_type,

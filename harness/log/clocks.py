@@ -7,7 +7,7 @@ import time
 
 from harness.actions import JsonValue
 from harness.log.order import LogRecord
-from harness.log.reader import LARGEST, whole
+from harness.log.reader import LARGEST, whole_number
 from harness.record import Record
 from harness.regex import regex
 
@@ -92,7 +92,7 @@ def seconds_between(first: LogRecord, later: LogRecord) -> float | None:
     Uses the monotonic clock if both records have it, because the wall clock may have been set in between. `None` if
     neither clock is in both records.
     """
-    start, stop = whole(first.get("mono_ns")), whole(later.get("mono_ns"))
+    start, stop = whole_number(first.get("mono_ns")), whole_number(later.get("mono_ns"))
     if start is None or stop is None:
         start, stop = nanoseconds(first.get("time")), nanoseconds(later.get("time"))
     if start is None or stop is None:

@@ -154,22 +154,22 @@ class NotedLogs:
     @property
     def lost(self) -> Iterator[KnownHead]:
         """The noted heads of logs that were missing when others were started under their names."""
-        return map(_known, self._lost)
+        return map(_head_of, self._lost)
 
     def of_file(self, path: str) -> KnownHead | None:
         """Return the noted head of the log at `path` (absolute). `None` if it was never noted."""
         notes = self._notes.get(path)
-        return _known(notes) if notes else None
+        return _head_of(notes) if notes else None
 
     def of_session(self, session: str) -> KnownHead | None:
         """Return the noted head of the log that contains this session, under any path. `None` if it was never noted."""
         entries = [
             notes for notes in (*self._lost, *self._notes.values()) if any(note.session == session for note in notes)
         ]
-        return _known(entries[-1]) if entries else None
+        return _head_of(entries[-1]) if entries else None
 
 
-def _known(notes: list[Note]) -> KnownHead:
+def _head_of(notes: list[Note]) -> KnownHead:
     last, noted = notes[-1], dict[int, frozenset[str]]()
     for note in notes:
         noted[note.records] = noted.get(note.records, frozenset()) | {note.head}
@@ -194,7 +194,7 @@ class HeadsFile:
     def __init__(self, path: str) -> None:
         """Take the file's path. Its methods raise UsageError if it cannot be read."""
         self.path = path
-        self._asked = 0
+        self._requests = 0
         self._all: NotedLogs | None = None
 
     def of_path(self, path: str) -> KnownHead | None:
@@ -212,21 +212,21 @@ class HeadsFile:
 
     def every(self) -> Iterator[KnownHead]:
         """Yield the noted head of every log, except the lost ones."""
-        logs = self._whole()
+        logs = self._all_logs()
         return (known_head for file in logs.files if (known_head := logs.of_file(file)) is not None)
 
     def lost(self) -> Iterator[KnownHead]:
         """Yield the noted heads of logs that were missing when others were started under their names."""
-        return self._whole().lost
+        return self._all_logs().lost
 
-    def _whole(self) -> NotedLogs:
-        self._asked = self.FEW
+    def _all_logs(self) -> NotedLogs:
+        self._requests = self.FEW
         return self._holding(())
 
     def _holding(self, texts: Iterable[str]) -> NotedLogs:
         """Return the logs whose notes contain one of these texts, and perhaps others."""
-        self._asked += 1
-        if self._all is None and self._asked > self.FEW:
+        self._requests += 1
+        if self._all is None and self._requests > self.FEW:
             self._all = NotedLogs(notes_in(self.path))
         return self._all if self._all is not None else NotedLogs(notes_in(self.path, of=texts))
 

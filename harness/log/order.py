@@ -166,9 +166,9 @@ class Ledger:
         for name in _Session.__slots__:
             initial = getattr(state, name)
             value = saved[name]
-            setattr(state, name, set(map(str, _listed(value))) if isinstance(initial, set) else value)
+            setattr(state, name, set(map(str, _as_list(value))) if isinstance(initial, set) else value)
         state.calls = {}
-        for fields in _listed(saved["calls"]):
+        for fields in _as_list(saved["calls"]):
             if not isinstance(fields, dict):
                 raise TypeError(f"expected an object, not {type(fields).__name__}")
             call = _Call(str(fields["number"]))
@@ -222,7 +222,7 @@ def _as_json(value: object) -> JsonValue:
     return json_value
 
 
-def _listed(value: JsonValue) -> list[JsonValue]:
+def _as_list(value: JsonValue) -> list[JsonValue]:
     if not isinstance(value, list):
         raise TypeError(f"expected a list, not {type(value).__name__}")
     return value
@@ -317,7 +317,7 @@ def _wrong_grant(session: _Session, name: str, record: LogRecord) -> str:
     if isinstance(call.parts, int) and call.grants > call.parts:
         return f"adds {name}, and call {call.number} has not so many parts"
     if record.get("program"):
-        call.walls = [*(call.walls or ()), *_listed(record["write"])]
+        call.walls = [*(call.walls or ()), *_as_list(record["write"])]
     return ""
 
 

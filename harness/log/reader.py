@@ -241,7 +241,7 @@ def _finite(number: str) -> float | str:
 _decode = json.JSONDecoder(parse_float=_finite, parse_constant=str).raw_decode
 
 
-def whole(value: JsonValue) -> int | None:
+def whole_number(value: JsonValue) -> int | None:
     """Return a whole number that fits 63 bits, or None: a forged record may hold one of a thousand digits."""
     if isinstance(value, bool) or not isinstance(value, int) or not -LARGEST <= value <= LARGEST:
         return None
@@ -252,5 +252,5 @@ def finite(value: JsonValue) -> float | None:
     """Return a number that can be reckoned with, or None: JSON as Python reads it may hold NaN and infinities."""
     if isinstance(value, float):
         return value if -1e15 < value < 1e15 else None
-    number = whole(value)
+    number = whole_number(value)
     return None if number is None else float(number)

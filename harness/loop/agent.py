@@ -254,11 +254,11 @@ class Agent:
         session.change(self.log, reason, start, stop, messages)
 
     def change_policy(
-        self, session: Session, policy: Policy, why: str, *, asked: Mapping[str, JsonValue] | None = None
+        self, session: Session, policy: Policy, reason: str, *, asked: Mapping[str, JsonValue] | None = None
     ) -> None:
         """Judge by `policy` from now on; recorded with its files. Grants stay, and lift no refusal by default.
 
-        `why` is a word for the log; `asked` is the question behind it, if there was one: question, answer, by, words,
+        `reason` is a word for the log; `asked` is the question behind it, if there was one: question, answer, by, words,
         seconds. Raises LogError, and ValueError for a limit on the cost without a known price; then nothing is
         changed.
         """
@@ -266,20 +266,20 @@ class Agent:
         limits, registry = self._limited(policy)
         question_fields: dict[str, JsonValue] = {} if asked is None else {"asked": dict(asked)}
         self.gate.end_open_calls(ENDED_HERE)
-        self.log.append("policy_changed", {"why": why, **policy_fields(policy), **question_fields}, sync=True)
+        self.log.append("policy_changed", {"why": reason, **policy_fields(policy), **question_fields}, sync=True)
         self.limits = limits
         self.gate.change_policy(policy, registry)
 
     def change_model(
-        self, session: Session, model: Model, about: Mapping[str, JsonValue], prices: Prices | None = None
+        self, session: Session, model: Model, fields: Mapping[str, JsonValue], prices: Prices | None = None
     ) -> None:
-        """Ask `model` from now on, which has these `prices`; recorded with what `about` says of it: api, server.
+        """Ask `model` from now on, which has these `prices`; recorded with what `fields` says of it: api, server.
 
         Raises LogError, and ValueError if there is a limit on the cost and no price; then nothing is changed.
         """
         _check_prices(self.limits, prices)
         self.log.session = session.identity
-        self.log.append("model_changed", {"model": model.name, **about}, sync=True)
+        self.log.append("model_changed", {"model": model.name, **fields}, sync=True)
         self._requests.model, self._requests.prices = model, prices
         session.last_usage = Usage()  # another model counts otherwise, and takes conversations of another length
 
@@ -365,12 +365,12 @@ class Agent:
                         else:
                             answers.take(first, self.gate.call(first, seconds_left=lambda: run.seconds_left))
                 if answers.done:
-                    self._answered(run)
+                    self._check_answer(run)
         return run.result
 
     def _beside(self, group: Sequence[PendingCall], run: Run) -> Sequence[CallEnd]:
         """Put calls that only read through the gate together."""
-        return self.gate.call_together(group, seconds_left=lambda: run.seconds_left, most=self.together)
+        return self.gate.call_together(group, seconds_left=lambda: run.seconds_left, limit=self.together)
 
     @contextmanager
     def _run_of(
@@ -466,10 +466,10 @@ class Agent:
             if is_cut(response):
                 run.stop(*unusable(response))
             else:
-                self._answered(run)
+                self._check_answer(run)
         return None
 
-    def _answered(self, run: Run) -> None:
+    def _check_answer(self, run: Run) -> None:
         """End a run on its answer, unless the answer does not fit: the model reads that once, and tries again."""
         self.registry.check_place()
         if self._checked.lets_pass(run):

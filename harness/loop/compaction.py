@@ -102,21 +102,21 @@ def held_calls(messages: Sequence[Message]) -> Mapping[str, str]:
     """Return the newest call of each tool whose calls hold on, also where a summary took its place: its arguments, as JSON
     on one line, by the tool's name.
     """
-    held: dict[str, str] = {}
+    arguments_by_tool: dict[str, str] = {}
     waiting: Mapping[str | None, ToolCall] = {}
     for message in messages:
         match message.role:
             case Role.USER:
                 lines = _HELD_LINE.findall(split_summary(message.content)[0])
-                held |= {tool: arguments for tool, arguments in lines if tool_kind(tool).holds}
+                arguments_by_tool |= {tool: arguments for tool, arguments in lines if tool_kind(tool).holds}
             case Role.ASSISTANT:
                 waiting = {call.id: call for call in message.tool_calls if tool_kind(call.name).holds}
             case Role.TOOL if call := waiting.get(message.tool_call_id):
                 if tool_kind(call.name).holds in message.content and (line := _on_one_line(call.arguments)):
-                    held[call.name] = line
+                    arguments_by_tool[call.name] = line
             case Role.SYSTEM | Role.TOOL:
                 pass
-    return held
+    return arguments_by_tool
 
 
 def _on_one_line(arguments: str) -> str:

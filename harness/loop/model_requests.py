@@ -74,11 +74,11 @@ class ModelRequests:
         run: Run,
         messages: Sequence[Message],
         tools: Sequence[ToolSpec],
-        about: dict[str, JsonValue],
+        fields: dict[str, JsonValue],
         on_text: Callable[[str], None],
     ) -> ModelResponse:
         run.turns += 1
-        run.log.append("model_request", {**about, "turn": run.turns, "messages": len(messages)})
+        run.log.append("model_request", {**fields, "turn": run.turns, "messages": len(messages)})
         started = self._monotonic()
 
         def on_retry(retry: Retry) -> None:
@@ -100,7 +100,7 @@ class ModelRequests:
             raise ModelError(f"the model adapter failed: {type(error).__name__}: {error}") from error
         _count(run, response.usage)
         _check_size(response)
-        logged = {**about, **_logged(run, response)}
+        logged = {**fields, **_logged(run, response)}
         client = getattr(self.model, "client", "")
         if isinstance(client, str) and client:
             logged["client"] = client  # the SDK and its version

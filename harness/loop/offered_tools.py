@@ -32,17 +32,17 @@ def no_more_tools() -> OutsideTools | None:
 class OfferedTools:
     """All tools on offer."""
 
-    def __init__(self, own: Sequence[Tool], more: Callable[[], OutsideTools | None] = no_more_tools) -> None:
-        """Raise ValueError if there are no `own` tools. `more` returns the tools from outside after a change of them."""
-        if not own:
+    def __init__(self, own_tools: Sequence[Tool], more: Callable[[], OutsideTools | None] = no_more_tools) -> None:
+        """Raise ValueError if there are no `own_tools` tools. `more` returns the tools from outside after a change of them."""
+        if not own_tools:
             raise ValueError("an agent has no tools: pass some, such as builtin_tools(workspace)")
-        self._own = tuple(own)
+        self._own_tools = tuple(own_tools)
         self._more = more
         self._outside: tuple[Tool, ...] = ()
 
     def under(self, limits: Limits) -> ToolRegistry:
         """Return all of them, held to limits. Raises ValueError if two share a name."""
-        tools = (*self._own, *self._outside)
+        tools = (*self._own_tools, *self._outside)
         return ToolRegistry([tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in tools])
 
     def changed(self, present: ToolRegistry, limits: Limits) -> tuple[ToolRegistry, dict[str, JsonValue]] | None:

@@ -106,13 +106,13 @@ class Run:
     @property
     def result(self) -> RunResult:
         """The end of the run. Without one, an internal error: that is a fault of the harness."""
-        return self.end or self._ended(StopReason.INTERNAL_ERROR, "")
+        return self.end or self._result_of(StopReason.INTERNAL_ERROR, "")
 
     def stop(self, reason: StopReason, detail: str = "") -> None:
         """End the run."""
-        self.end = self._ended(reason, detail)
+        self.end = self._result_of(reason, detail)
 
-    def _ended(self, reason: StopReason, detail: str) -> RunResult:
+    def _result_of(self, reason: StopReason, detail: str) -> RunResult:
         return RunResult(
             stop=reason,
             text=self.text,

@@ -36,7 +36,7 @@ class _PartialCall:
         """Number of characters of the arguments."""
         self.extra: JsonValue = None
         self._scanned = 0
-        self._held = ""
+        self._backslash = ""
         self._in_text = False
         self._depth = 0
         self._opened = False
@@ -77,9 +77,9 @@ class _PartialCall:
 
     def _closed(self) -> bool:
         """Say whether the arguments are a whole object, as far as brackets tell; each character is read once."""
-        text = self._held + "".join(self.arguments[self._scanned :])
+        text = self._backslash + "".join(self.arguments[self._scanned :])
         self._scanned = len(self.arguments)
-        self._held = "\\" if (len(text) - len(text.rstrip("\\"))) % 2 else ""
+        self._backslash = "\\" if (len(text) - len(text.rstrip("\\"))) % 2 else ""
         for mark in _MARKS.findall(text):
             if mark == '"':
                 self._in_text = not self._in_text
@@ -104,29 +104,29 @@ class ChatCalls:
         """Number of calls that have begun."""
         return len(self._calls)
 
-    def add(self, fragments: JsonValue, *, whole: bool) -> bool:
-        """Add the `tool_calls` of a delta, or of a `whole` message; return whether they were new.
+    def add(self, fragments: JsonValue, *, is_whole: bool) -> bool:
+        """Add the `tool_calls` of a delta, or of a `is_whole` message; return whether they were new.
 
         Raises ModelError beyond the bounds, CutReply for an invalid call.
         """
         is_new = False
         for position, fragment in enumerate(fragments if isinstance(fragments, list) else [fragments]):
             if isinstance(fragment, dict):
-                is_new |= self._add(fragment, position if whole else place_of(fragment.get("index")))
+                is_new |= self._add(fragment, position if is_whole else place_of(fragment.get("index")))
         return is_new
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """Return the calls, with the ids that came."""
         return tuple(
-            ToolCall(id=_kept(call.id), name=call.name, arguments=join_pairs("".join(call.arguments)))
-            for call in self._made()
+            ToolCall(id=_short_id(call.id), name=call.name, arguments=join_pairs("".join(call.arguments)))
+            for call in self._distinct_calls()
         )
 
     def extras(self) -> list[JsonValue]:
         """Return the `extra_content` of each call (Gemini's thought signatures), null if it had none."""
-        return [call.extra for call in self._made()]
+        return [call.extra for call in self._distinct_calls()]
 
-    def _made(self) -> list[_PartialCall]:
+    def _distinct_calls(self) -> list[_PartialCall]:
         """Return the calls that hold anything; one that came twice, its id included, was only sent again.
 
         Different calls of one id are two: some models number theirs anew.
@@ -184,7 +184,7 @@ def _word(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _kept(call_id: str) -> str:
+def _short_id(call_id: str) -> str:
     if len(call_id) <= KEPT_ID_CHARACTERS:
         return call_id
     return "call_" + hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:32]

@@ -115,7 +115,7 @@ class ChatReply:
         self._reopened = False
         """Whether a piece of a call came after the finish reason."""
         self._document = False
-        self._others = False
+        self._has_other_choices = False
         """Whether another choice than the first came in: none was asked for."""
         self._reasoned = False
         """Whether any reasoning came in."""
@@ -202,7 +202,7 @@ class ChatReply:
             return "the calls came in pieces and then as a whole, and the two differ"
         if self._ids.are_mixed:
             return "chunks of different ids were mixed"
-        if self._others and not self.finished:
+        if self._has_other_choices and not self.finished:
             return "it has more than one choice, and the first has no finish reason"
         if has_calls and self._end is Finish.UNKNOWN:
             return f"it has tool calls and the unknown finish reason {self._reason!r}"
@@ -228,7 +228,7 @@ class ChatReply:
         fields = fields if isinstance(fields, dict) else None
         self.chosen = self.chosen or not self._document or fields is not None
         self._ids.add(chunk.get("id"), tells=any(value for key, value in (fields or {}).items() if key != "role"))
-        text = self._add(fields, whole=is_whole) if fields is not None else ""
+        text = self._add(fields, is_whole=is_whole) if fields is not None else ""
         self._finish(choice.get("finish_reason"))
         return text
 
@@ -241,22 +241,22 @@ class ChatReply:
             if choice.get("index") in (None, 0, "0"):
                 ours = ours or choice
             else:
-                self._others = True
+                self._has_other_choices = True
         return ours
 
-    def _add(self, fields: dict[str, JsonValue], *, whole: bool) -> str:
-        """Take a delta, or a `whole` message: after deltas that says nothing new, but for calls that it alone holds."""
+    def _add(self, fields: dict[str, JsonValue], *, is_whole: bool) -> str:
+        """Take a delta, or a `is_whole` message: after deltas that says nothing new, but for calls that it alone holds."""
         self._reasoned |= any(fields.get(name) for name in _REASONING) or _thinks(fields.get("content"))
         old_style = fields.get("function_call")
         self._old_style |= isinstance(old_style, dict) and any(old_style.values())
         fragments = fields.get("tool_calls")
-        if not whole or not (self._text or self._calls.count):
+        if not is_whole or not (self._text or self._calls.count):
             self._echo.add(fields)
-            self._reopened |= self._calls.add(fragments, whole=whole) and self._end is not None
+            self._reopened |= self._calls.add(fragments, is_whole=is_whole) and self._end is not None
             return self._text.add(_content(fields.get("content")) or _content(fields.get("refusal")))
         again = ChatCalls(self._bounds)
-        if again.add(fragments, whole=True) and not self._calls.count:
-            self._reopened |= self._calls.add(fragments, whole=True) and self._end is not None
+        if again.add(fragments, is_whole=True) and not self._calls.count:
+            self._reopened |= self._calls.add(fragments, is_whole=True) and self._end is not None
         call_lists = ([(call.name, call.arguments) for call in calls.tool_calls()] for calls in (self._calls, again))
         self._contradicted |= bool(again.count) and next(call_lists) != next(call_lists)
         return ""

@@ -85,7 +85,7 @@ class ReplyText:
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._characters = 0
-        self._half = ""
+        self._half_pair = ""
 
     def __str__(self) -> str:
         """Return all of it so far."""
@@ -102,15 +102,15 @@ class ReplyText:
         self._characters += len(piece)
         if self._characters > MAX_REPLY_CHARACTERS:
             raise ModelError(f"The reply has more than {MAX_REPLY_CHARACTERS:,} characters; it was dropped.")
-        piece = self._half + piece
-        self._half = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
-        joined = join_pairs(piece.removesuffix(self._half), errors="replace")
+        piece = self._half_pair + piece
+        self._half_pair = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
+        joined = join_pairs(piece.removesuffix(self._half_pair), errors="replace")
         self._pieces.append(joined)
         return joined
 
     def end(self) -> str:
         """Return the replacement for half a character at the end."""
-        rest, self._half = "\ufffd" if self._half else "", ""
+        rest, self._half_pair = "\ufffd" if self._half_pair else "", ""
         self._pieces.append(rest)
         return rest
 

@@ -93,7 +93,7 @@ class Outlines:
         """`redact` masks what is secret before anything is kept of a text."""
         self._redact = redact
         self._place = _placed(places)
-        self._known: list[tuple[Message, str, MessageOutline]] = []
+        self._cache: list[tuple[Message, str, MessageOutline]] = []
 
     def of(self, messages: Sequence[Message]) -> list[MessageOutline]:
         """Return an outline for each message."""
@@ -102,10 +102,10 @@ class Outlines:
         for index, message in enumerate(messages):
             tools.update({call.id: call.name for call in message.tool_calls})
             tool = tools.get(message.tool_call_id or "", "") if message.role is Role.TOOL else ""
-            entry = self._known[index] if index < len(self._known) else None
+            entry = self._cache[index] if index < len(self._cache) else None
             if entry is None or entry[0] is not message or entry[1] != tool:
                 entry = (message, tool, self._outline(message, tool))
-                self._known[index : index + 1] = [entry]
+                self._cache[index : index + 1] = [entry]
             outlines.append(entry[2])
         return outlines
 

@@ -138,7 +138,7 @@ class Exchange:
         self._unwanted = False
         self._sending = False
         """Whether the end is still to come."""
-        self._ended = False
+        self._has_ended = False
         """Whether the end came before `close`."""
         self._error: BaseException | None = None
 
@@ -166,7 +166,7 @@ class Exchange:
             return item
         if isinstance(item, Phase):
             return item
-        self._sending, self._ended = False, True
+        self._sending, self._has_ended = False, True
         if item.error is not None:
             raise item.error
         return None
@@ -188,14 +188,14 @@ class Exchange:
 
         This takes CLOSE_SECONDS at most.
         """
-        if not self._ended:
+        if not self._has_ended:
             self._unwanted = True
             for _ in range(CREDITS):
                 self._credits.put(None)
             self._hang_up()
             if self._sending:
                 self._wait_for_end()
-        return self._ended
+        return self._has_ended
 
     def _wait_for_end(self) -> None:
         until = time.monotonic() + CLOSE_SECONDS

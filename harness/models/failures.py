@@ -332,11 +332,11 @@ def refused(
     return FailedTry(text, fault=fault, passing=passing, refusal=refusal)
 
 
-def broken_off(value: object, secret: str = "", *, said: str = "The provider broke the reply off") -> FailedTry:
+def broken_off(value: object, secret: str = "", *, words: str = "The provider broke the reply off") -> FailedTry:
     """Return the failure for an error that came inside of an answer; `value` is what the error field held."""
     refusal = refusal_of(value, secret=secret)
     fault, passing = _kind(refusal)
-    text = f"{said}: {refusal.said}"
+    text = f"{words}: {refusal.said}"
     if fault is ModelFault.CONTEXT:
         text += f" (The conversation is too long for this model. {_SHORTER})"
     return FailedTry(text, fault=fault, passing=passing, refusal=refusal)

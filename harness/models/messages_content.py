@@ -50,7 +50,7 @@ class EncodedTurns(EncodedMessages):
         text = join_pairs(message.content, errors="replace")
         match message.role:
             case Role.SYSTEM | Role.USER:
-                yield from self._seen(message)
+                yield from self._attachment_blocks(message)
                 yield from _text_blocks(text)
             case Role.TOOL:
                 result: dict[str, JsonValue] = {
@@ -58,13 +58,13 @@ class EncodedTurns(EncodedMessages):
                     "tool_use_id": self._ids.of(message.tool_call_id or ""),
                 }
                 if message.attachments:
-                    yield {**result, "content": [*_text_blocks(text), *self._seen(message)]}
+                    yield {**result, "content": [*_text_blocks(text), *self._attachment_blocks(message)]}
                 else:
                     yield {**result, "content": text} if text.strip() else result
             case Role.ASSISTANT:
                 yield from self._assistant_blocks(message, text, with_reasoning)
 
-    def _seen(self, message: Message) -> Iterator[JsonValue]:
+    def _attachment_blocks(self, message: Message) -> Iterator[JsonValue]:
         """Yield the attachments of a message as blocks (platform.claude.com/docs/en/build-with-claude/vision)."""
         for attachment in message.attachments:
             if data := self._sight.encoded(attachment):

@@ -138,7 +138,7 @@ def beside_results(messages: Sequence[Message], sight: Sight) -> list[Message]:
     results: list[Message] = []
     for message in messages:
         if message.role is not Role.TOOL and results:
-            moved.append(_shown(results))
+            moved.append(_attachments_message(results))
             results = []
         if message.role is Role.TOOL and message.attachments:
             sent = tuple(attachment for attachment in message.attachments if sight.sends(attachment))
@@ -148,11 +148,11 @@ def beside_results(messages: Sequence[Message], sight: Sight) -> list[Message]:
             results += [message] if sent else []
         moved.append(message)
     if results:
-        moved.append(_shown(results))
+        moved.append(_attachments_message(results))
     return moved
 
 
-def _shown(results: Sequence[Message]) -> Message:
+def _attachments_message(results: Sequence[Message]) -> Message:
     attachments = tuple(attachment for result in results for attachment in result.attachments)
     calls = ", ".join(f"{result.tool_call_id} ({len(result.attachments)})" for result in results)
     words = "Not from the person: what the tool calls above returned to be looked at, in their order. By call: "

@@ -140,7 +140,7 @@ class OpenAIClient:
         """
         self._check.refusal = None
         try:
-            answer = self._answered(path, body)
+            answer = self._send(path, body)
             try:
                 if not (yield from AnswerBody(answer.http_response)):
                     self.connections.reusable = False
@@ -154,7 +154,7 @@ class OpenAIClient:
         """The failure that an error status means by itself, from its arrival until the next request; else `None`."""
         return self._check.refusal
 
-    def _answered(self, path: str, body: bytes | None) -> _Answered:
+    def _send(self, path: str, body: bytes | None) -> _Answered:
         """Send the request, again where the server moves it within its origin."""
         for _ in range(MAX_REDIRECTS + 1):
             try:

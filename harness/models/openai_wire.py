@@ -137,9 +137,9 @@ class OpenAIWire:
             now = self._monotonic()
             retry = retries.after(
                 failure,
-                shown=reply.shown,
+                is_shown=reply.shown,
                 elapsed=now - started,
-                left=None if run_ends is None else run_ends - now,
+                seconds_left=None if run_ends is None else run_ends - now,
                 jitter=self._random() if failure.passing else 0,
             )
             on_retry(retry)

@@ -54,7 +54,7 @@ class RecordingModel:
         self._before: list[MessageOutline] = []
         self._requests = 0
         self._size = 0
-        self._file = _made(path)
+        self._file = _create(path)
         self._unasked = weakref.finalize(self, _remove, path, os.fstat(self._file), os.getpid())
         header = Header(harness=__version__, model=self._redact(model.name), api=api, workspace=workspace)
         self._write(header_fields(header))
@@ -171,7 +171,7 @@ class RecordingModel:
         )
 
 
-def _made(path: str) -> int:
+def _create(path: str) -> int:
     try:
         return os.open(path, _NEW_FILE, 0o600)
     except FileExistsError:

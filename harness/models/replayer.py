@@ -67,7 +67,7 @@ class ReplayingModel:
         self._outlines = Outlines(redactor.redact if redactor else _as_it_is, {workspace: "<workspace>"})
         self._moved = _mover(self.header.workspace, workspace)
         self._recorded: list[MessageOutline] = []
-        self._asked = 0
+        self._position = 0
         self.diverged: Divergence | None = None
         """The first difference of the conversation."""
 
@@ -84,7 +84,7 @@ class ReplayingModel:
     @property
     def unused(self) -> int:
         """Number of unused replies."""
-        return max(len(self._exchanges) - self._asked, 0)
+        return max(len(self._exchanges) - self._position, 0)
 
     @property
     def marks(self) -> str:
@@ -112,15 +112,15 @@ class ReplayingModel:
         Raises ModelError if none is left, and if reporting the retries takes longer than `seconds`.
         """
         started = self._monotonic()
-        if self._asked >= len(self._exchanges):
+        if self._position >= len(self._exchanges):
             count = len(self._exchanges)
             raise ModelError(
                 f"the cassette {self.path} is used up: it holds {count} {'reply' if count == 1 else 'replies'}, and the run "
                 "asks for one more",
                 fault=ModelFault.SETTINGS,
             )
-        exchange = self._exchanges[self._asked]
-        self._asked += 1
+        exchange = self._exchanges[self._position]
+        self._position += 1
         self._compare(exchange, messages, tools)
         for retry in exchange.retries:
             if seconds is not None and self._monotonic() - started >= seconds:
@@ -141,7 +141,7 @@ class ReplayingModel:
             return
         self._recorded[exchange.kept :] = exchange.messages
         names = (exchange.tools, [spec.name for spec in tools])
-        self.diverged = first_divergence(self._asked, self._recorded, self._outlines.of(messages), names)
+        self.diverged = first_divergence(self._position, self._recorded, self._outlines.of(messages), names)
         if self.diverged is not None:
             self._tell(self.diverged)
 

@@ -169,7 +169,7 @@ class ReplyBody:
         self._secret = secret
         self._shape = _Shape.UNKNOWN
         self._size = 0
-        self._told = False
+        self._has_text = False
         self._head = b""
         self._waiting: bytes | None = b""
         self._document: list[bytes] = []
@@ -196,7 +196,7 @@ class ReplyBody:
     @property
     def shown(self) -> bool:
         """Whether any of its text, or the beginning of a call, has come in."""
-        return self._assembly.call_count > 0 or self._told
+        return self._assembly.call_count > 0 or self._has_text
 
     @property
     def arrived(self) -> bool:
@@ -301,7 +301,7 @@ class ReplyBody:
             text = self._assembly.add(name, chunk)
         except RecursionError:
             raise _too_deep() from None
-        self._told = self._told or bool(text)
+        self._has_text = self._has_text or bool(text)
         return text
 
     def _event_value(self, data: bytes, *, last: bool) -> dict[str, JsonValue] | None:
@@ -333,7 +333,7 @@ class ReplyBody:
         first = document[0] if isinstance(document, list) and len(document) == 1 else document
         error = _error_of(first) if isinstance(first, dict) else None  # Gemini's compatible endpoint lists its errors
         if error:
-            raise broken_off(error, self._secret, said="The provider reports an error")
+            raise broken_off(error, self._secret, words="The provider reports an error")
         try:
             text = self._assembly.add_document(document) if isinstance(document, dict) else ""
         except RecursionError:

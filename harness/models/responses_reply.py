@@ -80,7 +80,7 @@ class ResponsesReply:
         self._text = ReplyText()
         self._parts: dict[tuple[int, int], _Part] = {}
         """The shown text of each part of each message."""
-        self._told: set[int] = set()
+        self._text_places: set[int] = set()
         """The places of the messages of which anything was shown."""
         self._last = (_UNPLACED, 0)
 
@@ -265,7 +265,7 @@ class ResponsesReply:
     def _show_rest(self, place: tuple[int, int], text: str) -> str:
         """Show the rest of a part that the deltas left out. If they differ, the shown text stays."""
         last, part = self._parts.get(self._last), self._parts.get(place, _Part())
-        if _UNPLACED in self._told or (text and last is not None and last.says(text)):
+        if _UNPLACED in self._text_places or (text and last is not None and last.says(text)):
             return ""  # shown already, at a place that the deltas did not name rightly
         return self._show(place, part.rest_of(text))
 
@@ -273,8 +273,8 @@ class ResponsesReply:
         """Keep `text` and return what can be shown of it. A further message begins a paragraph of its own."""
         if not text:
             return ""
-        gap = "\n\n" if self._told and place[0] not in self._told else ""
-        self._told.add(place[0])
+        gap = "\n\n" if self._text_places and place[0] not in self._text_places else ""
+        self._text_places.add(place[0])
         self._last = place
         self._parts.setdefault(place, _Part()).add(text)
         return self._text.add(gap + text)

@@ -50,11 +50,17 @@ class Retries:
         self._nobody_there = 0
 
     def after(
-        self, failure: FailedTry, *, shown: bool, elapsed: float, left: float | None = None, jitter: float = 0.0
+        self,
+        failure: FailedTry,
+        *,
+        is_shown: bool,
+        elapsed: float,
+        seconds_left: float | None = None,
+        jitter: float = 0.0,
     ) -> Retry:
         """Return the wait before the next try.
 
-        `shown` is whether text or a call had begun to arrive; `elapsed` is since the first try began, `left` the
+        `is_shown` is whether text or a call had begun to arrive; `elapsed` is since the first try began, `seconds_left` the
         remaining time of the run, `jitter` a number from 0 to below 1.
 
         Raises CutReply or ModelError, as the failure has it, if this was the last try.
@@ -62,7 +68,7 @@ class Retries:
         self.failed += 1
         if not failure.passing:
             raise failure.lasting(self._tried())
-        if shown:
+        if is_shown:
             self._begun_again += 1
         self._nobody_there += failure.nobody_there
         wait = self._wait(failure, jitter)
@@ -72,13 +78,13 @@ class Retries:
             raise failure.lasting(self._tried())
         if elapsed + wait > self._seconds:
             raise failure.lasting(self._tried() + self._too_long(failure, elapsed))
-        if left is not None and wait >= left:
+        if seconds_left is not None and wait >= seconds_left:
             raise ModelError(
-                f"{failure} The time that the run has left, {max(left, 0.0):.1f} s, is over before the next try.",
+                f"{failure} The time that the run has left, {max(seconds_left, 0.0):.1f} s, is over before the next try.",
                 fault=ModelFault.TIME,
                 usage=failure.usage,
             )
-        reason = f"{failure} {BEGINS_AGAIN}" if shown else str(failure)
+        reason = f"{failure} {BEGINS_AGAIN}" if is_shown else str(failure)
         return self._retry(failure, wait, reason)
 
     def differently(self, failure: FailedTry) -> Retry:

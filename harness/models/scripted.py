@@ -107,7 +107,7 @@ class Player:
         self._generator = script()
         self._messages: list[JsonValue] = []
         self._last: ScriptedAnswer | None = None
-        self._answered: list[JsonValue] = []
+        self._last_messages: list[JsonValue] = []
         self._act = _Act.WAITING
         self._calls = 0
 
@@ -148,9 +148,9 @@ class Player:
                 self._act = _Act.FAILED
                 return refusal(f"the script failed: {type(error).__name__}: {error}")
             else:
-                self._act, self._last, self._answered = _Act.PLAYING, self._numbered(answer), messages
+                self._act, self._last, self._last_messages = _Act.PLAYING, self._numbered(answer), messages
                 return self._last
-        if self._last is not None and messages == self._answered:
+        if self._last is not None and messages == self._last_messages:
             return self._last
         return refusal("the script is over")
 

@@ -48,14 +48,14 @@ def read_json(data: bytes) -> JsonValue:
     """
     repeated: list[Repeated] = []
 
-    def made(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    def object_of(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         value = dict(pairs)
         if len(value) == len(pairs):
             return value
         repeated.append(Repeated(pairs))
         return repeated[-1]
 
-    value: JsonValue = json.loads(data.decode(), object_pairs_hook=made)
+    value: JsonValue = json.loads(data.decode(), object_pairs_hook=object_of)
     if repeated and (key := _ambiguous(value)) is not None:
         raise AmbiguousKey(key)
     return value
@@ -121,16 +121,16 @@ class WireIds:
         """`form` is the form that the server takes. A conversation may have begun with a server whose ids differ."""
         self._form = form
         self._sent: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._used_ids: set[str] = set()
 
     def of(self, call_id: str) -> str:
         """Return the id to send for a call: its own if the server takes it."""
         if call_id not in self._sent:
             number = 0
-            while (sent := self._candidate(call_id, number)) in self._taken:
+            while (sent := self._candidate(call_id, number)) in self._used_ids:
                 number += 1
             self._sent[call_id] = sent
-            self._taken.add(sent)
+            self._used_ids.add(sent)
         return self._sent[call_id]
 
     def _candidate(self, call_id: str, number: int) -> str:

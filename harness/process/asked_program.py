@@ -14,25 +14,25 @@ class KeptBytes:
     """The first bytes of a stream, and how many there were."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._most = max_bytes
+        self._max_bytes = max_bytes
         self.total = 0
-        self._kept = bytearray()
+        self._data = bytearray()
 
     def add(self, block: bytes) -> None:
         """Take in the next bytes."""
         self.total += len(block)
-        if len(self._kept) < self._most:
-            self._kept += block[: self._most - len(self._kept)]
+        if len(self._data) < self._max_bytes:
+            self._data += block[: self._max_bytes - len(self._data)]
 
     @property
     def data(self) -> bytes:
         """The bytes that were kept."""
-        return bytes(self._kept)
+        return bytes(self._data)
 
     @property
     def is_cut(self) -> bool:
         """Whether more came than was kept."""
-        return self.total > len(self._kept)
+        return self.total > len(self._data)
 
 
 class ProgramAnswer(Record):
@@ -79,10 +79,10 @@ def ask_program(  # noqa: PLR0913 - what a run takes, each named where it is pas
             input=question_file,
             confine=confine,
         )
-        ended = run_group(launch, seconds=seconds, output=output, errors=errors, stops=stops, pace=pace)
+        end = run_group(launch, seconds=seconds, output=output, errors=errors, stops=stops, pace=pace)
     finally:
         os.close(question_file)
-    return ProgramAnswer(ended=ended, output=output.data, errors=errors.data, is_cut=output.is_cut)
+    return ProgramAnswer(ended=end, output=output.data, errors=errors.data, is_cut=output.is_cut)
 
 
 def _fill(descriptor: int, data: bytes) -> None:

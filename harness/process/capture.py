@@ -71,7 +71,7 @@ class _Lines:
     def __init__(self) -> None:
         self.exact = True
         self._bytes = 0
-        self._counted = 0
+        self._line_count = 0
         self._later_bytes = 0
         self._blocks = 0
         self._seen_bytes = 0
@@ -80,7 +80,7 @@ class _Lines:
     def add(self, block: bytes) -> None:
         if self._bytes < COUNTED_BYTES:
             self._bytes += len(block)
-            self._counted += block.count(b"\n")
+            self._line_count += block.count(b"\n")
             return
         self.exact = False
         self._later_bytes += len(block)
@@ -90,7 +90,7 @@ class _Lines:
         self._blocks += 1
 
     def count(self) -> int:
-        return self._counted + self._seen * self._later_bytes // max(self._seen_bytes, 1)
+        return self._line_count + self._seen * self._later_bytes // max(self._seen_bytes, 1)
 
 
 class Capture:
@@ -221,21 +221,21 @@ class Live:
         """`observer` gets the text; its exceptions are dropped."""
         self._observer = observer
         self._lock = allocate_lock()
-        self._kept = b""
+        self._pending = b""
         self._dropped = 0
 
     def add(self, block: bytes) -> None:
         """Take in the next bytes; never waits for the observer."""
         with self._lock:
-            pending = self._kept + block[-KEPT_BYTES:]
-            self._dropped += len(self._kept) + len(block) - len(pending[-KEPT_BYTES:])
-            self._kept = pending[-KEPT_BYTES:]
+            pending = self._pending + block[-KEPT_BYTES:]
+            self._dropped += len(self._pending) + len(block) - len(pending[-KEPT_BYTES:])
+            self._pending = pending[-KEPT_BYTES:]
 
     def deliver(self, *, last: bool) -> None:
         """Pass on the new text: whole lines if there are any, everything if it is the `last` time."""
         with self._lock:
-            end = len(self._kept) if last else _whole(self._kept)
-            raw, self._kept = self._kept[:end], self._kept[end:]
+            end = len(self._pending) if last else _complete_length(self._pending)
+            raw, self._pending = self._pending[:end], self._pending[end:]
             dropped, self._dropped = self._dropped, 0
         if not raw and not dropped:
             return
@@ -248,7 +248,7 @@ class Live:
             pass
 
 
-def _whole(raw: bytes) -> int:
+def _complete_length(raw: bytes) -> int:
     """Return the number of bytes of `raw` to show: up to its last line end, or all of an overlong line."""
     end = max(raw.rfind(b"\n"), raw.rfind(b"\r", 0, -1)) + 1  # a CR at the very end may be half of a CR LF
     return end if end or len(raw) < KEPT_BYTES // 4 else len(raw)

@@ -145,8 +145,8 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     is_walled = (
         not effects.sockets and not effects.reaches
     )  # a hook that another command left there gets no more than that one
-    own = [setting for setting in _UNASKED_GIT if not is_walled or setting[0] != "core.hooksPath"]
-    settings = (*own, *(() if effects.reaches else (OFFLINE,)), *(_READING_GIT if reads else ()))
+    git_settings = [setting for setting in _UNASKED_GIT if not is_walled or setting[0] != "core.hooksPath"]
+    settings = (*git_settings, *(() if effects.reaches else (OFFLINE,)), *(_READING_GIT if reads else ()))
     variables = as_variables(settings)
     if not effects.reaches:
         variables |= _WITHOUT_NETWORK

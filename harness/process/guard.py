@@ -186,12 +186,12 @@ def watch() -> None:
         name.write(_LOADED_NAME)
     while os.read(0, 1):
         pass
-    running = told(os.pread(1, 1 << 20, 0))
+    running = running_commands(os.pread(1, 1 << 20, 0))
     if running:
         _end(running)
 
 
-def told(table: bytes) -> dict[int, int]:
+def running_commands(table: bytes) -> dict[int, int]:
     """Parse a table of running commands: marks and first processes. It ends with an empty line; older data follows."""
     lines = table.partition(b"\n\n")[0].splitlines() if not table.startswith(b"\n") else []
     return {int(mark): int(leader) for mark, leader in (line.split() for line in lines)}
@@ -206,7 +206,7 @@ def _end(running: dict[int, int]) -> None:
     leaders = frozenset(running.values()) - {0}
     signalled = {
         (process.pid, process.started)
-        for process in _seen(running, leaders, frozenset(), set())
+        for process in _find_processes(running, leaders, frozenset(), set())
         if _send(process, *_POLITE)
     }
     time.sleep(TERM_SECONDS)
@@ -217,7 +217,7 @@ def _end(running: dict[int, int]) -> None:
     while quiet < QUIET_LOOKS and time.monotonic() < deadline:
         has_new = news = False
         # Each is killed as soon as it is seen: where one starts the next and ends, it is a race.
-        for process in _seen(running, frozenset(), signalled, strangers):
+        for process in _find_processes(running, frozenset(), signalled, strangers):
             identity = (process.pid, process.started)
             if process.has_ended and identity in collected:
                 continue  # its parent takes no notice of it
@@ -233,7 +233,7 @@ def _end(running: dict[int, int]) -> None:
             time.sleep(STEP_SECONDS)
 
 
-def _seen(
+def _find_processes(
     running: dict[int, int], leaders: Collection[int], identities: Collection[tuple[int, int]], strangers: set[int]
 ) -> Iterator[Process]:
     """Yield every process that is known, marked, or of a leader's session, and then its descendants.

@@ -82,7 +82,7 @@ class HostProxy:
         self._door = door
         self._find = find
         self._lock = allocate_lock()
-        self._found: dict[tuple[str, int, str, str], HostConnection] = {}
+        self._connections: dict[tuple[str, int, str, str], HostConnection] = {}
         self._open: set[socket.socket] = set()
         self._running = 0
         self._is_over = False
@@ -96,7 +96,7 @@ class HostProxy:
     def connections(self) -> tuple[HostConnection, ...]:
         """Results of the connections, at most MOST_KEPT ends."""
         with self._lock:
-            return tuple(self._found.values())
+            return tuple(self._connections.values())
 
     def close(self) -> None:
         """End every connection, and wait until they have been counted. May be called again."""
@@ -172,13 +172,13 @@ class HostProxy:
         key = (host, route.port, address, why_not)
         with self._lock:
             self.total += 1
-            before = self._found.get(key)
+            before = self._connections.get(key)
             if before is not None:
-                self._found[key] = replace(
+                self._connections[key] = replace(
                     before, times=before.times + 1, sent=before.sent + sent, received=before.received + received
                 )
-            elif len(self._found) < MOST_KEPT:
-                self._found[key] = HostConnection(
+            elif len(self._connections) < MOST_KEPT:
+                self._connections[key] = HostConnection(
                     host=host, port=route.port, address=address, why_not=why_not, sent=sent, received=received
                 )
 
@@ -292,31 +292,31 @@ class _Way:
         self._source = source
         self._sink = sink
         self._waiting = memoryview(waiting)
-        self._ended = False
+        self._has_ended = False
         self.is_done = False
 
     def wants(self, end: socket.socket) -> int:
         """Return the event of one end for which this direction waits."""
         if self._waiting:
             return select.POLLOUT if end is self._sink else 0
-        return select.POLLIN if end is self._source and not self._ended else 0
+        return select.POLLIN if end is self._source and not self._has_ended else 0
 
     def step(self, ready: Mapping[int, int]) -> int:
         """Do what can be done without waiting; return how many bytes were taken. Raises OSError."""
         count = 0
         broken = select.POLLERR | select.POLLHUP | select.POLLNVAL
-        if not self._waiting and not self._ended and ready.get(self._source.fileno(), 0) & (select.POLLIN | broken):
+        if not self._waiting and not self._has_ended and ready.get(self._source.fileno(), 0) & (select.POLLIN | broken):
             try:
                 block = self._source.recv(BLOCK_BYTES)
             except BlockingIOError:
                 return 0
-            self._waiting, self._ended, count = memoryview(block), not block, len(block)
+            self._waiting, self._has_ended, count = memoryview(block), not block, len(block)
         if self._waiting and ready.get(self._sink.fileno(), select.POLLOUT) & (select.POLLOUT | broken):
             try:
                 self._waiting = self._waiting[self._sink.send(self._waiting) :]
             except BlockingIOError:
                 return count
-        if self._ended and not self._waiting and not self.is_done:
+        if self._has_ended and not self._waiting and not self.is_done:
             self.is_done = True
             _shut_writing(self._sink)
         return count

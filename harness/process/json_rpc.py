@@ -221,7 +221,7 @@ class LineSplitter:
     """Cuts a stream into lines. Of one that is too long only the beginning is kept, one byte longer than a line may be."""
 
     def __init__(self) -> None:
-        self._kept: list[bytes] = []
+        self._pieces: list[bytes] = []
         self._length = 0
 
     def add(self, block: bytes) -> Iterator[bytes]:
@@ -229,8 +229,8 @@ class LineSplitter:
         *lines, rest = block.split(b"\n")
         for piece in lines:
             self._keep(piece + b"\n")
-            line = b"".join(self._kept)
-            self._kept.clear()
+            line = b"".join(self._pieces)
+            self._pieces.clear()
             self._length = 0
             if line.strip():
                 yield line
@@ -244,10 +244,10 @@ class LineSplitter:
     @property
     def rest(self) -> bytes:
         """The bytes after the last line end."""
-        return b"".join(self._kept)
+        return b"".join(self._pieces)
 
     def _keep(self, piece: bytes) -> None:
         room = MOST_LINE_BYTES + 1 - self._length
         if piece and room > 0:
-            self._kept.append(piece[:room])
-            self._length += len(self._kept[-1])
+            self._pieces.append(piece[:room])
+            self._length += len(self._pieces[-1])

@@ -31,10 +31,10 @@ _STEP_SECONDS = 0.01
 class PipedProcess:
     """One program, with a pipe to it and one from it. To be ended by `end`."""
 
-    def __init__(self, launch: Launch, noun: str, *, held: bool = False, errors: int = STDERR) -> None:
+    def __init__(self, launch: Launch, noun: str, *, is_bound: bool = False, errors: int = STDERR) -> None:
         """Start it; its stderr is `errors`. Raises UsageError, about `noun`, if that is not possible.
 
-        With `held` it begins once it is bound and marked as commands are, so that none of its processes can be lost.
+        With `is_bound` it begins once it is bound and marked as commands are, so that none of its processes can be lost.
         """
         adopt_orphans()
         self._survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
@@ -43,10 +43,10 @@ class PipedProcess:
             for _ in range(2):
                 pipes += os.pipe2(os.O_CLOEXEC)
             reads, self.input, self.output, writes = pipes
-            with Latch() if held else nullcontext() as latch:
+            with Latch() if is_bound else nullcontext() as latch:
                 process = start(self._marked(launch, latch), reads, writes, errors)
                 self._process: Popen[bytes] = process
-                self._survivors.started(process.pid, bounded=held)
+                self._survivors.started(process.pid, bounded=is_bound)
                 if latch is not None:
                     latch.lift()
             self.exit = os.pidfd_open(process.pid)

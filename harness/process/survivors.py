@@ -47,7 +47,7 @@ class Survivors:
         self._confined = confined
         self._walls = (0, 0)
         self._leader = 0
-        self._known: set[tuple[int, int]] = set()
+        self._owned: set[tuple[int, int]] = set()
         with _lock:
             _running.add(self.mark)
         self._guard = guard()
@@ -129,13 +129,13 @@ class Survivors:
         """
         numbers = procfs.first_children(os.getpid())
         self._before &= numbers
-        processes = map(_seen, numbers - self._before)
+        processes = map(_process_of, numbers - self._before)
         return [process for process in processes if process is not None and process.parent == os.getpid()]
 
     def _reap_ended(self, child: Process) -> None:
         if not child.has_ended:
             return
-        self._known.discard((child.pid, child.started))
+        self._owned.discard((child.pid, child.started))
         try:
             os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG)
         except ChildProcessError:
@@ -146,9 +146,9 @@ class Survivors:
         belongs.
         """
         identity = (child.pid, child.started)
-        if identity not in self._known and self._is_owned(child):
-            self._known.add(identity)
-        return identity in self._known
+        if identity not in self._owned and self._is_owned(child):
+            self._owned.add(identity)
+        return identity in self._owned
 
     def _is_owned(self, child: Process) -> bool:
         if self._leader in (child.session, child.group):
@@ -176,7 +176,7 @@ def send(processes: list[Process], *numbers: signal.Signals) -> None:
         except OSError:
             continue
         try:
-            now = _seen(process.pid)
+            now = _process_of(process.pid)
             if now is not None and now.started == process.started:
                 for number in numbers:
                     signal.pidfd_send_signal(descriptor, number)
@@ -186,7 +186,7 @@ def send(processes: list[Process], *numbers: signal.Signals) -> None:
             os.close(descriptor)
 
 
-def _seen(number: int) -> Process | None:
+def _process_of(number: int) -> Process | None:
     """Return a process; one that hides (its start is 0) only if it is a child, which keeps its number until it is reaped."""
     process = procfs.process(number)
     if process is not None:

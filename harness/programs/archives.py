@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.losses import given
+from harness.programs.losses import with_option
 from harness.programs.options import Entry, option_table, stricter
 from harness.programs.program import Found, OperandRole, Parsed, PathUse, Program, Refine, Unknown, Use, gap, joined
 from harness.programs.runners import name_of
@@ -393,7 +393,7 @@ _ZSTD_OPTIONS = """
 
 
 PROGRAMS: Mapping[str, Program] = {
-    "zip": Program(read=_zip, loses=given("-m", "--move", sentence="zip removes the files that it has packed")),
+    "zip": Program(read=_zip, loses=with_option("-m", "--move", sentence="zip removes the files that it has packed")),
     "unzip": Program(read=_unzip),
     "zipinfo": Program(read=_unzip),
     "ar": Program(read=_ar),
@@ -403,7 +403,9 @@ PROGRAMS: Mapping[str, Program] = {
         operands="TEXT...",
         refine=_cpio_lists,
     ),
-    "tar": Program(read=_read_tar, loses=given("--remove-files", sentence="tar removes the files that it has packed")),
+    "tar": Program(
+        read=_read_tar, loses=with_option("--remove-files", sentence="tar removes the files that it has packed")
+    ),
     "gzip": Program(options=_GZIP_OPTIONS, refine=_in_place(*_GZIP_SUFFIXES)),
     "gunzip": Program(options=_GZIP_OPTIONS, refine=_in_place(*_GZIP_SUFFIXES)),
     "zcat": Program(options=_GZIP_OPTIONS, refine=_printed(*_GZIP_SUFFIXES)),

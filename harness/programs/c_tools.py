@@ -68,17 +68,17 @@ def _read_compiler(argv: Sequence[str]) -> Use:
                 return gap(f"{option} has no value")
             flags.add(option)
             output = value if option == "-o" else output
-            paths += _named(value, _VALUES[option])
+            paths += _path_uses(value, _VALUES[option])
         elif word in ("-MD", "-MMD") or re.fullmatch(_HARMLESS, word):
             flags.add(word)
         else:
             return gap(f"the option {word} is not in its model")
-    paths += [path for source in sources for path in _named(source, Access.READ)]
-    paths += [path for name in _outputs(flags, sources, output) for path in _named(name, Access.WRITE)]
+    paths += [path for source in sources for path in _path_uses(source, Access.READ)]
+    paths += [path for name in _outputs(flags, sources, output) for path in _path_uses(name, Access.WRITE)]
     return Use(act=Act.CHANGES, paths=tuple(paths))
 
 
-def _named(word: str, access: Access | None) -> list[PathUse]:
+def _path_uses(word: str, access: Access | None) -> list[PathUse]:
     return [] if access is None or word in ("", "-") else [PathUse(word=word, access=access)]
 
 

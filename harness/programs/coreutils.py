@@ -34,7 +34,7 @@ _FILES = Program(operands="READ...")
 _TREES = Program(operands="TREE...")
 
 
-def _here(parsed: Parsed, use: Use) -> Use:
+def _read_current_folder(parsed: Parsed, use: Use) -> Use:
     """Without an operand, the folder itself is looked at."""
     return use if parsed.operands else replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ)))
 
@@ -271,7 +271,7 @@ _LS = Program(
     "-m -n|--numeric-uid-gid -N|--literal -o -p -q|--hide-control-chars --show-control-chars -Q|--quote-name "
     "--quoting-style=TEXT -r|--reverse -R|--recursive -s|--size -S --sort=TEXT --time=TEXT --time-style=TEXT -t "
     "-T|--tabsize=TEXT -u -U -v -w|--width=TEXT -x -X -Z|--context --zero -1",
-    refine=_here,
+    refine=_read_current_folder,
 )  # fmt: skip
 _CHOWN = Program(
     options=_INFO + "-c|--changes -f|--silent|--quiet -v|--verbose --dereference -h|--no-dereference --from=TEXT "
@@ -365,7 +365,7 @@ PROGRAMS = {
         "-d|--max-depth=TEXT -H -h|--human-readable --inodes -k -L|--dereference:gap -l|--count-links -m -P|--no-dereference "
         "-S|--separate-dirs --si -s|--summarize -t|--threshold=TEXT --time[=TEXT] --time-style=TEXT -X|--exclude-from=READ "
         "--exclude=TEXT -x|--one-file-system",
-        refine=_here,
+        refine=_read_current_folder,
     ),
     "df": Program(
         facts="few-variables",

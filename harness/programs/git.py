@@ -537,10 +537,10 @@ def _read(argv: Sequence[str]) -> Use:
         else:
             folder = joined(folder, option.value or "")
     use = read_command(_GIT, [*words, *parsed.operands])
-    return _behind(folder, use)
+    return _in_folder(folder, use)
 
 
-def _behind(folder: str, use: Use) -> Use:
+def _in_folder(folder: str, use: Use) -> Use:
     """Return the use of a command if git changes to `folder` first (`-C`)."""
     if use.gap or not folder:
         return use

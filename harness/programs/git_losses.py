@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from harness.programs.losses import always, given
+from harness.programs.losses import always, with_option
 from harness.programs.program import LooseWords, Loses
 from harness.regex import regex
 
@@ -59,32 +59,32 @@ def _restore(words: LooseWords) -> Iterable[str]:
 
 _STASH = always("git stash drop throws away stashed changes")
 _REFLOG = always("git reflog expire forgets where lost commits are")
-_SUBMODULE = given("-f", sentence="git submodule with force throws away changes that are in no commit")
+_SUBMODULE = with_option("-f", sentence="git submodule with force throws away changes that are in no commit")
 
 LOSES: Mapping[str, Loses] = {
     "push": _push,
     "checkout": _checkout,
     "switch": _switch,
     "branch": _branch,
-    "reset": given("--hard", "--merge", sentence="git reset --hard throws away changes that are in no commit"),
+    "reset": with_option("--hard", "--merge", sentence="git reset --hard throws away changes that are in no commit"),
     "clean": _clean,
     "restore": _restore,
     "stash drop": _STASH,
     "stash clear": _STASH,
     "reflog expire": _REFLOG,
     "reflog delete": _REFLOG,
-    "gc": given("--prune", sentence="git gc --prune deletes commits that nothing points to"),
+    "gc": with_option("--prune", sentence="git gc --prune deletes commits that nothing points to"),
     "prune": always("git prune deletes commits that nothing points to"),
     "filter-branch": always("git filter-branch rewrites the history"),
     "filter-repo": always("git filter-repo rewrites the history"),
-    "rm": given("-r", "-f", sentence="git rm deletes files"),
-    "update-ref": given("-d", "--stdin", sentence="git update-ref -d removes a reference"),
-    "tag": given("-d", sentence="git tag -d removes a tag"),
-    "checkout-index": given(
+    "rm": with_option("-r", "-f", sentence="git rm deletes files"),
+    "update-ref": with_option("-d", "--stdin", sentence="git update-ref -d removes a reference"),
+    "tag": with_option("-d", sentence="git tag -d removes a tag"),
+    "checkout-index": with_option(
         "-f", "--force", sentence="git checkout-index -f throws away changes that are in no commit"
     ),
-    "read-tree": given("--reset", sentence="git read-tree --reset throws away changes that are in no commit"),
-    "mv": given("-f", sentence="git mv -f overwrites a file"),
+    "read-tree": with_option("--reset", sentence="git read-tree --reset throws away changes that are in no commit"),
+    "mv": with_option("-f", sentence="git mv -f overwrites a file"),
     "submodule deinit": _SUBMODULE,
     "submodule update": _SUBMODULE,
     "lfs prune": always("git lfs prune deletes files of old commits"),

@@ -188,20 +188,20 @@ def working_tree(parsed: Parsed, use: Use) -> Use:
 def added(parsed: Parsed, use: Use) -> Use:
     """For `git add`: changed files, and new ones unless -u is given. Without operands -A and -u mean the whole repository."""
     if parsed.has("-n"):
-        return _taken(parsed, use, parsed.operands)
+        return _with_files(parsed, use, parsed.operands)
     every = parsed.has("-u", "-A", "--renormalize", "-i", "-p", "-e")
     kinds = [GitFiles.CHANGED] if parsed.operands or every else []
     if kinds and not parsed.has("-u"):
         kinds += [GitFiles.NEW, *([GitFiles.IGNORED] if parsed.has("-f") else [])]
-    return _taken(parsed, use, parsed.operands, *kinds)
+    return _with_files(parsed, use, parsed.operands, *kinds)
 
 
 def committed(parsed: Parsed, use: Use) -> Use:
     """For `git commit`: with -a the changed files of the repository, with pathspecs those that they mean."""
     every = parsed.has("-a", "--interactive", "-p")
     if parsed.has("--dry-run") or not (every or parsed.operands):
-        return _taken(parsed, use, parsed.operands)
-    return _taken(parsed, use, () if every else parsed.operands, GitFiles.CHANGED)
+        return _with_files(parsed, use, parsed.operands)
+    return _with_files(parsed, use, () if every else parsed.operands, GitFiles.CHANGED)
 
 
 def stowed(parsed: Parsed, use: Use) -> Use:
@@ -209,7 +209,7 @@ def stowed(parsed: Parsed, use: Use) -> Use:
     kinds = [] if parsed.has("-S") else [GitFiles.CHANGED]
     if parsed.has("-u", "-a"):
         kinds += [GitFiles.NEW, *([GitFiles.IGNORED] if parsed.has("-a") else [])]
-    return _taken(parsed, use, parsed.operands, *kinds)
+    return _with_files(parsed, use, parsed.operands, *kinds)
 
 
 def stowed_with_words(parsed: Parsed, use: Use) -> Use:
@@ -220,10 +220,10 @@ def stowed_with_words(parsed: Parsed, use: Use) -> Use:
 def refreshed(parsed: Parsed, use: Use) -> Use:
     """For `git update-index`: --again takes changed files."""
     use = _spelled_out(parsed, use, globs=False)
-    return _taken(parsed, use, (), *([GitFiles.CHANGED] if parsed.has("--again") else []))
+    return _with_files(parsed, use, (), *([GitFiles.CHANGED] if parsed.has("--again") else []))
 
 
-def _taken(parsed: Parsed, use: Use, pathspecs: Sequence[str], *kinds: GitFiles) -> Use:
+def _with_files(parsed: Parsed, use: Use, pathspecs: Sequence[str], *kinds: GitFiles) -> Use:
     """Return the same, with the files of these kinds that git takes into the index or into an object."""
     magic = [word for word in pathspecs if _is_magic(word)]
     words = () if magic or any(isinstance(word, Unknown | Found) for word in pathspecs) else tuple(pathspecs)

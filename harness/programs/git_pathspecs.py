@@ -54,7 +54,7 @@ def object_ids(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(match[1].lower() for match in matches if match is not None)
 
 
-def shown(
+def shown_names(
     files: Sequence[tuple[str, bytes, bytes]], selection: ShownFiles, folder: str, exists: Callable[[str], bool] | None
 ) -> tuple[str, ...]:
     """Return the names that a command may show or add of `files`: name, object id, and a state that does not matter here.
@@ -79,7 +79,7 @@ def shown(
 def places(selection: ShownFiles, folder: str) -> tuple[str, ...]:
     """Return the files and folders that contain every file that may be shown, relative to the top of the repository.
 
-    Empty if the files may be anywhere. `folder` is that of `shown`.
+    Empty if the files may be anywhere. `folder` is that of `shown_names`.
     """
     words = [word for word in selection.words if not is_exclusion(word)]
     starts = [_at_top(word, folder) for word in words]
@@ -104,14 +104,14 @@ def _is_pathspec(word: str, names: frozenset[str]) -> bool:
 
 
 def _narrowed(names: Sequence[str], words: Sequence[str], folder: str) -> list[str]:
-    conditions = [_wanted(word, folder) for word in words if not is_exclusion(word)]
+    conditions = [_includes(word, folder) for word in words if not is_exclusion(word)]
     unwanted = [_unwanted(word, folder) for word in words if is_exclusion(word)]
     if conditions:
         names = [name for name in names if any(wants(name) for wants in conditions)]
     return [name for name in names if not any(refuses(name) for refuses in unwanted)]
 
 
-def _wanted(word: str, folder: str) -> Callable[[str], bool]:
+def _includes(word: str, folder: str) -> Callable[[str], bool]:
     """Return a predicate: whether a name may be included. In doubt it is true."""
     pattern = _at_top(word, folder)
     if pattern is None or _BEYOND_STARS.search(pattern) or "*" in folder:

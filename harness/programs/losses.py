@@ -24,7 +24,7 @@ def always(sentence: str) -> Loses:
     return lambda _words: (sentence,)
 
 
-def given(*options: str, sentence: str) -> Loses:
+def with_option(*options: str, sentence: str) -> Loses:
     """Return the losses of a program that destroys with one of these options."""
     return lambda words: (sentence,) if words.has(*options) else ()
 
@@ -149,11 +149,11 @@ def program_named(word: str) -> str:
 
 def _by_word(name: str, words: Sequence[str]) -> Iterator[str]:
     exact, begins, ends = _DESTROYING_WORDS[name]
-    found = next((word for word in words if (low := word.lower()) in exact or low.startswith(begins)), "")
-    if not found and ends:
-        found = next((word for word in words if word[:1] == "-" and word.lower().endswith(ends)), "")
-    if found:
-        yield f"{name} {found} removes what it names"
+    option = next((word for word in words if (low := word.lower()) in exact or low.startswith(begins)), "")
+    if not option and ends:
+        option = next((word for word in words if word[:1] == "-" and word.lower().endswith(ends)), "")
+    if option:
+        yield f"{name} {option} removes what it names"
 
 
 def _by_model(model: Program, words: Sequence[str]) -> Iterator[str]:
@@ -189,8 +189,10 @@ def read_loosely(options: str, words: Sequence[str], *, stop: bool = False) -> L
         if is_value:
             is_value = False
         elif word == "--":
-            behind = tuple(words[place + 1 :])
-            return LooseWords(words=tuple(words), options=tuple(names), operands=(*operands, *behind), behind=behind)
+            last_words = tuple(words[place + 1 :])
+            return LooseWords(
+                words=tuple(words), options=tuple(names), operands=(*operands, *last_words), behind=last_words
+            )
         elif not word.startswith("-") or word == "-":
             if stop:
                 operands += words[place:]

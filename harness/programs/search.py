@@ -13,7 +13,7 @@ from harness.record import replace
 from harness.regex import regex
 
 
-def _here(use: Use, *, tree: bool) -> Use:
+def _search_current_folder(use: Use, *, tree: bool) -> Use:
     """Add the current folder, which is searched where no path is named."""
     return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=tree)))
 
@@ -55,7 +55,7 @@ def _grep_here(parsed: Parsed, use: Use) -> Use:
         return use
     pattern = 0 if parsed.has("-e", "-f") else 1
     if len(parsed.operands) <= pattern:
-        use = _here(use, tree=True)
+        use = _search_current_folder(use, tree=True)
     chosen = [option for option in parsed.options if option.name in ("--include", "--exclude", "--exclude-from")]
     included = [place for place, option in enumerate(chosen) if option.name == "--include"]
     only = parsed.values("--include")
@@ -120,7 +120,7 @@ def _rg_paths(parsed: Parsed, use: Use) -> Use:
     lists = parsed.has("--files", "--type-list")
     pattern = 0 if lists or parsed.has("-e", "-f") else 1
     if len(parsed.operands) <= pattern:
-        use = _here(use, tree=False)
+        use = _search_current_folder(use, tree=False)
     if lists:
         return use
     # A glob, a type or a `!` of an ignore file brings hidden files back, and so do --hidden and -uu; plain globs say
@@ -152,7 +152,7 @@ def _ag_paths(parsed: Parsed, use: Use) -> Use:
     """Without a path ag searches the current folder. Nothing but options brings hidden files in, and with -a, -t and -u it
     obeys no --ignore."""
     if len(parsed.operands) <= (0 if parsed.has("-g") else 1):
-        use = _here(use, tree=True)
+        use = _search_current_folder(use, tree=True)
     excluded = () if parsed.has("-a", "-t", "-u") else _left_out(parsed.values("--ignore", "--ignore-dir"))
     hidden = parsed.has("--hidden", "-u")
     read = (
@@ -193,7 +193,7 @@ _FD = Program(
         -V|--version:info -h|--help:info
     """,
     operands="TEXT READ...",
-    refine=lambda parsed, use: _here(use, tree=False) if len(parsed.operands) < 2 else use,
+    refine=lambda parsed, use: _search_current_folder(use, tree=False) if len(parsed.operands) < 2 else use,
     loses=lambda words: removes_each(("-x", "-X", "--exec", "--exec-batch"), words.words, "fd"),
 )
 
@@ -218,7 +218,7 @@ def _tree(argv: Sequence[str]) -> Use:
             return gap(f"{word}: options with values in one word")
     use = read_command(_TREE, argv)
     has_paths = any(path.access is Access.READ for path in use.paths)
-    return use if use.gap or has_paths or argv[1:] == ["--version"] else _here(use, tree=False)
+    return use if use.gap or has_paths or argv[1:] == ["--version"] else _search_current_folder(use, tree=False)
 
 
 def _ctags_writes(parsed: Parsed, use: Use) -> Use:

@@ -117,14 +117,14 @@ def _xargs(parsed: Parsed, use: Use) -> Use:
         words = (Incoming("(words of xargs)", single=False),)
     inner = Inner(
         argv=(*command, *words),
-        takes=_taken(parsed),
+        takes=_taken_text(parsed),
         empty=not (markers or parsed.has("-r")),
         together=parsed.has("-P"),
     )
     return replace(use, commands=(inner,))
 
 
-def _taken(parsed: Parsed) -> str:
+def _taken_text(parsed: Parsed) -> str:
     """Return the character that ends the words of the input. Empty if no words are read, or another character ends
     them.
     """

@@ -221,11 +221,11 @@ class KnownValues:
                 for form in forms_in(plain):
                     forms.setdefault(form, plain)
         longest_first = sorted(forms.items(), key=lambda item: (-len(item[0]), item[0]))
-        self._known = tuple(
+        self._values = tuple(
             Known(form=form, plain=plain, data=form.encode("utf-8", "surrogatepass")) for form, plain in longest_first
         )
         self._by_word: dict[int, list[int]] = {}
-        for index, value in enumerate(self._known):
+        for index, value in enumerate(self._values):
             for word in set(_words(value.data)):
                 self._by_word.setdefault(word, []).append(index)
         self._words = frozenset(self._by_word)
@@ -233,11 +233,11 @@ class KnownValues:
     @property
     def forms(self) -> tuple[str, ...]:
         """Every spelling of every value, the longest first. They are secret."""
-        return tuple(value.form for value in self._known)
+        return tuple(value.form for value in self._values)
 
     def candidates(self, text: str) -> Candidates:
         """Return the forms that occur in `text`."""
-        if not self._known:
+        if not self._values:
             return NOTHING
         data = text.encode("utf-8", "surrogatepass")  # faster to search than a text with one wide character
         candidates = self._in(data)
@@ -267,7 +267,7 @@ class KnownValues:
         if not met:
             return ()
         indexes = sorted({index for word in met for index in self._by_word[word]})
-        return tuple(self._known[index] for index in indexes if self._known[index].data in data)
+        return tuple(self._values[index] for index in indexes if self._values[index].data in data)
 
 
 def known_spans(text: str, candidates: Candidates) -> Iterator[Span]:

@@ -50,8 +50,8 @@ class Redactor:
         self._key = key or os.urandom(32)
         self._shapes = shapes
         self._issued: set[str] = set()
-        self._made: dict[tuple[str, str], str] = {}
-        self._known = KnownValues(secrets)
+        self._marks: dict[tuple[str, str], str] = {}
+        self._known_values = KnownValues(secrets)
 
     def redact(self, text: str) -> str:
         """Return `text` with marks for what is secret in it."""
@@ -109,11 +109,11 @@ class Redactor:
     @property
     def forms(self) -> tuple[str, ...]:
         """Every spelling of every known value, the longest first. They are secret."""
-        return self._known.forms
+        return self._known_values.forms
 
     def knows(self, text: str) -> bool:
         """Return whether a known value occurs in `text`."""
-        return self._known.candidates(text) is not NOTHING
+        return self._known_values.candidates(text) is not NOTHING
 
     def spans(self, text: str) -> list[Span]:
         """Return the secrets in `text`, in order and apart from each other."""
@@ -121,21 +121,21 @@ class Redactor:
 
     def mark(self, span: Span) -> str:
         """Return the mark of a secret and note it as issued."""
-        mark = self._made.get((span.rule, span.plain))
+        mark = self._marks.get((span.rule, span.plain))
         if mark is None:
             import hmac
 
             digest = hmac.digest(self._key, span.plain.encode("utf-8", "surrogatepass"), "sha256").hex()
             mark = f"{OPENING}{span.rule}:{digest[:8]}]"
-            if len(self._made) >= _MOST_MARKS_KEPT:
-                self._made.clear()
-            self._made[span.rule, span.plain] = mark
+            if len(self._marks) >= _MOST_MARKS_KEPT:
+                self._marks.clear()
+            self._marks[span.rule, span.plain] = mark
         self._issued.add(mark)
         return mark
 
     def _search(self, text: str) -> _Search | None:
         """Return the kinds of secrets that `text` or a part of it may hold; `None` if there are none."""
-        candidates, shapes = self._known.candidates(text), shapes_for(text) if self._shapes else ()
+        candidates, shapes = self._known_values.candidates(text), shapes_for(text) if self._shapes else ()
         is_encoded = self._shapes and may_hold_encoded(text)
         if not shapes and not is_encoded and candidates is NOTHING:
             return None

@@ -517,10 +517,10 @@ def shape_spans(text: str, shapes: Sequence[Shape]) -> Iterator[Span]:
         if shape.rule == KEY_BLOCK:
             yield from (Span(start=a, end=b, rule=KEY_BLOCK, plain=plain) for a, b, plain in _key_blocks(text))
         elif any(word in looked_at for word in shape.words):
-            yield from _found(shape, text, looked_at)
+            yield from _spans_of(shape, text, looked_at)
 
 
-def _found(shape: Shape, text: str, looked_at: str) -> Iterator[Span]:
+def _spans_of(shape: Shape, text: str, looked_at: str) -> Iterator[Span]:
     for match in _compiled(shape.pattern).finditer(looked_at):
         start, end = match.span(1 if match.re.groups else 0)
         secret = text[start:end]

@@ -120,7 +120,7 @@ class RedactedStream:
         self._new: list[str] = []
         """Pieces that are not yet part of `_text`."""
         self._length = 0
-        self._given = 0
+        self._position = 0
         """Number of characters of `_text` that were returned; the rest is held back."""
         self._run = 0
         """Start of the last word that may go on."""
@@ -148,7 +148,7 @@ class RedactedStream:
 
     def finish(self) -> str:
         """Return the text held back at the end of a stream. The next piece begins another text."""
-        output = self._look(last=True) if self._length > self._given else ""
+        output = self._look(last=True) if self._length > self._position else ""
         self._begin()
         return output
 
@@ -160,12 +160,12 @@ class RedactedStream:
         self._new.clear()
         self._tried = self._run
         settled = self._length if last else self._settled()
-        output = self._give(settled, last=last) if settled > self._given else ""
-        forgotten = max(0, self._given - CONTEXT)
+        output = self._give(settled, last=last) if settled > self._position else ""
+        forgotten = max(0, self._position - CONTEXT)
         if forgotten > CONTEXT:  # not for every word
             self._text = self._text[forgotten:]
             self._length -= forgotten
-            self._given -= forgotten
+            self._position -= forgotten
             self._run -= forgotten
             self._tried -= forgotten
             self._wait -= forgotten
@@ -177,12 +177,12 @@ class RedactedStream:
         text, run = self._text, self._run
         settled = run
         begins = min(
-            self._blank_forms.first_in(text, self._given), self._long_forms.first_wrapped_in(text, self._given)
+            self._blank_forms.first_in(text, self._position), self._long_forms.first_wrapped_in(text, self._position)
         )
         if begins < settled:
-            settled = max(self._given, _word_before(text, begins))
-        if settled > self._given and not text[settled - 1].isspace() and not text[settled - 1].isascii():
-            settled = max(self._given, self._password_place(settled))
+            settled = max(self._position, _word_before(text, begins))
+        if settled > self._position and not text[settled - 1].isspace() and not text[settled - 1].isascii():
+            settled = max(self._position, self._password_place(settled))
         return settled if len(text) - settled <= 2 * _MOST_HELD else max(settled, run)
 
     def _password_place(self, settled: int) -> int:
@@ -200,40 +200,42 @@ class RedactedStream:
         text = self._text
         self._wait = 0
         if not self._may_hold_a_secret():
-            output = text[self._given : settled]
-            self._given = settled
+            output = text[self._position : settled]
+            self._position = settled
             return output
         if not last:
             settled = self._before_a_key(settled)
         pieces: list[str] = []
         marked = False
         for span in self._redactor.spans(text):
-            if span.end <= self._given:
+            if span.end <= self._position:
                 continue
             if span.start >= settled:
                 break
             if not last and self._may_go_on(span, settled):
-                settled = max(self._given, _word_before(text, span.start))
+                settled = max(self._position, _word_before(text, span.start))
                 break
-            pieces += [text[self._given : span.start], self._redactor.mark(span)]
-            self._given, marked = span.end, True
-        if settled > self._given:
-            pieces.append(text[self._given : settled])
-            self._given = settled
+            pieces += [text[self._position : span.start], self._redactor.mark(span)]
+            self._position, marked = span.end, True
+        if settled > self._position:
+            pieces.append(text[self._position : settled])
+            self._position = settled
         # Beside a mark, a second secret may show that the first one hid.
         return self._redactor.redact("".join(pieces)) if marked else "".join(pieces)
 
     def _may_hold_a_secret(self) -> bool:
         """Say whether there can be a secret in what is held back, by itself or by what was given out before it."""
-        tail = self._text[max(0, self._given - _LONGEST_WORD) :]
+        tail = self._text[max(0, self._position - _LONGEST_WORD) :]
         words = shapes_for(tail)
         if words:
             longest = max(map(len, tail.split()), default=0)
             if any(shape.shortest <= longest for shape in words):
                 self._alert = self._length + CONTEXT
-        if self._given < self._alert or may_hold_encoded(tail):
+        if self._position < self._alert or may_hold_encoded(tail):
             return True
-        return self._length - self._given >= MIN_SECRET_CHARACTERS and self._redactor.knows(self._text[self._given :])
+        return self._length - self._position >= MIN_SECRET_CHARACTERS and self._redactor.knows(
+            self._text[self._position :]
+        )
 
     def _before_a_key(self, settled: int) -> int:
         """Return the start of a key that may go on, or `settled`. It is checked again after a good part more."""
@@ -241,7 +243,7 @@ class RedactedStream:
         if begin is None or begin >= settled or len(self._text) - begin >= _MOST_IN_A_SECRET:
             return settled
         self._wait = self._length + max(CONTEXT // 4, (self._length - begin) // 4)
-        return max(self._given, begin)
+        return max(self._position, begin)
 
     def _may_go_on(self, span: Span, settled: int) -> bool:
         """Say whether the next piece may be part of this secret: it reaches the end, or is a key that lacks its last line."""

@@ -58,7 +58,7 @@ def _layers(walls: Walls) -> dict[str, tuple[str, ...]]:
             raise Unenforceable(f"cannot allow writing to {path}: it is reached over a link")
         layers[path] = ("--dev-bind" if stat.S_ISCHR(mode) else "--bind", path, path)
     hidden = tuple(dict.fromkeys(map(os.path.realpath, walls.hide)))
-    layers |= {path: ("--ro-bind", path, path) for path in _held(walls, hidden) if path not in layers}
+    layers |= {path: ("--ro-bind", path, path) for path in _read_only_paths(walls, hidden) if path not in layers}
     for path in hidden:
         mode = _mode(path)
         if mode is not None:
@@ -69,7 +69,7 @@ def _layers(walls: Walls) -> dict[str, tuple[str, ...]]:
     return {**_ways(layers), **layers}
 
 
-def _held(walls: Walls, hidden: Sequence[str]) -> Iterator[str]:
+def _read_only_paths(walls: Walls, hidden: Sequence[str]) -> Iterator[str]:
     """Yield the existing paths that must stay as they are, except those below a hidden path, which would become
     visible.
     """

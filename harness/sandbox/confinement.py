@@ -124,13 +124,13 @@ def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REF
     ruleset, gaps = _rulesets.copy(walls, machine.landlock)
     if not gaps:
         return _by_landlock(walls, ruleset, program, ())
-    found = bubblewrap.find() if machine.bubblewrap is None else machine.bubblewrap
-    if unhidden is Unhidden.TELL and not found:
+    program_path = bubblewrap.find() if machine.bubblewrap is None else machine.bubblewrap
+    if unhidden is Unhidden.TELL and not program_path:
         return _by_landlock(walls, ruleset, program, gaps)
     os.close(ruleset)
-    if not found:
+    if not program_path:
         raise Unenforceable("; ".join((*gaps, "bubblewrap could do it, and does not work here")))
-    return _by_bubblewrap(found, walls, machine.landlock, program)
+    return _by_bubblewrap(program_path, walls, machine.landlock, program)
 
 
 def _check_path(path: str) -> None:

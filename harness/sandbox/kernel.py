@@ -122,7 +122,7 @@ def forbid_new_privileges() -> None:
 
 def filter_calls(program: bytes) -> None:
     """Put the calling thread, and all that it starts, under a BPF program (seccomp(2)). Raises OSError."""
-    address, _kept = _library.address(program)
+    address, _buffer = _library.address(program)
     _library.call("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, struct.pack("@HP", len(program) // 8, address), 0, 0)
 
 

@@ -148,7 +148,7 @@ def _allow(ruleset_descriptor: int, path: str, rights: int) -> State | None:
         return _identity(status)
 
 
-def _allow_writing(ruleset_descriptor: int, path: str, known: int) -> State | None:
+def _allow_writing(ruleset_descriptor: int, path: str, known_rights: int) -> State | None:
     """Give back writing at and below `path`. Return the state of the path.
 
     INVARIANT: no link is followed to a path that was not judged.
@@ -161,7 +161,7 @@ def _allow_writing(ruleset_descriptor: int, path: str, known: int) -> State | No
         rights = WRITE if stat.S_ISDIR(status.st_mode) else WRITE & ON_A_FILE
         if stat.S_ISCHR(status.st_mode):
             rights |= Right.IOCTL_DEV
-        kernel.add_path(ruleset_descriptor, rights & known, descriptor)
+        kernel.add_path(ruleset_descriptor, rights & known_rights, descriptor)
         return _identity(status)
 
 
@@ -202,7 +202,7 @@ class Built:
         self._closed = _closed(walls)
         hidden = frozenset(os.path.realpath(path) for path in walls.hide if os.path.exists(path))
         readable_paths = readable(hidden, {path: self._usable[path] for path in walls.show})
-        self._listed = readable_paths.listed
+        self._listed_folders = readable_paths.listed
         self._settled_times = _settled_times(readable_paths.listed, began)
         """None where the folders must be listed to see whether they hold what they held."""
         self.gaps = _gaps(walls, hidden, readable_paths)
@@ -213,7 +213,7 @@ class Built:
         )
         self.ruleset, self._is_as_found = ruleset(rules)
         """Descriptor of the ruleset; a command gets a copy."""
-        self._held = _held((*walls.writable, *walls.show))
+        self._open_paths = _open_paths((*walls.writable, *walls.show))
 
     def is_current(self) -> bool:
         """Return whether the disk still looks as it did.
@@ -224,16 +224,16 @@ class Built:
         """
         if not self._is_as_found or _usable(self._walls) != self._usable or _closed(self._walls) != self._closed:
             return False
-        times = _settled_times(self._listed, time.time_ns())
+        times = _settled_times(self._listed_folders, time.time_ns())
         if times is None or times != self._settled_times:
-            if any(_entries(folder) != entries for folder, entries in self._listed.items()):
+            if any(_entries(folder) != entries for folder, entries in self._listed_folders.items()):
                 return False
             self._settled_times = times
         return True
 
     def close(self) -> None:
         """Close the descriptors; copies stay."""
-        for descriptor in (self.ruleset, *self._held):
+        for descriptor in (self.ruleset, *self._open_paths):
             os.close(descriptor)
 
 
@@ -241,20 +241,20 @@ class Rulesets:
     """The rulesets that are kept, of one process. INVARIANT: no copy is made of one that is not current."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Walls, int, int], Built] = {}
+        self._cache: dict[tuple[Walls, int, int], Built] = {}
         self._lock = allocate_lock()
 
     def copy(self, walls: Walls, version: int) -> tuple[int, tuple[str, ...]]:
         """Return a ruleset for one command, which the caller closes, and the gaps. Raises OSError, Unenforceable."""
         key = (walls, version, os.geteuid())
         with self._lock:
-            built = self._kept.pop(key, None)
+            built = self._cache.pop(key, None)
             if built is not None and not built.is_current():
                 built.close()
                 built = None
-            self._kept[key] = built = built or Built(walls, version)  # the one used last stands last
-            while len(self._kept) > MOST_KEPT:
-                self._kept.pop(next(iter(self._kept))).close()
+            self._cache[key] = built = built or Built(walls, version)  # the one used last stands last
+            while len(self._cache) > MOST_KEPT:
+                self._cache.pop(next(iter(self._cache))).close()
             return os.dup(built.ruleset), built.gaps
 
 
@@ -314,7 +314,7 @@ def _settled_times(folders: Iterable[str], now: int) -> list[int] | None:
     return times if max(times, default=0) < now - SETTLED_NANOSECONDS else None
 
 
-def _held(paths: tuple[str, ...]) -> list[int]:
+def _open_paths(paths: tuple[str, ...]) -> list[int]:
     """Open the paths that have rules, so that a replacement cannot get the same inode number."""
     descriptors = []
     for path in paths:
@@ -383,17 +383,17 @@ def _entries(folder: str) -> dict[str, State] | None:
 
     The kernel is queried for each: in the list of a folder, some file systems (FUSE) have one number for all.
     """
-    found: dict[str, State] = {}
+    states: dict[str, State] = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if len(found) >= MOST_ENTRIES:
+                if len(states) >= MOST_ENTRIES:
                     return None
                 if not entry.is_symlink() and (identity := _found_at(entry.path, follow=False)) is not None:
-                    found[entry.name] = identity
+                    states[entry.name] = identity
     except OSError:  # not a folder, gone, or not ours to list
         return {}
-    return found
+    return states
 
 
 def parents(path: str) -> list[str]:

@@ -39,7 +39,7 @@ class OwnNetwork:
         kernel.load_for_namespaces()
         self._near, self._far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._user, self._group = os.geteuid(), os.getegid()
-        self._held = kernel.capabilities()
+        self._capabilities = kernel.capabilities()
 
     def make(self) -> None:
         """Put the calling process into a new network, and hand its door over. Raises OSError, which is told to `door` too.
@@ -56,7 +56,7 @@ class OwnNetwork:
                 door.listen(WAITING)
                 rights = array.array("i", [door.fileno()])
                 if is_apart:
-                    _drop_gained(self._held)
+                    _drop_gained(self._capabilities)
                 self._far.sendmsg([_GOOD], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
         except OSError as error:
             message = f"{error.errno or errno.EIO} {error.strerror or error}"

@@ -166,8 +166,8 @@ def _requests(calls: Calls) -> Code:
         return _one_of(LOOKING_REQUESTS)
     types = WRITERS_REQUEST_TYPES if calls.metadata else (TERMINAL_REQUEST_TYPE,)
     by_type = _step(KEEP_BITS, REQUEST_TYPE_BITS) + _one_of(kind << 8 for kind in types)
-    checked = _where(LOOKING_REQUESTS + (WRITERS_REQUESTS if calls.metadata else ()), _answer(ALLOW), by_type)
-    return _where(TYPE_INTO_TERMINAL, _refuse(errno.EPERM), checked)
+    checked = _answer_for(LOOKING_REQUESTS + (WRITERS_REQUESTS if calls.metadata else ()), _answer(ALLOW), by_type)
+    return _answer_for(TYPE_INTO_TERMINAL, _refuse(errno.EPERM), checked)
 
 
 def _own_priority(which: int) -> Code:
@@ -222,7 +222,7 @@ def _if(condition: int, constant: int, then: Code, otherwise: Code) -> Code:
     return _step(condition, constant, 0, 1) + _step(JUMP, length) + otherwise + then
 
 
-def _where(values: Iterable[int], answer: Code, otherwise: Code) -> Code:
+def _answer_for(values: Iterable[int], answer: Code, otherwise: Code) -> Code:
     """Return one answer for the values, and another for all else."""
     for value in values:
         otherwise = _if(IF_EQUAL, value, answer, otherwise)
@@ -230,11 +230,11 @@ def _where(values: Iterable[int], answer: Code, otherwise: Code) -> Code:
 
 
 def _one_of(values: Iterable[int]) -> Code:
-    return _where(values, _answer(ALLOW), _refuse(errno.EPERM))
+    return _answer_for(values, _answer(ALLOW), _refuse(errno.EPERM))
 
 
 def _none_of(values: Iterable[int]) -> Code:
-    return _where(values, _refuse(errno.EPERM), _answer(ALLOW))
+    return _answer_for(values, _refuse(errno.EPERM), _answer(ALLOW))
 
 
 def _unless_bits(bits: int) -> Code:

@@ -166,15 +166,15 @@ class DelegatedSessions:
         self,
         equipment: Equipment,
         limits: Limits,
-        who: str,
-        about: Mapping[str, JsonValue],
+        helper_name: str,
+        more_fields: Mapping[str, JsonValue],
         interrupt: Interrupt,
         model: Model,
     ) -> Agent:
         agent = self._agent
         fields = {name: value for name, value in agent.about.items() if name not in (*_NOT_OF_A_HELPER, *_OF_THE_MODEL)}
 
-        def held(action: Action, verdict: Verdict) -> str:
+        def confinement(action: Action, verdict: Verdict) -> str:
             return helper.registry.confinement(action.tool, verdict.effects)
 
         # INVARIANT: what no person has seen of entry points, no rule of a helper's lets run.
@@ -183,13 +183,13 @@ class DelegatedSessions:
             model=model,
             tools=equipment.tools,
             policy=equipment.policy,
-            approver=asked_for(who, agent.approver, held),
+            approver=asked_for(helper_name, agent.approver, confinement),
             log=agent.log,
             limits=strictest((agent.own_limits, limits)),
             prices=agent.prices,
             context_tokens=agent.context_tokens,
             system=equipment.system,
-            about={**fields, **equipment.about, **about},
+            about={**fields, **equipment.about, **more_fields},
             interrupt=interrupt,
             together=agent.together,
             checks=agent.checks,
@@ -247,7 +247,7 @@ def share_of(run: Run, among: int) -> Limits:
     )
 
 
-def asked_for(who: str, approver: Approver, confinement: Callable[[Action, Verdict], str]) -> Approver:
+def asked_for(helper_name: str, approver: Approver, confinement: Callable[[Action, Verdict], str]) -> Approver:
     """Return an approver that names the asking helper, and the confinement of the call; a yes counts for the one
     call.
 
@@ -257,7 +257,7 @@ def asked_for(who: str, approver: Approver, confinement: Callable[[Action, Verdi
         return deny_all
 
     def approve(action: Action, verdict: Verdict) -> Approval:
-        answer = approver(replace(action, asked_by=who, held=confinement(action, verdict)), verdict)
+        answer = approver(replace(action, asked_by=helper_name, held=confinement(action, verdict)), verdict)
         return replace(answer, scope=None, days=None, patterns=())
 
     return approve

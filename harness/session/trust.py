@@ -15,7 +15,7 @@ from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.session.state import PROJECT_POLICY, State
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 TRUST_TOOL = "trust"
@@ -64,7 +64,7 @@ def ask_trust(state: State, path: str, policy: Policy, ask: Approver) -> bool:
     """
 
     display_path, lines = visible_line(path, 2_000), loosening(policy)
-    amount = counted(len(lines), "thing") if lines else "nothing"
+    amount = count_of(len(lines), "thing") if lines else "nothing"
     head = f"{display_path}  sha256 {policy.sha256}", f"would loosen {amount} here{':' if lines else ''}"
     is_trusted = is_wanted(
         ask,

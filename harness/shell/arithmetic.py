@@ -100,20 +100,20 @@ class _Evaluation:
 
     def sum(self) -> int | None:
         value = self._product()
-        while (operator := self._taken("+", "-")) is not None:
+        while (operator := self._take("+", "-")) is not None:
             other = self._product()
             value = _bounded(None if value is None or other is None else value + other * (1 if operator == "+" else -1))
         return value
 
     def _product(self) -> int | None:
         value = self._power()
-        while (operator := self._taken("*", "/", "%")) is not None:
+        while (operator := self._take("*", "/", "%")) is not None:
             value = _multiplied(operator, value, self._power())
         return value
 
     def _power(self) -> int | None:
         value = self._signed()
-        if self._taken("**") is None:
+        if self._take("**") is None:
             return value
         exponent = self._power()
         if exponent is None or exponent < 0:
@@ -121,13 +121,13 @@ class _Evaluation:
         return None if value is None or exponent > 63 else _bounded(value**exponent)
 
     def _signed(self) -> int | None:
-        sign = self._taken("+", "-")
+        sign = self._take("+", "-")
         if sign is not None:
             value = self._signed()
             return -value if value is not None and sign == "-" else value
-        if self._taken("(") is not None:
+        if self._take("(") is not None:
             value = self.sum()
-            if self._taken(")") is None:
+            if self._take(")") is None:
                 raise ValueError("a parenthesis that is not closed")
             return value
         if self.position >= len(self.tokens) or isinstance(token := self.tokens[self.position], str):
@@ -135,7 +135,7 @@ class _Evaluation:
         self.position += 1
         return token
 
-    def _taken(self, *operators: str) -> str | None:
+    def _take(self, *operators: str) -> str | None:
         token = self.tokens[self.position] if self.position < len(self.tokens) else None
         if not isinstance(token, str) or token not in operators:
             return None

@@ -108,7 +108,7 @@ class Witness:
         self._disk = disk
         self.root = disk.root
         self.home = disk.home
-        self._asked: list[tuple[Callable[[], object], object]] = []
+        self._answers: list[tuple[Callable[[], object], object]] = []
         self._below: dict[tuple[object, ...], PathAccess] = {}
         self._words: dict[tuple[str, str], tuple[str, ...] | None] = {}
         self._plain: dict[tuple[object, ...], bool] = {}
@@ -117,11 +117,11 @@ class Witness:
 
     def still_holds(self) -> bool:
         """Ask everything again, and say whether each answer is the same."""
-        return all(_same(ask(), answer) for ask, answer in self._asked)
+        return all(_same(ask(), answer) for ask, answer in self._answers)
 
     def _noted(self, ask: Callable[[], _Answer]) -> _Answer:
         answer = ask()
-        self._asked.append((ask, answer))
+        self._answers.append((ask, answer))
         return answer
 
     def resolve_word(
@@ -166,11 +166,11 @@ class Witness:
 
     def plain_tracked(self, folder: str, selection: ShownFiles, *, split: str, nul: bool) -> bool:
         """Return whether the names that git lists in a folder can form a list of names. False after too many lists."""
-        return self._listed(
+        return self._cached_list(
             (folder, selection, split, nul), lambda: self._disk.plain_tracked(folder, selection, split=split, nul=nul)
         )
 
-    def _listed(self, key: tuple[object, ...], look: Callable[[], bool]) -> bool:
+    def _cached_list(self, key: tuple[object, ...], look: Callable[[], bool]) -> bool:
         if key not in self._plain:
             self._plain[key] = len(self._plain) < MAX_LISTS and self._noted(look)
         return self._plain[key]
@@ -201,7 +201,7 @@ class Witness:
         bare: bool,
     ) -> bool:
         """Return whether the names below a folder can form a list of names. False after too many folders."""
-        return self._listed(
+        return self._cached_list(
             (folder, tuple(only), tuple(skips), tuple(excluded), split, bare),
             lambda: self._disk.plain_below(folder, only=only, skips=skips, excluded=excluded, split=split, bare=bare),
         )

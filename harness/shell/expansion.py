@@ -151,7 +151,7 @@ class Expander:
             case Tilde():
                 return self._disk.home
             case Parameter():
-                return _unsplit(self._known(piece.name), quoted=piece.quoted)
+                return _unsplit(self._value_of(piece.name), quoted=piece.quoted)
             case Modified():
                 return _unsplit(self._modified(piece), quoted=piece.quoted)
             case Number():
@@ -183,7 +183,7 @@ class Expander:
         return None if value is None else int(value)
 
     def _modified(self, piece: Modified) -> str | None:
-        value = self._known(piece.name)
+        value = self._value_of(piece.name)
         if value is None:
             return None
         match piece.operator:
@@ -198,7 +198,7 @@ class Expander:
             case _:
                 return _cut(value, piece.operator, piece.operand)
 
-    def _known(self, name: str) -> str | None:
+    def _value_of(self, name: str) -> str | None:
         state = self._state
         if name in state.values:
             value = state.values[name]

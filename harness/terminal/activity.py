@@ -11,7 +11,7 @@ from harness.audit.calls import word
 from harness.log.order import LogRecord
 from harness.record import Record
 from harness.terminal.row_text import cells, ending, fitted
-from harness.text.amounts import counted, elapsed, size_of_bytes
+from harness.text.amounts import count_of, elapsed, size_of_bytes
 from harness.text.visible import visible_line
 from harness.tool_kinds import READ_FILE, Does, shipped_that
 
@@ -66,7 +66,7 @@ def thinking(seconds: float, characters: int, stops: str = "") -> str:
 
 def running(tool: str, seconds: float, lines: int, count: int, stops: str = "") -> str:
     """Return the elapsed time of a call, the key that stops it, and the size of its output."""
-    printed = f"{counted(lines, 'line')}  {size_of_bytes(count)}" if count else ""
+    printed = f"{count_of(lines, 'line')}  {size_of_bytes(count)}" if count else ""
     return _together(f"{tool} {elapsed(seconds)}", stops, printed)
 
 
@@ -296,7 +296,7 @@ def _left(output: CommandOutput, outcome: LogRecord, way: str) -> UnshownOutput:
     at_least = "" if count <= output.bytes else "at least "
     path = _saved(word(outcome.get("content"))) if outcome.get("truncated") is True else ""
     location = f"; all of it: {path}" if path else f"; {way}" if way else ""
-    more = f"... {at_least}{counted(rest.left_out, 'more line')}, {size_of_bytes(count)} in all{location}"
+    more = f"... {at_least}{count_of(rest.left_out, 'more line')}, {size_of_bytes(count)} in all{location}"
     return UnshownOutput(first=rest.first, more=visible_line(more, 1_000), last=rest.last)
 
 

@@ -16,7 +16,7 @@ from harness.terminal.markdown_drawing import CodeInFence, Drawing, begins_table
 from harness.terminal.row_text import narrowed, wrapped
 from harness.terminal.settled_prose import settled
 from harness.terminal.styles import Palette, signs
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_prose
 
 MARGIN = "  "
@@ -111,7 +111,7 @@ class Markdown:
         show.
         """
         if self._is_table:
-            return f"a table: {counted(len(self._block) - 2, 'row')} so far"
+            return f"a table: {count_of(len(self._block) - 2, 'row')} so far"
         if self._rest.strip() or not self._block:
             return self._rest[-400:]
         return self._block[-1][-400:]

@@ -7,7 +7,7 @@ are never taken for it, and every editing key treats the whole paste as one char
 from __future__ import annotations
 
 from harness.regex import regex
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible
 
 MOST_LINES = 10
@@ -98,7 +98,7 @@ def _hidden_too(text: str) -> str:
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return ""
     hidden = sum(text.count(char) for char in set(text) if _is_hidden(char))
-    return f", {counted(hidden, 'hidden character')}" if hidden else ""
+    return f", {count_of(hidden, 'hidden character')}" if hidden else ""
 
 
 def _is_hidden(char: str) -> bool:

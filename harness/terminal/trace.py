@@ -15,7 +15,7 @@ from harness.log.vocabulary import SEEN_BY_US, SUMMARY, Answer
 from harness.paths import short_place
 from harness.record import replace
 from harness.terminal.styles import Line, Tone
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 from harness.tool_kinds import Does, shipped_that, tool_kind
 
@@ -106,7 +106,7 @@ def helper_took(helper: Helper) -> str:
     usage = helper.usage
     cost = "" if helper.cost is None or not helper.cost else f", {helper.cost:.4f} dollars"
     tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
-    return f"{counted(helper.requests, 'request')}, {tokens}{cost}"
+    return f"{count_of(helper.requests, 'request')}, {tokens}{cost}"
 
 
 def _granted(grant: LogRecord) -> str:

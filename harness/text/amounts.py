@@ -5,7 +5,7 @@ from __future__ import annotations
 _MANY = 100_000
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def count_of(number: int, noun: str, plural: str = "") -> str:
     """Return `1 turn`, `2,000 turns`: a noun that takes an s, or its `plural`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 

@@ -87,7 +87,7 @@ def _unseen(text: str, unseen: str) -> Iterator[str]:
         at = text.index(chars[0])
         start = max(text.rfind(blank, 0, at) for blank in " \n\t") + 1
         word = re.match("[^ \\n\\t]+", text[start : at + _WORD_SHOWN])
-        yield f"{_shown(word.group()) if word else ''} holds {kind}: {_named(chars)}"
+        yield f"{_quoted_start(word.group()) if word else ''} holds {kind}: {_names_of(chars)}"
 
 
 def _kind(char: str, unseen: str) -> str:
@@ -127,11 +127,11 @@ def _of_word(word: str, plain: frozenset[str] | set[str]) -> Iterator[str]:
     """Yield the odd features of a word; `plain` are the scripts that the text plainly uses."""
     stands = [char for char in dict.fromkeys(word) if _stands_for(char)]
     if stands:
-        yield f"{_shown(word)} holds what looks like ASCII: {_named(stands)}"
+        yield f"{_quoted_start(word)} holds what looks like ASCII: {_names_of(stands)}"
     begins = re.match("[\"'(]*([^\\w\\s\"'(]{1,3}|[\u30fc\u3161\u4e00\uff70](?=[A-Za-z]))\\w", word)
     if begins and all(char == "-" or _is_dash(char) for char in begins.group(1)) and not begins.group(1).isascii():
         dashes = [char for char in dict.fromkeys(begins.group(1)) if char != "-"]
-        yield f"{_shown(word)} looks like an option, but begins with {_named(dashes)}"
+        yield f"{_quoted_start(word)} looks like an option, but begins with {_names_of(dashes)}"
     bare = "".join(char for char in word if unicodedata.category(char)[0] != "M")
     for letters in re.findall("[^\\W\\d_]+", bare):
         if not letters.isascii():
@@ -147,13 +147,14 @@ def _of_letters(letters: str, word: str, plain: frozenset[str] | set[str]) -> It
     latin = scripts.get("LATIN", [])
     foreign = [char for script, chars in scripts.items() if script != "LATIN" for char in chars]
     looks = drawn_letters()
+    mixture = " and ".join(map(str.title, sorted(scripts)))
     if not _belong_together(scripts):
-        yield f"{_shown(word)} mixes letters of {' and '.join(map(str.title, sorted(scripts)))}: {_named(foreign)}"
+        yield f"{_quoted_start(word)} mixes letters of {mixture}: {_names_of(foreign)}"
     elif foreign and not latin and all(char in looks for char in foreign) and not plain & scripts.keys():
         as_latin = "".join(looks.get(char, char) for char in letters)
-        yield f"{_shown(word)} looks like {as_latin}, but is {' and '.join(map(str.title, sorted(scripts)))}: {_named(foreign)}"
+        yield f"{_quoted_start(word)} looks like {as_latin}, but is {mixture}: {_names_of(foreign)}"
     elif any(char.isascii() for char in latin) and (odd := [char for char in latin if char in looks]):
-        yield f"{_shown(word)} holds letters that look like ASCII: {_named(odd)}"
+        yield f"{_quoted_start(word)} holds letters that look like ASCII: {_names_of(odd)}"
 
 
 def _belong_together(scripts: Mapping[str, list[str]]) -> bool:
@@ -202,11 +203,11 @@ def _is_dash(char: str) -> bool:
     return not char.isascii() and (unicodedata.category(char) == "Pd" or char in _DASHES or char in _STROKES)
 
 
-def _shown(word: str) -> str:
+def _quoted_start(word: str) -> str:
     return f'"{word}"' if len(word) <= _WORD_SHOWN else f'"{word[:_WORD_SHOWN]}" (and so on)'
 
 
-def _named(chars: Iterable[str]) -> str:
+def _names_of(chars: Iterable[str]) -> str:
     """Return characters by number and name; the first of them, and how many more there are."""
     chars = tuple(chars)
     names = [f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in chars[:_MOST_NAMED]]

@@ -27,7 +27,7 @@ class CommandNetwork:
         self.bind = bind
         self._patterns = host_patterns(self.hosts)
         self._look = look
-        self._own = OwnNetwork()
+        self._network = OwnNetwork()
         self._proxy: HostProxy | None = None
 
     @property
@@ -40,17 +40,17 @@ class CommandNetwork:
 
     def make(self) -> None:
         """Make the network, in the child. Raises OSError."""
-        self._own.make()
+        self._network.make()
 
     def made(self) -> None:
         """Begin to answer at its door. Raises OSError where there is none."""
-        self._proxy = HostProxy(self._own.door(), partial(route_to, patterns=self._patterns, look=self._look))
+        self._proxy = HostProxy(self._network.door(), partial(route_to, patterns=self._patterns, look=self._look))
 
     def close(self) -> None:
         """End what is open. May be called again."""
         if self._proxy is not None:
             self._proxy.close()
-        self._own.close()
+        self._network.close()
 
     @property
     def connections(self) -> tuple[HostConnection, ...]:

@@ -62,8 +62,8 @@ class CommandWalls:
         """`hide` are absolute paths to hide besides the policy's. `machine` is measured on first use if it is `None`."""
         self._workspace = workspace
         self._hide = tuple(hide)
-        self._given = machine
-        self._found: tuple[object, tuple[ForbiddenFiles, ForbiddenFiles]] | None = None
+        self._given_machine = machine
+        self._forbidden_cache: tuple[object, tuple[ForbiddenFiles, ForbiddenFiles]] | None = None
 
     @cached_property
     def _listing(self) -> TreeListing:
@@ -75,7 +75,7 @@ class CommandWalls:
     def _machine(self) -> Machine:
         from harness.sandbox import probe
 
-        return self._given or probe()
+        return self._given_machine or probe()
 
     @cached_property
     def confines(self) -> bool:
@@ -174,13 +174,13 @@ class CommandWalls:
         """Return the files that the rules forbid to read and to write, reused if neither rules nor names have
         changed.
         """
-        if self._found is None or self._found[0] != (rules, tree):
+        if self._forbidden_cache is None or self._forbidden_cache[0] != (rules, tree):
             from harness.tools.forbidden_files import forbidden_files, with_any_name
 
             names = with_any_name(tree.files, tree.folders)
             forbidden = forbidden_files(rules, Access.READ, names), forbidden_files(rules, Access.WRITE, names)
-            self._found = ((rules, tree), forbidden)
-        return self._found[1]
+            self._forbidden_cache = ((rules, tree), forbidden)
+        return self._forbidden_cache[1]
 
     def _not_hidden(self) -> str:
         """Return the parts of the workspace that a policy hides and Landlock cannot, in words. Empty if there are
@@ -307,7 +307,7 @@ def walls_for(
     named_paths = [
         path
         for name in effects.named
-        for path in _named(name, workspace, entry=name in entries)
+        for path in _writable_places(name, workspace, entry=name in entries)
         if not _is_in_any(path, trees)  # bubblewrap would mount it apart, and it could not be moved
     ]
     write = [path for path in (*trees, *named_paths) if not _holds_any(path, effects.keep, workspace)]
@@ -395,7 +395,7 @@ def _granted(entry: str, workspace: Workspace) -> str | None:
     return placed if real == placed and is_within(placed, workspace.root) else None
 
 
-def _named(path: str, workspace: Workspace, *, entry: bool) -> Iterator[str]:
+def _writable_places(path: str, workspace: Workspace, *, entry: bool) -> Iterator[str]:
     """Yield the places that must be writable so that a command can write `path`: itself, and the folder with its
     name.
 

@@ -134,11 +134,11 @@ class DelegateTool:
                 status = ResultStatus.INTERRUPTED
             case _:
                 status = ResultStatus.FAILED
-        content, cut = _told(result)
+        content, cut = _result_text(result)
         return ToolOutput(content=content, status=status, truncated=cut, extra=result.changes.extra)
 
 
-def _told(result: DelegatedResult) -> tuple[str, bool]:
+def _result_text(result: DelegatedResult) -> tuple[str, bool]:
     """Return the model's text about a helper, and whether a part of it was cut."""
     end, changes = result.ended, result.changes
     tokens = end.usage.input_tokens + end.usage.output_tokens

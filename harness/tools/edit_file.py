@@ -10,7 +10,7 @@ from harness.files.baselines import Baselines
 from harness.files.before_images import BeforeImages
 from harness.files.encoding import read_text
 from harness.files.file_changes import Replacement, Unable, apply, change_to, stale, unable, write_and_read
-from harness.files.judged_files import MAX_FILE_BYTES, binary, not_found, read_whole, shown, where
+from harness.files.judged_files import MAX_FILE_BYTES, binary, display_path, location_of, not_found, read_whole
 from harness.files.workspace import Workspace
 from harness.gate.arguments import PATH_SCHEMA, flag, objects, text
 from harness.gate.tool import Arguments, ToolOutput
@@ -119,17 +119,17 @@ class EditFileTool:
         # known, it must be the one that is known.
         baseline = self._baselines.get(path.real)
         if baseline is None and any(edit.occurrences is Occurrences.ALL for edit in edits):
-            message = f"Read the file before you set replace_all: {shown(path)}. Nothing was written."
+            message = f"Read the file before you set replace_all: {display_path(path)}. Nothing was written."
             return EditFileRequest(path=path, change=Unable(reason=message, code=ErrorCode.NOT_READ))
         if baseline is not None and (changed := stale(path, baseline, old.data)) is not None:
             return EditFileRequest(path=path, change=changed)
         spliced = splice_all(text.body, edits, most_bytes=MAX_FILE_BYTES)
         if isinstance(spliced, Unmatched):
-            reason = spliced.reason.replace("{path}", shown(path), 1)
+            reason = spliced.reason.replace("{path}", display_path(path), 1)
             return EditFileRequest(path=path, change=Unable(reason=reason, code=spliced.code))
         content = text.encoded(spliced.content)
         if len(content) > MAX_FILE_BYTES:
-            reason = f"{shown(path)} would become larger than {MAX_FILE_BYTES:,} bytes; nothing was written."
+            reason = f"{display_path(path)} would become larger than {MAX_FILE_BYTES:,} bytes; nothing was written."
             return EditFileRequest(path=path, change=Unable(reason=reason, code=ErrorCode.TOO_LARGE))
         change = change_to(path, old, content, before=text.body, after=spliced.content)
         return EditFileRequest(path=path, change=change, replacements=spliced.replacements)
@@ -164,7 +164,7 @@ def _invalid(problem: str) -> ToolError:
 
 
 def _preview(request: EditFileRequest) -> str:
-    name, change = where(request.path), request.change
+    name, change = location_of(request.path), request.change
     match change:
         case Unable():
             notice = "This edit does not apply: a yes changes nothing, it only tells the model why."
@@ -179,7 +179,7 @@ def _output(change: Replacement, replacements: int, note: str) -> ToolOutput:
     shown_diff = diff.text(MAX_RESULT_LINES)
     if len(shown_diff) > MAX_RESULT_CHARACTERS:
         shown_diff = f"{shown_diff[:MAX_RESULT_CHARACTERS]}\n[... the rest of the diff is left out ...]"
-    parts = [f"Edited {shown(change.path)}: {count} (+{diff.added} -{diff.removed})", shown_diff, note]
+    parts = [f"Edited {display_path(change.path)}: {count} (+{diff.added} -{diff.removed})", shown_diff, note]
     return ToolOutput(
         content="\n".join(part for part in parts if part),
         changed_path=change.path.real,

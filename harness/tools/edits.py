@@ -219,16 +219,16 @@ def _spans(data: bytes, search: _Search) -> Iterator[Span]:
 class _Places:
     """The places in the data of places in the text that has every CR LF as LF, asked for from left to right.
 
-    INVARIANT: the text up to `_asked` is what the data up to `_place` becomes, which does not end between CR and LF.
+    INVARIANT: the text up to `_position` is what the data up to `_place` becomes, which does not end between CR and LF.
     """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._asked = self._place = 0
+        self._position = self._place = 0
 
     def of(self, position: int) -> int:
         """Return the place of `position`, which is not before the last one asked for."""
-        missing = position - self._asked
+        missing = position - self._position
         while missing:
             # Each CR LF on the way is one place less: what is missing then is looked for behind.
             end = self._place + missing
@@ -236,7 +236,7 @@ class _Places:
             if self._data[end - 1 : end + 1] == b"\r\n":
                 end += 1
             self._place = end
-        self._asked = position
+        self._position = position
         return self._place
 
 

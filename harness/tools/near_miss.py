@@ -164,7 +164,7 @@ def _blanks(indent: str) -> str:
 def _otherwise_written(text: str, old: str) -> str:
     """Return the difference if all that differs are look-alikes, hidden characters or escapes. Empty otherwise."""
     text, old = text[:MAX_NORMALIZED_CHARACTERS], old[:MAX_NORMALIZED_CHARACTERS]
-    for units, meaning in ((_UNSEEN, _seen), (_UNIT, _meaning)):
+    for units, meaning in ((_UNSEEN, _without_hidden), (_UNIT, _meaning)):
         if text.isascii() and old.isascii() and not units.search(text) and not units.search(old):
             continue
         old_meaning = meaning(old)
@@ -174,14 +174,14 @@ def _otherwise_written(text: str, old: str) -> str:
     return ""
 
 
-def _seen(text: str) -> str:
+def _without_hidden(text: str) -> str:
     """Return the text without hidden characters, and with plain ones for those that look like them."""
     return _plain(_UNSEEN.sub("", text))
 
 
 def _meaning(text: str) -> str:
     """Return the text with escapes and HTML entities decoded."""
-    return _seen(_CODED.sub(lambda match: _decoded(match.group()), text))
+    return _without_hidden(_CODED.sub(lambda match: _decoded(match.group()), text))
 
 
 @lru_cache(maxsize=4_096)
@@ -223,14 +223,15 @@ def _difference(text: str, start: int, old: str, units: re.Pattern[str], meaning
             continue
         line = _line_at(text, i)
         if ours and not meaning(ours):
-            return f"It differs in hidden characters at line {line}: old_string has {_named(ours)} where the file has none."
+            difference = f"old_string has {_unit_name(ours)} where the file has none"
+            return f"It differs in hidden characters at line {line}: {difference}."
         if not meaning(theirs):
-            return f"It differs in hidden characters at line {line}: the file has {_named(theirs)} where old_string has none."
+            difference = f"the file has {_unit_name(theirs)} where old_string has none"
+            return f"It differs in hidden characters at line {line}: {difference}."
         coded = max(len(theirs), len(ours)) > 1
         kind = "escapes" if coded else "letters that look alike" if theirs.isalnum() else "quotes, dashes or blanks"
-        return (
-            f"It differs in {kind} at line {line}: the file has {_named(theirs)} where old_string has {_named(ours)}."
-        )
+        difference = f"the file has {_unit_name(theirs)} where old_string has {_unit_name(ours)}"
+        return f"It differs in {kind} at line {line}: {difference}."
     return ""
 
 
@@ -245,7 +246,7 @@ def _unicode(text: str, old: str) -> str:
         return ""
     from unicodedata import normalize
 
-    plain, target = _seen(text[:MAX_NORMALIZED_CHARACTERS]), _seen(old)
+    plain, target = _without_hidden(text[:MAX_NORMALIZED_CHARACTERS]), _without_hidden(old)
     if len(target) > MAX_NORMALIZED_CHARACTERS or not (_is_stream_safe(plain) and _is_stream_safe(target)):
         return ""
     plain, target = normalize("NFC", plain), normalize("NFC", target)
@@ -275,7 +276,7 @@ def _plain_characters() -> dict[int, str]:
     return {ord(other): plain for other, plain in drawn_letters().items()} | signs
 
 
-def _named(unit: str) -> str:
+def _unit_name(unit: str) -> str:
     """Return the name of a character; of an escape, itself."""
     from unicodedata import name
 

@@ -16,14 +16,14 @@ from harness.files.judged_files import (
     MAX_FILE_BYTES,
     binary,
     check_unmoved,
+    display_path,
     failure,
+    location_of,
     not_found,
     open_file,
-    shown,
-    where,
 )
 from harness.files.workspace import Workspace
-from harness.gate.arguments import PATH_SCHEMA, text, whole
+from harness.gate.arguments import PATH_SCHEMA, text, whole_number
 from harness.gate.tool import Arguments, Neighbour, ToolOutput
 from harness.limits import Limits, strictest
 from harness.messages import ToolCall
@@ -285,7 +285,7 @@ class ReadFileTool:
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action. Raises ToolError for a path that cannot name a file."""
         path = self._workspace.resolve(self._workspace.file_name(text(arguments, "path")), Access.READ)
-        offset, limit = whole(arguments, "offset", 1), whole(arguments, "limit", MAX_LINES)
+        offset, limit = whole_number(arguments, "offset", 1), whole_number(arguments, "limit", MAX_LINES)
         start = "" if offset == 1 else f" from line {offset}"
         return Action(
             call=call,
@@ -293,7 +293,7 @@ class ReadFileTool:
             arguments=arguments,
             facets=(path,),
             summary=f"{visible_line(path.written, SUMMARY_CHARACTERS)}{start}",
-            preview=f"read {where(path)}{start}, {limit} lines at most",
+            preview=f"read {location_of(path)}{start}, {limit} lines at most",
             request=ReadFileRequest(path=path, offset=offset, limit=limit),
             described=self.kind,
         )
@@ -353,10 +353,9 @@ class ReadFileTool:
         encoding = encoding_of(start)
         if size > MAX_FILE_BYTES:
             if encoding is not Encoding.UTF_8:
-                message = (
-                    f"File too large: {shown(path)} has {size:,} bytes; of {encoding.label} at most {MAX_FILE_BYTES:,}"
-                )
-                raise ToolError(f"{message} are read.", code=ErrorCode.TOO_LARGE)
+                maximum = f"of {encoding.label} at most {MAX_FILE_BYTES:,} are read"
+                message = f"File too large: {display_path(path)} has {size:,} bytes; {maximum}."
+                raise ToolError(message, code=ErrorCode.TOO_LARGE)
             if is_binary(start):
                 raise binary(path, start, size)
             file.seek(0)
@@ -364,7 +363,7 @@ class ReadFileTool:
         # INVARIANT: the digest that is noted is that of the very bytes that the page is taken from.
         data = start + (file.read(MAX_FILE_BYTES) or b"")
         if len(data) > MAX_FILE_BYTES:
-            raise ToolError(f"{shown(path)} grew while it was read. Read it again.", code=ErrorCode.RACE)
+            raise ToolError(f"{display_path(path)} grew while it was read. Read it again.", code=ErrorCode.RACE)
         text = read_text(data)
         if text is None:
             raise binary(path, start, len(data))
@@ -382,7 +381,7 @@ def _is_folder(path: PathAccess) -> ToolError:
     more = ", ..." if len(names) > MAX_LISTED_NAMES else ""
     contents = visible_line(", ".join(names[:MAX_LISTED_NAMES]), 2000)
     return ToolError(
-        f"Path is a directory: {shown(path)}; it holds: {contents or 'nothing'}{more}", code=ErrorCode.IS_FOLDER
+        f"Path is a directory: {display_path(path)}; it holds: {contents or 'nothing'}{more}", code=ErrorCode.IS_FOLDER
     )
 
 
@@ -392,11 +391,13 @@ def _output(request: ReadFileRequest, page: Page, encoding: Encoding, *, marked:
         return ToolOutput(content="[empty file]")
     if not page.rows and page.given_up:
         max_bytes = f"{MAX_READ_BYTES:,}"
-        message = f"offset {request.offset} lies more than {max_bytes} bytes behind the start of {shown(request.path)}"
+        message = (
+            f"offset {request.offset} lies more than {max_bytes} bytes behind the start of {display_path(request.path)}"
+        )
         raise ToolError(f"{message}; take the part that is wanted with a command.", code=ErrorCode.RANGE)
     if not page.rows:
         lines = "1 line" if page.lines == 1 else f"{page.lines} lines"
-        message = f"offset {request.offset} is past the end ({lines}): {shown(request.path)}."
+        message = f"offset {request.offset} is past the end ({lines}): {display_path(request.path)}."
         raise ToolError(message, code=ErrorCode.RANGE)
     last = request.offset + len(page.rows) - 1
     more = last < page.lines or not page.counted

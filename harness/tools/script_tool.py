@@ -17,7 +17,7 @@ from harness.actions import (
     ToolUse,
 )
 from harness.errors import ToolError
-from harness.files.judged_files import check_unmoved, where
+from harness.files.judged_files import check_unmoved, location_of
 from harness.files.new_files import NewFiles
 from harness.files.seen_files import SeenFile, SeenFiles
 from harness.gate.tool import Arguments, ToolOutput
@@ -59,7 +59,7 @@ class ScriptTool:
         self._declared = declared
         self._commands = commands
         self._workspace = commands.workspace
-        self._seen = seen_files or SeenFiles(list(_files(declared.argv)), self._workspace)
+        self._seen_files = seen_files or SeenFiles(list(_files(declared.argv)), self._workspace)
         self.root = self._workspace.root
         self.check_place = self._workspace.check
         self.walls = commands.walls
@@ -70,7 +70,7 @@ class ScriptTool:
 
     def under(self, limits: Limits) -> ScriptTool:
         """Return the same tool under `limits` as well."""
-        return ScriptTool(self._declared, self._commands.under(limits), self._seen)
+        return ScriptTool(self._declared, self._commands.under(limits), self._seen_files)
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the command line, and the paths that it is declared to read and to write.
@@ -80,10 +80,10 @@ class ScriptTool:
         """
         words = command_words(self._declared.argv, arguments)
         program = self._program(words[0])
-        reads = [self._path(word, Access.READ) for word in self._named(self._declared.reads, arguments)]
-        writes = [self._path(word, Access.WRITE) for word in self._named(self._declared.writes, arguments)]
-        files = self._seen.now()
-        changed = ", ".join(self._seen.changed(files))
+        reads = [self._path(word, Access.READ) for word in self._fill(self._declared.reads, arguments)]
+        writes = [self._path(word, Access.WRITE) for word in self._fill(self._declared.writes, arguments)]
+        files = self._seen_files.now()
+        changed = ", ".join(self._seen_files.changed(files))
         request = ScriptRequest(
             words=(program or words[0], *words[1:]),
             found=bool(program),
@@ -105,9 +105,9 @@ class ScriptTool:
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=(use, *(self._whole(path) for path in request.paths)),
+            facets=(use, *(self._with_content(path) for path in request.paths)),
             summary=visible_line(join(words), SUMMARY_CHARACTERS),
-            preview="\n".join((*self._preview(request, reads, writes), *self._seen.differences(files))),
+            preview="\n".join((*self._preview(request, reads, writes), *self._seen_files.differences(files))),
             request=request,
             reads_as=READ_FILE.name,
             described=self.kind,
@@ -130,13 +130,13 @@ class ScriptTool:
             raise TypeError(f"the action was not prepared by {self.spec.name}")
         for path in request.paths:
             check_unmoved(self._workspace, path)
-        if self._seen.now() != request.files:
+        if self._seen_files.now() != request.files:
             raise ToolError("A file that this tool runs has changed since it was judged; nothing was run.")
         noun = visible_line(request.words[0], 200)
         if not request.found:
             raise ToolError(f"Cannot start {noun}: {self._why_not_found()}.")
         if not effects.unasked:  # the changes were part of the question, and the answer was yes
-            self._seen.saw(request.files)
+            self._seen_files.saw(request.files)
         start = CommandStart(
             noun=noun,
             argv=becoming(request.words),
@@ -169,7 +169,7 @@ class ScriptTool:
             return "it is no file that can be executed"
         return "no program of that name is on PATH; one of the workspace is to be declared by its path"
 
-    def _named(self, words: Sequence[str], arguments: Arguments) -> Iterator[str]:
+    def _fill(self, words: Sequence[str], arguments: Arguments) -> Iterator[str]:
         for word in words:
             yield from filled(word, arguments)
 
@@ -182,11 +182,11 @@ class ScriptTool:
         if len(path.names) > 1 and not path.names[0].startswith("/"):
             # A link in the workspace is whatever the repository, or the model, made of it.
             raise ToolError(
-                f"{where(path)} is behind a link, by which this tool writes nothing. Name what it leads to."
+                f"{location_of(path)} is behind a link, by which this tool writes nothing. Name what it leads to."
             )
         return path
 
-    def _whole(self, path: PathAccess) -> PathAccess:
+    def _with_content(self, path: PathAccess) -> PathAccess:
         """Return a folder with everything below it; any other path unchanged."""
         if not _is_folder(path):
             return path
@@ -201,8 +201,8 @@ class ScriptTool:
             yield f"it cannot start: {self._why_not_found()}"
         yield f"cwd: {visible_line(self._workspace.root, 4096)}"
         if reads:
-            yield f"reads: {_shown(reads)}"
-        yield f"may write: {_shown(writes) or 'nothing'}, and a temporary folder of its own"
+            yield f"reads: {_path_list(reads)}"
+        yield f"may write: {_path_list(writes) or 'nothing'}, and a temporary folder of its own"
         yield f"network: {'yes' if self._declared.network else 'no'}"
         yield f"timeout: {request.seconds:g} s"
 
@@ -214,8 +214,8 @@ def _files(argv: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-def _shown(paths: Sequence[PathAccess]) -> str:
-    return ", ".join(f"{where(path)}/" if _is_folder(path) else where(path) for path in paths)
+def _path_list(paths: Sequence[PathAccess]) -> str:
+    return ", ".join(f"{location_of(path)}/" if _is_folder(path) else location_of(path) for path in paths)
 
 
 def _is_folder(path: PathAccess) -> bool:

@@ -18,7 +18,15 @@ from harness.files.file_changes import (
     unable,
     write_and_read,
 )
-from harness.files.judged_files import MAX_FILE_BYTES, Present, check_unmoved, names_folder, read_whole, shown, where
+from harness.files.judged_files import (
+    MAX_FILE_BYTES,
+    Present,
+    check_unmoved,
+    display_path,
+    location_of,
+    names_folder,
+    read_whole,
+)
 from harness.files.workspace import Workspace
 from harness.gate.arguments import PATH_SCHEMA, text
 from harness.gate.tool import Arguments, ToolOutput
@@ -101,13 +109,14 @@ class WriteFileTool:
 
     def _request(self, path: PathAccess, old: Present | None, content: bytes) -> WriteFileRequest:
         if old is None and names_folder(path):
-            reason = f"Path is that of a directory: {shown(path)}; nothing was written."
+            reason = f"Path is that of a directory: {display_path(path)}; nothing was written."
             return WriteFileRequest(path=path, change=Unable(reason=reason, code=ErrorCode.IS_FOLDER))
         if old is None:
             return WriteFileRequest(path=path, change=change_to(path, None, content, before=b"", after=content))
         form = adapted(content, old.data)
         if len(form.data) > MAX_FILE_BYTES:
-            reason = f"{shown(path)} would have {len(form.data):,} bytes in its encoding; at most {MAX_FILE_BYTES:,} are taken."
+            maximum = f"at most {MAX_FILE_BYTES:,} are taken"
+            reason = f"{display_path(path)} would have {len(form.data):,} bytes in its encoding; {maximum}."
             return WriteFileRequest(path=path, change=Unable(reason=reason, code=ErrorCode.TOO_LARGE))
         if form.data != old.data:
             baseline = self._baselines.get(path.real)
@@ -136,7 +145,7 @@ class WriteFileTool:
                 return self._write(change, request.kept)
 
     def _write(self, change: Replacement, kept_names: tuple[str, ...]) -> ToolOutput:
-        name = shown(change.path)
+        name = display_path(change.path)
         if not change.changes:
             check_unmoved(self._workspace, change.path)
             check_unchanged(change)
@@ -159,9 +168,10 @@ class WriteFileTool:
 
 def _unread(path: PathAccess, old: Present) -> Unable:
     """Return the reason not to overwrite a file that the model has not read."""
-    reason = f"Read the file before overwriting it: {shown(path)}. It exists; nothing was written."
+    reason = f"Read the file before overwriting it: {display_path(path)}. It exists; nothing was written."
     if read_text(old.data) is None:
-        reason = f"{shown(path)} exists and is a binary file, which cannot be read; nothing was written. Write to another path."
+        problem = f"{display_path(path)} exists and is a binary file, which cannot be read"
+        reason = f"{problem}; nothing was written. Write to another path."
     return Unable(reason=reason, code=ErrorCode.NOT_READ)
 
 
@@ -169,18 +179,19 @@ def _preview(request: WriteFileRequest, old: Present | None) -> str:
     path, change = request.path, request.change
     match change:
         case Unable():
-            return f"cannot write {where(path)}: a yes changes nothing, it only tells the model why\n{visible(change.reason)}"
+            note = f"cannot write {location_of(path)}: a yes changes nothing, it only tells the model why"
+            return f"{note}\n{visible(change.reason)}"
         case Replacement():
             pass
     diff = change.diff
     if not change.changes:
-        return f"{where(path)} holds this already; nothing will be written"
+        return f"{location_of(path)} holds this already; nothing will be written"
     if old is None:
-        title = f"new file {where(path)}" + (", CRLF line endings" if b"\r\n" in change.content else "")
+        title = f"new file {location_of(path)}" + (", CRLF line endings" if b"\r\n" in change.content else "")
     elif read_text(old.data) is None:
-        title = f"overwrite {where(path)}, a binary file of {len(old.data):,} bytes that is not shown"
+        title = f"overwrite {location_of(path)}, a binary file of {len(old.data):,} bytes that is not shown"
     else:
-        title = f"overwrite {where(path)} (+{diff.added} -{diff.removed} lines)"
+        title = f"overwrite {location_of(path)} (+{diff.added} -{diff.removed} lines)"
     if request.kept:
         title += f"; kept: {', '.join(request.kept)}"
     return f"{title}\n{diff.text()}" if diff.lines else f"{title}\n(empty)"

@@ -26,7 +26,7 @@ from harness.policy.loader import load_policy
 from harness.policy.session_grants import session_grant, with_grants
 from harness.policy.verdict import evaluate
 from harness.programs.git import LOOKING
-from harness.programs.git_pathspecs import ShownFiles, is_exclusion, shown
+from harness.programs.git_pathspecs import ShownFiles, is_exclusion, shown_names
 from harness.programs.options import option_table
 from harness.tools.bash import BashTool
 
@@ -449,7 +449,7 @@ def _told(words: tuple[str, ...], *, dashes: bool, folder: str, root: Path) -> s
     found = tracked_from(str(root / folder))
     assert found is not None
     what = ShownFiles(words=words, behind_dashes=dashes)
-    return set(shown(found[1], what, folder, lambda word: os.path.lexists(root / folder / word)))
+    return set(shown_names(found[1], what, folder, lambda word: os.path.lexists(root / folder / word)))
 
 
 @all_rows("folder", ["", "src/", "s*r/"])

@@ -120,7 +120,7 @@ def test_output_before_its_turn_is_kept_within_bounds() -> None:
                 second_printed.set()
         return attempt
 
-    with Beside(2, run, most=2, interrupt=Interrupt(), monotonic=lambda: 0.0) as beside:
+    with Beside(2, run, limit=2, interrupt=Interrupt(), monotonic=lambda: 0.0) as beside:
         for place in (0, 1):
             beside.ended(place)
     assert shown[0] == "first"
@@ -167,7 +167,7 @@ def test_body_can_call_on_the_waiting_thread_undisturbed() -> None:
         return on_gates_thread(ask)
 
     with Beside(
-        1, one_body(body), most=1, interrupt=Interrupt(), monotonic=lambda: 0.0, undisturbed=undisturbed
+        1, one_body(body), limit=1, interrupt=Interrupt(), monotonic=lambda: 0.0, undisturbed=undisturbed
     ) as beside:
         assert content_of(beside.ended(0)) == "True"
     assert block[-3:] == ["begins", "asks", "ends"]
@@ -183,7 +183,7 @@ def test_stopped_body_asks_no_question() -> None:
             on_gates_thread(lambda: asked.append(1))
         return neighbour.stops()
 
-    with Beside(1, one_body(body), most=1, interrupt=Interrupt(), monotonic=lambda: 0.0) as beside:
+    with Beside(1, one_body(body), limit=1, interrupt=Interrupt(), monotonic=lambda: 0.0) as beside:
         assert content_of(beside.ended(0)) == "1"
     assert asked == []
 
@@ -202,7 +202,7 @@ def test_the_second_interrupt_is_counted(tmp_path: Path) -> None:
             counted.append(neighbour.stops())
         return attempt
 
-    with Beside(1, run, most=1, interrupt=interrupt, monotonic=lambda: 0.0) as beside:
+    with Beside(1, run, limit=1, interrupt=interrupt, monotonic=lambda: 0.0) as beside:
         assert wait_until(lambda: counted == [0])
         interrupt.note()
         interrupt.note()

@@ -49,7 +49,7 @@ def busy(retry_after: float | None = None, *, passing: bool = True, cut: bool = 
 
 def test_waits_double_up_to_a_most() -> None:
     retries = Retries(attempts=9, seconds=100)
-    waits = [retries.after(busy(), shown=False, elapsed=0).wait_seconds for _ in range(7)]
+    waits = [retries.after(busy(), is_shown=False, elapsed=0).wait_seconds for _ in range(7)]
     assert waits == [0.5, 1, 2, 4, 8, 8, 8]
     assert retries.failed == 7
 
@@ -61,14 +61,14 @@ def limited(message: str = "slow down", *, status: int = 429, **fields: object) 
 
 def test_an_untold_rate_limit_is_waited_for_by_minutes() -> None:
     retries = Retries(attempts=9, seconds=1000)
-    waits = [retries.after(limited(), shown=False, elapsed=0).wait_seconds for _ in range(6)]
+    waits = [retries.after(limited(), is_shown=False, elapsed=0).wait_seconds for _ in range(6)]
     assert waits == [8, 16, 32, 64, 120, 120]
 
 
 def test_a_wait_that_was_too_short_is_lengthened() -> None:
     retries = Retries(attempts=9, seconds=300)
     waits = [
-        retries.after(limited("Please try again in 250ms."), shown=False, elapsed=0).wait_seconds for _ in range(4)
+        retries.after(limited("Please try again in 250ms."), is_shown=False, elapsed=0).wait_seconds for _ in range(4)
     ]
     assert waits == [0.25, 8, 16, 32]
 
@@ -149,11 +149,11 @@ def test_limits_are_reset_at_the_time_that_headers_name(headers: list[tuple[str,
 
 
 def test_jitter_takes_up_to_a_quarter_off() -> None:
-    assert Retries(attempts=2, seconds=9).after(busy(), shown=False, elapsed=0, jitter=1).wait_seconds == 0.375
+    assert Retries(attempts=2, seconds=9).after(busy(), is_shown=False, elapsed=0, jitter=1).wait_seconds == 0.375
 
 
 def test_a_retry_says_which_try_failed_and_why() -> None:
-    assert Retries(attempts=3, seconds=9).after(busy(3), shown=False, elapsed=0) == Retry(
+    assert Retries(attempts=3, seconds=9).after(busy(3), is_shown=False, elapsed=0) == Retry(
         attempt=1, attempts=3, wait_seconds=3, reason="busy."
     )
 
@@ -192,28 +192,28 @@ def test_there_is_an_end_to_it(
     retries: Retries, failure: FailedTry, more: dict[str, float], kind: type[ModelError], text: str
 ) -> None:
     with pytest.raises(ModelError) as raised:
-        retries.after(failure, shown=False, elapsed=more.get("elapsed", 0.0))
+        retries.after(failure, is_shown=False, elapsed=more.get("elapsed", 0.0))
     assert (type(raised.value), str(raised.value), raised.value.fault) == (kind, text, ModelFault.SERVER)
 
 
 def test_the_last_failure_says_how_often_it_was_tried() -> None:
     retries = Retries(attempts=2, seconds=9)
-    retries.after(busy(), shown=False, elapsed=0)
+    retries.after(busy(), is_shown=False, elapsed=0)
     with pytest.raises(ModelError, match=r"^busy\. \(tried 2 times\)$"):
-        retries.after(busy(), shown=False, elapsed=0)
+        retries.after(busy(), is_shown=False, elapsed=0)
 
 
 def test_a_wait_that_the_run_has_no_time_for_ends_it() -> None:
     with pytest.raises(ModelError) as raised:
-        Retries(attempts=9, seconds=99).after(busy(5), shown=False, elapsed=0, left=4.2)
+        Retries(attempts=9, seconds=99).after(busy(5), is_shown=False, elapsed=0, seconds_left=4.2)
     assert raised.value.fault is ModelFault.TIME
     assert str(raised.value) == "busy. The time that the run has left, 4.2 s, is over before the next try."
 
 
 def test_a_reply_that_showed_something_begins_again_once() -> None:
     retries = Retries(attempts=9, seconds=99)
-    assert retries.after(busy(), shown=False, elapsed=0).reason == "busy."
-    assert retries.after(busy(), shown=True, elapsed=0).reason == "busy. The reply begins again."
-    assert retries.after(busy(), shown=False, elapsed=0).reason == "busy."
+    assert retries.after(busy(), is_shown=False, elapsed=0).reason == "busy."
+    assert retries.after(busy(), is_shown=True, elapsed=0).reason == "busy. The reply begins again."
+    assert retries.after(busy(), is_shown=False, elapsed=0).reason == "busy."
     with pytest.raises(ModelError, match=r"^busy\. \(tried 4 times\)$"):
-        retries.after(busy(), shown=True, elapsed=0)
+        retries.after(busy(), is_shown=True, elapsed=0)

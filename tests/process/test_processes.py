@@ -40,7 +40,7 @@ from harness.interrupt import Interrupt
 from harness.process import procfs
 from harness.process.capture import KEPT_BYTES, Capture, Live, OutputFolder
 from harness.process.command import CommandEnding, Ended, run_group
-from harness.process.guard import guard, told
+from harness.process.guard import guard, running_commands
 from harness.process.hardening import MAX_OPEN_FILES, OOM_SCORE
 from harness.process.start import NotConfinedError, start
 from harness.process.survivors import Survivors
@@ -631,4 +631,4 @@ def test_spill_folder_is_created_only_if_needed(tmp_path: Path) -> None:
     ],
 )
 def test_a_table_is_read_up_to_its_first_empty_line(table: bytes, running: dict[int, int]) -> None:
-    assert told(table) == running
+    assert running_commands(table) == running

@@ -375,7 +375,7 @@ def test_a_ruleset_is_kept_while_folders_that_are_changed_hold_what_they_held(tm
 
     def looked_at() -> object:
         os.close(kept.copy(walls, probe().landlock)[0])
-        return next(iter(kept._kept.values()))
+        return next(iter(kept._cache.values()))
 
     def is_kept() -> bool:
         before = looked_at()

@@ -32,9 +32,9 @@ def csv_cell(value: Cell) -> str:
         case int() | float():
             return str(value)
         case str():
-            shown = visible(value).replace("\n", "\\n").replace("\t", "\\t")
-            mark = "'" if is_formula(value) or is_formula(shown) else ""
-            quoted = shown.replace('"', '""')
+            visible_text = visible(value).replace("\n", "\\n").replace("\t", "\\t")
+            mark = "'" if is_formula(value) or is_formula(visible_text) else ""
+            quoted = visible_text.replace('"', '""')
             return f'"{mark}{quoted}"'
 
 

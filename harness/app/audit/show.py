@@ -36,7 +36,7 @@ from harness.terminal.row_text import toned_rows
 from harness.terminal.styles import Line, Tone
 from harness.terminal.tables import LEAST_WIDTH
 from harness.terminal.trace import ended_line, event_line, helper_took, hook_words, how_decided
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible, visible_line
 
 _BESIDE_THE_TIME = " " * 10
@@ -136,7 +136,7 @@ def _show_calls(logs: ChosenLogs, conditions: CallFilter, output: AnswerWriter, 
         for record in call.records if output.as_json else ():
             output.row(record)
     if not call_count:
-        output.line(f"no call fits in {counted(logs.sessions, 'session')}")
+        output.line(f"no call fits in {count_of(logs.sessions, 'session')}")
 
 
 def _call_lines(call: LoggedCall, *, full: bool) -> Iterator[Line]:
@@ -399,14 +399,14 @@ def _record_words(record: LogRecord) -> tuple[str, str] | None:
             return f"{title}policy {get('policy')} ({get('policy_sha256')[:16]})", ""
         case "user_message":
             pictures = record.get("pictures")
-            picture_note = f" [{counted(len(pictures), 'picture')}]" if isinstance(pictures, list) and pictures else ""
+            picture_note = f" [{count_of(len(pictures), 'picture')}]" if isinstance(pictures, list) and pictures else ""
             return "> ", get("text") + picture_note
         case "history_changed":
             messages = record.get("messages")
             new = len(messages) if isinstance(messages, list) else 0
             first, stop = record.get("start"), record.get("stop")
             removed_count = stop - first if isinstance(first, int) and isinstance(stop, int) else 0
-            change = f"{counted(new, 'message')} in place of {removed_count}, from number {get('start')} on"
+            change = f"{count_of(new, 'message')} in place of {removed_count}, from number {get('start')} on"
             return f"~ the conversation was changed ({get('why')}): {change}", ""
         case "recovered":
             torn_note = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"

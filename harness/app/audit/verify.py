@@ -21,7 +21,7 @@ from harness.terminal.console import FinishedOutput, Look, look_here
 from harness.terminal.long_work import counted_off
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class _Answer:
             rows = self._rows if whole_count <= MAX_WHOLE else [row for row in self._rows if row.tone is not Tone.GOOD]
             if rows:
                 self._console.table(Table(columns=_COLUMNS, rows=tuple(rows)))
-            self._console.line(f"{whole_count:,} of {counted(len(self.came_to), 'log')} whole")
+            self._console.line(f"{whole_count:,} of {count_of(len(self.came_to), 'log')} whole")
             self._console.line(
                 f"Not proved: {NEVER_PROVED}. `harness audit verify FILE` says of one log what is.", Tone.QUIET
             )

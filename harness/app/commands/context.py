@@ -8,7 +8,7 @@ from harness.messages import Message, Role, Usage
 from harness.plugin import Effect, HelpGroup, SlashCommand
 from harness.record import field_names
 from harness.terminal.styles import Tone
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 MOST_TURNS = 50
@@ -26,7 +26,7 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
         conversation.say(f"  ... {len(spent) - MOST_TURNS} earlier turns", Tone.QUIET)
     for number, turn in list(enumerate(spent, 1))[-MOST_TURNS:]:
         conversation.say_line(
-            f"  turn {number}: {usage_in_words(turn.usage, turn.cost)}  {counted(turn.requests, 'request')}  {turn.model}"
+            f"  turn {number}: {usage_in_words(turn.usage, turn.cost)}  {count_of(turn.requests, 'request')}  {turn.model}"
         )
     total: Usage = sum((turn.usage for turn in spent), Usage())
     if total != usage:

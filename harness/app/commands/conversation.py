@@ -22,7 +22,7 @@ from harness.session.running_session import RunningSession
 from harness.session.session_log import pinned
 from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class Conversation:
     def forget_notes(self) -> None:
         """Drop the pending notes for the model, and report that."""
         if count := self.notes.forget():
-            self.say(f"the model is not told of {counted(count, 'command')} that you ran before", Tone.QUIET)
+            self.say(f"the model is not told of {count_of(count, 'command')} that you ran before", Tone.QUIET)
 
     def message(self, line: str) -> str:
         """Return the person's message after the notes for the model."""

@@ -12,7 +12,7 @@ from harness.plugin import HelpGroup, SlashCommand
 from harness.process.environment import child_environment, program_outside
 from harness.regex import regex
 from harness.terminal.styles import Tone
-from harness.text.amounts import counted, size_of_bytes
+from harness.text.amounts import count_of, size_of_bytes
 
 MOST_BYTES = 1_000_000
 """Maximum size of a text for a program."""
@@ -38,9 +38,9 @@ def copy(conversation: Conversation, rest: str) -> None:
         answer = blocks[-1]
     text, dropped = pasted_safely(conversation.masked(answer))
     way = _hand_over(conversation, text.encode())
-    conversation.say_line(f"copied {counted(len(text), 'character')} {way}", Tone.GOOD)
+    conversation.say_line(f"copied {count_of(len(text), 'character')} {way}", Tone.GOOD)
     if dropped:
-        conversation.say(f"{counted(dropped, 'hidden or control character')} left out", Tone.WARNING)
+        conversation.say(f"{count_of(dropped, 'hidden or control character')} left out", Tone.WARNING)
 
 
 def last_answer(messages: Sequence[Message]) -> str:

@@ -8,7 +8,7 @@ from harness.grant_pattern import GrantScope
 from harness.plugin import HelpGroup, SlashCommand
 from harness.policy.session_grants import Grant
 from harness.terminal.styles import Tone
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 
@@ -61,7 +61,7 @@ def _list(conversation: Conversation, held_grants: tuple[Grant, ...]) -> None:
 
 def asleep_words(grant: Grant) -> str:
     """Return the reason why a grant is suspended, and the way to reactivate it; empty for an active one."""
-    places = counted(len(grant.changed), "protected place")
+    places = count_of(len(grant.changed), "protected place")
     return f"{grant.id} sleeps: a command changed {places}; /grants answer {grant.id}" if grant.changed else ""
 
 

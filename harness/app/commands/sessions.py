@@ -18,7 +18,7 @@ from harness.messages import RunResult, StopReason
 from harness.plugin import HelpGroup, SlashCommand
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 MOST_LISTED = 20
@@ -124,7 +124,7 @@ def sessions_to_choose(conversation: Conversation) -> Sequence[Offered]:
             Offered(
                 text=outline.found.session,
                 shown=outline.title,
-                about=f"{outline.age(now)}, {counted(outline.turns, 'turn')}",
+                about=f"{outline.age(now)}, {count_of(outline.turns, 'turn')}",
             )
             for outline in other_sessions(conversation)
         ]

@@ -14,7 +14,7 @@ from harness.policy.verdict import Source
 from harness.session.policies import home_of_rules, shipped_name, without_shipped_folder
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 
@@ -34,7 +34,7 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
     count = record.get("facet_count")
     if isinstance(count, int) and count > len(facets):
         conversation.say(
-            f"  {counted(count - len(facets), 'more part')}: nothing against them, or left out of the log",
+            f"  {count_of(count - len(facets), 'more part')}: nothing against them, or left out of the log",
             Tone.QUIET,
         )
     way = _way(record, home_of_rules(conversation.running.policy, conversation.place.state))

@@ -25,7 +25,7 @@ from harness.session.state import State, current_folder, here
 from harness.terminal.console import FinishedOutput, complain
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -198,7 +198,7 @@ def _update(file: str, environment: Mapping[str, str]) -> int:
     removed = len(before.keys() - new_table.models.keys())
     changed = sum(before.get(name) not in (None, model) for name, model in new_table.models.items())
     FinishedOutput(environment).line(
-        f"{state.models} knows {counted(len(new_table.models), 'model')} now: {new} new, {changed} changed, {removed} gone"
+        f"{state.models} knows {count_of(len(new_table.models), 'model')} now: {new} new, {changed} changed, {removed} gone"
     )
     return Exit.DONE
 

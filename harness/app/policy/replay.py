@@ -38,7 +38,7 @@ from harness.session.state import State
 from harness.terminal.console import complain
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, Does
 
@@ -501,7 +501,7 @@ def _line(call: JudgedAgain) -> str:
 
 
 def _summary(count: Mapping[str, int]) -> str:
-    summary = f"{counted(count['calls'], 'call')}, {counted(count['changes'], 'change')}"
+    summary = f"{count_of(count['calls'], 'call')}, {count_of(count['changes'], 'change')}"
     text = f"{summary}: {count['laxer']} laxer, {count['stricter']} stricter"
     if count["unknown"]:
         text += f"; {count['unknown']} cannot be judged"

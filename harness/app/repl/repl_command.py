@@ -58,7 +58,7 @@ from harness.terminal.console import complain, look_from
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Line, Tone
 from harness.terminal.type_ahead import NEXT_MODE
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def tell_end(conversation: Conversation, result: RunResult) -> None:
         screen.line("what you said has no answer: it is sent again with what you say next; /undo drops it", Tone.QUIET)
     usage_text = usage_in_words(result.usage, conversation.cost_of(result.usage), unknown="")
     screen.line("")
-    screen.line(f"({counted(result.turns, 'request')}, {usage_text})", Tone.QUIET)
+    screen.line(f"({count_of(result.turns, 'request')}, {usage_text})", Tone.QUIET)
     if not screen.look.repaints:
         screen.line(status_text(status_of(conversation), screen.width), Tone.QUIET)
 
@@ -311,7 +311,7 @@ class Repl:
             self._conversation.prompt = ""
             by_command, self._conversation.prompt_by_command = self._conversation.prompt_by_command, False
             first, more = words.split("\n")[:_MOST_ECHOED], words.count("\n") + 1 - _MOST_ECHOED
-            self._echo("\n".join([*first, *([f"[{counted(more, 'further line')}]"] if more > 0 else [])]))
+            self._echo("\n".join([*first, *([f"[{count_of(more, 'further line')}]"] if more > 0 else [])]))
             return Ask(text=words, by_command=by_command)
         while (line := self._next_line()) is not None:
             if line:
@@ -335,7 +335,9 @@ class Repl:
         draft, self._conversation.begun = self._conversation.begun, ""
         default = self._left.popleft() if self._left else draft
         if self._left:
-            self._screen.line(f"{counted(len(self._left), 'further line')} that you typed ahead after this", Tone.QUIET)
+            self._screen.line(
+                f"{count_of(len(self._left), 'further line')} that you typed ahead after this", Tone.QUIET
+            )
         return self._typed(default)
 
     def _echo(self, line: str) -> None:

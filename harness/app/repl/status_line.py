@@ -10,7 +10,7 @@ from harness.policy.policy import Policy
 from harness.record import Record
 from harness.terminal.row_text import cells, fitted
 from harness.terminal.styles import Tone
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 from harness.tool_kinds import Does, shipped_that
 from harness.tools.command_walls import is_unbound
@@ -87,10 +87,10 @@ def _parts(status: Status) -> list[tuple[int, str, Tone]]:
         (80, visible_line(status.model, _LONGEST_NAME), Tone.PLAIN),
         (50, f"policy {visible_line(status.policy, _LONGEST_NAME)}" if status.policy else "", Tone.PLAIN),
         (60, visible_line(status.confinement, _LONGEST_NAME), Tone.PLAIN),
-        (70, counted(status.grants, "grant") if status.grants else "", Tone.WARNING),
+        (70, count_of(status.grants, "grant") if status.grants else "", Tone.WARNING),
         (65, _context(status), Tone.WARNING if _share(status) >= 80 else Tone.PLAIN),
         (40, f"${status.cost:.4f}" if status.cost is not None else "", Tone.PLAIN),
-        (20, counted(status.turns, "turn") if status.turns else "", Tone.QUIET),
+        (20, count_of(status.turns, "turn") if status.turns else "", Tone.QUIET),
         (30, tokens if status.input_tokens or status.output_tokens else "", Tone.QUIET),
         (75, status.hint, Tone.QUIET),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness.loop.compaction import held_calls
 from harness.messages import Message
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 from harness.tools.todo import DONE, TodoItem, TodoTool, in_words, items_in
 
@@ -45,8 +45,8 @@ def todo_lines(items: Sequence[TodoItem], max_lines: int = MOST_LINES) -> list[s
     done = sum(item.status == DONE for item in items)
     open_items = [item for item in items if item.status != DONE]
     if not open_items:
-        return [f"all {counted(done, 'item')} done"]
-    head = [f"{done} of {counted(len(items), 'item')} done"] if done else []
+        return [f"all {count_of(done, 'item')} done"]
+    head = [f"{done} of {count_of(len(items), 'item')} done"] if done else []
     room = max_lines - len(head)
     if len(open_items) > room:
         return [*head, *(item.line for item in open_items[: room - 1]), f"... and {len(open_items) - room + 1} more"]

@@ -18,7 +18,7 @@ from harness.audit.calls import ABOUT_CALLS, Fate, Joiner, LoggedCall, call_numb
 from harness.audit.helper_tree import HelperTree
 from harness.log.clocks import seconds_between
 from harness.log.order import LogRecord
-from harness.log.reader import records, whole
+from harness.log.reader import records, whole_number
 from harness.log.vocabulary import ANSWERS, DECISIONS, STATUSES
 from harness.messages import Usage
 from harness.paths import is_within, short_place
@@ -201,7 +201,7 @@ class RunFacts:
     def _end(self, record: LogRecord) -> None:
         self.ended = True
         self.stop, self.detail = line(text(record, "stop")), line(text(record, "detail"), 2_000)
-        self.exit_code = whole(record.get("exit_code"))
+        self.exit_code = whole_number(record.get("exit_code"))
         logged_counts = record.get("counts")
         if isinstance(logged_counts, dict) and logged_counts != self._own_counts:
             problem = "the counts at the end of the log are not those of its records; told are those of the records"
@@ -287,7 +287,7 @@ def _known(name: str, known_names: Sequence[str]) -> str:
 
 
 def _scalar(value: JsonValue) -> JsonValue:
-    return whole(value) if isinstance(value, int) and not isinstance(value, bool) else line(word(value), 300)
+    return whole_number(value) if isinstance(value, int) and not isinstance(value, bool) else line(word(value), 300)
 
 
 MOST_SUMMARY = 200
@@ -360,14 +360,14 @@ def reported_call(call: LoggedCall, workspace: str, helper: int | None) -> Repor
         summary=line(call.summary),
         status=line(text(outcome, "status") or call.fate.value, 20),
         seconds=None if milliseconds is None else milliseconds / 1000,
-        exit_code=whole(outcome.get("exit_code")),
+        exit_code=whole_number(outcome.get("exit_code")),
         note=line(text(outcome, "content"), 300) if is_told else "",
         decision=line(call.decided, 20),
         by=line(call.by, 300),
         source=line(text(decision, "source"), 40),
         rule=line(text(decision, "rule")),
         file=text(decision, "file"),
-        line=whole(decision.get("line")),
+        line=whole_number(decision.get("line")),
         layer=line(text(decision, "layer"), 40),
         reason=line(text(decision, "reason"), 500),
         part=line(_part(call)),

@@ -21,7 +21,7 @@ from harness.session.state import PROJECT_POLICY, State
 from harness.shipped import job_in
 from harness.terminal.console import Console
 from harness.terminal.styles import Tone
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -199,4 +199,4 @@ def _tell_unlifted(console: Console, facts: RunFacts) -> None:
 
 def _tell_more(console: Console, count: int, of_what: str) -> None:
     if count > MOST_RULES_SHOWN:
-        console.line(f"  {counted(count - MOST_RULES_SHOWN, of_what)}: see the log", Tone.QUIET)
+        console.line(f"  {count_of(count - MOST_RULES_SHOWN, of_what)}: see the log", Tone.QUIET)

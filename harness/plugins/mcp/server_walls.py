@@ -100,12 +100,12 @@ class ServerStarter:
         except (ToolError, OSError) as error:
             raise UsageError(str(error)) from None
         if confinement is None:
-            return PipedProcess(launch, "the server", held=True, errors=errors)
+            return PipedProcess(launch, "the server", is_bound=True, errors=errors)
         with confinement:
             walled = replace(
                 launch, confine=confinement.enter, prefix=confinement.prefix, descriptors=confinement.descriptors
             )
-            return PipedProcess(walled, "the server", held=True, errors=errors)
+            return PipedProcess(walled, "the server", is_bound=True, errors=errors)
 
     def _variables(self, declaration: ServerDeclaration) -> dict[str, str]:
         """Return its environment: the few that every command has, and those that are named."""

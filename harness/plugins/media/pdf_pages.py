@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import Effects, JsonValue
 from harness.errors import ErrorCode, ToolError
-from harness.files.judged_files import shown
+from harness.files.judged_files import display_path
 from harness.gate.tool import ToolOutput
 from harness.record import Record, replace
 from harness.text.visible import visible, visible_line
@@ -87,10 +87,12 @@ def _pdf_page(opened: OpenedFile) -> ToolOutput:
     pages = (offset, min(opened.limit, MAX_PAGES), room)
     pdf_text = _read(file.fileno(), opened.effects, opened.commands, pages, opened.stops)
     if pdf_text.error and not pdf_text.texts:
-        raise ToolError(f"{shown(path)} is a PDF whose text cannot be read: {pdf_text.error}.", code=ErrorCode.BINARY)
+        raise ToolError(
+            f"{display_path(path)} is a PDF whose text cannot be read: {pdf_text.error}.", code=ErrorCode.BINARY
+        )
     if not pdf_text.texts:
         raise ToolError(
-            f"offset {offset} is past the end ({pdf_text.pages} pages): {shown(path)}.", code=ErrorCode.RANGE
+            f"offset {offset} is past the end ({pdf_text.pages} pages): {display_path(path)}.", code=ErrorCode.RANGE
         )
     return _output(pdf_text, size, room)
 

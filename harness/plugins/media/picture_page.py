@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.errors import ErrorCode, ToolError
-from harness.files.judged_files import shown
+from harness.files.judged_files import display_path
 from harness.gate.tool import ToolOutput
 from harness.messages import Attachment
 from harness.plugins.media.pictures import (
@@ -56,14 +56,18 @@ def _picture_page(opened: OpenedFile, keeper: AttachmentKeeper) -> ToolOutput:
         picture = clean_picture(data)
     except PictureError as error:
         code = ErrorCode.TOO_LARGE if len(data) > MAX_PICTURE_BYTES else ErrorCode.BINARY
-        raise ToolError(f"{shown(path)} begins as a {title} picture ({size:,} bytes); {error}.", code=code) from None
+        raise ToolError(
+            f"{display_path(path)} begins as a {title} picture ({size:,} bytes); {error}.", code=code
+        ) from None
     facts = f"{title} picture, {picture.width} x {picture.height} pixels, {size:,} bytes"
     if keeper.why_not:
         return ToolOutput(content=f"[{facts}; not shown: {keeper.why_not}]", output_bytes=size)
     try:
         attachment = kept_picture(picture, keeper)
     except OSError as error:
-        raise ToolError(f"{shown(path)}, a {title} picture, cannot be kept beside the log: {error.strerror}.") from None
+        raise ToolError(
+            f"{display_path(path)}, a {title} picture, cannot be kept beside the log: {error.strerror}."
+        ) from None
     without = f"; {picture.dropped:,} bytes of metadata left out" if picture.dropped else ""
     return ToolOutput(
         content=f"[{facts}{without}; it is shown with this result]", output_bytes=size, attachments=(attachment,)

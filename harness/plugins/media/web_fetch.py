@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from harness.actions import SUMMARY_CHARACTERS, Action, Effects, ToolBounds, ToolUse
 from harness.digest import digest_of
 from harness.errors import ToolError
-from harness.gate.arguments import text, whole
+from harness.gate.arguments import text, whole_number
 from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import Limits
 from harness.messages import ResultStatus, ToolCall
@@ -100,7 +100,7 @@ class WebFetchTool:
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the address, its host and its port. Nothing is looked up. Raises ToolError for a bad address."""
         address = web_address(text(arguments, "url"))
-        request = WebRequest(address=address, offset=whole(arguments, "offset", 0), seconds=self._seconds)
+        request = WebRequest(address=address, offset=whole_number(arguments, "offset", 0), seconds=self._seconds)
         use = ToolUse(tool=self.spec.name, host=address.host, port=address.port, bounds=ToolBounds(network=True))
         plain = "" if address.scheme == "https" else "\nnot encrypted: others on the way can read and change it"
         return Action(

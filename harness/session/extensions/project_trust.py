@@ -23,7 +23,7 @@ from harness.safe_files import read_regular
 from harness.session.extensions.started_words import command_words, permission_words, variable_words
 from harness.session.state import PROJECT_CONFIG, PROJECT_WORDS, State, word_folders
 from harness.shipped import PROJECT_FILES, SECTIONS, section_of
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible, visible_line
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def project_file(workspace: str, name: str) -> ProjectFile | None:
         return None
     sha256 = digest_of(data)
     content_lines = visible(json.dumps(value, indent=2, ensure_ascii=False, default=str)).split("\n")
-    head = f"{visible_line(path, 2_000)}  sha256 {sha256}", f"would bring {counted(len(effects), 'thing')}:"
+    head = f"{visible_line(path, 2_000)}  sha256 {sha256}", f"would bring {count_of(len(effects), 'thing')}:"
     bound = b"\0".join((name.encode(), workspace.encode("utf-8", "surrogateescape"), data))
     lines = *head, *(f"  {line}" for line in effects), "all of it:", *(f"  {line}" for line in content_lines)
     return ProjectFile(path=path, name=name, data=data, sha256=sha256, trust=digest_of(bound), lines=lines)
@@ -212,7 +212,7 @@ def _folder_of_words(path: str, name: str, workspace: str) -> ProjectFile | None
         return None
     files = json.loads(word_folder.data)
     descriptions = [*lines_of(word_folder, path), *([_NO_SCRIPTS] if _has_skills(name) else [])]
-    lines = [visible_line(path, 2_000), f"would bring {counted(len(files), 'file')} of words:"]
+    lines = [visible_line(path, 2_000), f"would bring {count_of(len(files), 'file')} of words:"]
     lines += [*(f"  {visible_line(line, 2_000)}" for line in descriptions), "all of it:"]
     for file, text in files.items():
         lines += [f"  --- {visible_line(file, 500)}", *(f"  {line}" for line in visible(text).split("\n"))]

@@ -68,8 +68,8 @@ def _value(first: str, more: Sequence[str]) -> str:
     if block := _BLOCK.fullmatch(first):
         import textwrap
 
-        kept = textwrap.dedent("\n".join(more)).strip("\n")
-        return kept if block[1] == "|" else re.sub(r"\n(\n*)", lambda ends: ends[1] or " ", kept)
+        text = textwrap.dedent("\n".join(more)).strip("\n")
+        return text if block[1] == "|" else re.sub(r"\n(\n*)", lambda ends: ends[1] or " ", text)
     lines = [line.strip() for line in more if line.strip() and not line.lstrip().startswith("#")]
     if not first and lines and all(line == "-" or line.startswith("- ") for line in lines):
         return ", ".join(_value(line[1:].strip(), ()) for line in lines)
@@ -81,8 +81,8 @@ def _value(first: str, more: Sequence[str]) -> str:
 
 
 def _unescaped(text: str) -> str:
-    def meant(match: re.Match[str]) -> str:
+    def character_of(match: re.Match[str]) -> str:
         return chr(int(match[1], 16)) if match[1] else _NAMED.get(match[2], match[2])
 
     # Two escapes may be the halves of one character; a half alone is none.
-    return _ESCAPE.sub(meant, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _ESCAPE.sub(character_of, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

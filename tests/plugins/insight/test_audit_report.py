@@ -38,7 +38,7 @@ from harness.audit.findings import NotedHead, evidence_of, findings_of, judge_lo
 from harness.errors import UsageError
 from harness.log.clocks import nanoseconds, seconds_between
 from harness.log.heads_file import HeadsFile, KnownHead
-from harness.log.reader import finite, whole
+from harness.log.reader import finite, whole_number
 from harness.log.schema import RECORDS, json_schema
 from harness.log.verify import Verification
 from harness.models.scripted import Reply, call, replies
@@ -778,7 +778,9 @@ def test_the_monotonic_clock_counts_where_both_have_it() -> None:
     assert seconds_between({**early, "mono_ns": 5}, {**late, "mono_ns": 2_500_000_005}) == 2.5
     assert seconds_between(late, early) == 3600
     assert seconds_between({}, early) is None
-    assert (whole(True), whole(10**30), finite(float("nan")), finite(10**30), finite(float("inf"))) == (None,) * 5
+    assert (whole_number(True), whole_number(10**30), finite(float("nan")), finite(10**30), finite(float("inf"))) == (
+        None,
+    ) * 5
     assert [duration(seconds) for seconds in (0.04, 12.3, 59.7, 3725, 90061)] == [
         "0.0 s",
         "12 s",

@@ -13,7 +13,7 @@ from harness.session.exits import Exit
 from harness.terminal.console import Console, Look
 from harness.terminal.long_work import LongWork
 from harness.terminal.tables import Column, Table, TableRow, numbers
-from harness.text.amounts import counted, short_count
+from harness.text.amounts import count_of, short_count
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def tell(outcomes: Sequence[TaskOutcome], console: Console) -> None:
     lines = []
     not_run = sum(outcome.how is TaskEnd.NOT_RUN for outcome in outcomes)
     if not_run:
-        lines.append(f"({counted(not_run, 'task')} not run to the end: the batch was ended before)")
+        lines.append(f"({count_of(not_run, 'task')} not run to the end: the batch was ended before)")
     if len(rows) + not_run < len(outcomes):
         lines.append(f"({len(outcomes) - len(rows) - not_run} more are in the summary)")
     counts = by_exit_code(outcomes).items()
@@ -149,7 +149,7 @@ def tell(outcomes: Sequence[TaskOutcome], console: Console) -> None:
     )
     ran = sum(outcome.how is not TaskEnd.EARLIER and outcome.tries > 0 for outcome in outcomes)
     earlier = sum(outcome.how is TaskEnd.EARLIER for outcome in outcomes)
-    lines.append(f"{counted(len(outcomes), 'task')}: {codes or 'none'}; {ran} run now, {earlier} done earlier")
+    lines.append(f"{count_of(len(outcomes), 'task')}: {codes or 'none'}; {ran} run now, {earlier} done earlier")
     problems = [f"{outcome.id}: {visible_line(outcome.why, 500)}" for outcome in rows if outcome.why]
     for line in (*lines, *problems[:MAX_ROWS]):
         console.line(line)

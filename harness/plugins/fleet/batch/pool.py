@@ -21,7 +21,7 @@ from harness.plugins.fleet.batch.task_run import HELD
 from harness.process.lifeline import VARIABLE, Lifeline
 from harness.session.exits import Exit
 from harness.session.signals import Stopping
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -227,7 +227,7 @@ class Pool:
         """Start no more tasks: each would be refused with the same key. What runs goes on to its end."""
         with self._lock:
             before, self._given_up = self._given_up, True
-            remaining = counted(self._untaken + len(self._elsewhere), "task")
+            remaining = count_of(self._untaken + len(self._elsewhere), "task")
         if not before:
             self._progress.tell(
                 f"nothing more is started, since the key of {queued.task.id} was refused; {remaining} left"
@@ -268,7 +268,7 @@ class Pool:
         if self._elsewhere and not freed and idle and now >= self._tell_at:
             self._tell_at = now + TELL_SECONDS
             first = self._elsewhere[0]
-            text = f"waiting for {counted(len(self._elsewhere), 'task')} that other processes run"
+            text = f"waiting for {count_of(len(self._elsewhere), 'task')} that other processes run"
             self._progress.tell(f"{text}: {first.task.id} is run by process {holder(first.folder.path)}")
         return freed
 
@@ -283,7 +283,7 @@ class Pool:
         with self._lock:
             if not self._kill_at:
                 self._kill_at = now + GRACE_SECONDS
-                text = f"{counted(len(self._processes), 'task')} asked to end"
+                text = f"{count_of(len(self._processes), 'task')} asked to end"
                 self._progress.tell(f"ending: {text}; once more kills what is still run")
                 for running in self._processes:
                     running.ask_to_end()

@@ -22,7 +22,7 @@ from harness.plugins.fleet.batch.task_folder import FINISHED, TaskFolder
 from harness.record import Record
 from harness.safe_files import read_regular, replace_file, sync_path
 from harness.session.work_folders.changes import CHANGES
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.fields import Fields
 from harness.text.strict_json import NotJsonError, read_line, read_one
 
@@ -93,7 +93,7 @@ def write_predictions(
     except OSError as error:
         return (f"{name} cannot be written: {error}",)
     for reason, tasks in missing.items():
-        tell(f"{name} is without {counted(len(tasks), 'task')} ({reason}): {_some(tasks)}")
+        tell(f"{name} is without {count_of(len(tasks), 'task')} ({reason}): {_some(tasks)}")
     return ()
 
 
@@ -218,7 +218,7 @@ def _entries(
             missing.setdefault(prediction, []).append(outcome.id)
             continue
         if prediction.left_out:
-            count = counted(len(prediction.left_out), "file")
+            count = count_of(len(prediction.left_out), "file")
             tell(f"{outcome.id}: {name} is without {count} of its patch: {_some(prediction.left_out)}")
         entry = {"instance_id": outcome.id, "model_name_or_path": prediction.model, "model_patch": prediction.patch}
         yield f"{between}{json.dumps(outcome.id)}: {json.dumps(entry)}".encode()

@@ -19,7 +19,7 @@ from harness.safe_files import is_locked_within, read_regular, remove_if_there, 
 from harness.session.exits import Exit
 from harness.session.work_folders.changes import CHANGES, IGNORED
 from harness.session.work_folders.work_folder import TREE, is_kept
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ def refuse_other_settings(folders: Iterable[tuple[TaskFolder, Task, Mapping[str,
             count += bool(difference)
             first = first or (f"{task.id} was done with {difference}" if difference else "")
     if first:
-        more = f", and {counted(count - 1, 'more task')} likewise" if count > 1 else ""
+        more = f", and {count_of(count - 1, 'more task')} likewise" if count > 1 else ""
         raise UsageError(
             f"the folder of --out holds what was done under other settings: {first}{more}. Nothing was run: name another "
             "folder with --out"

@@ -18,7 +18,7 @@ from harness.plugins.fleet.batch.store import ResultsError
 from harness.plugins.fleet.batch.task_folder import FINISHED, TaskFolder, is_held
 from harness.safe_files import read_regular
 from harness.session.state import State
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 
 if TYPE_CHECKING:
     from harness.plugins.fleet.batch.task import Task
@@ -89,7 +89,7 @@ class Uploads:
         with ThreadPoolExecutor(AT_ONCE) as threads:
             problems = [problem for problem in threads.map(one, sorted(names | self._begun())) if problem]
         if problems:
-            more = f" (and {counted(len(problems) - 1, 'more task')} likewise)" if len(problems) > 1 else ""
+            more = f" (and {count_of(len(problems) - 1, 'more task')} likewise)" if len(problems) > 1 else ""
             raise UsageError(f"nothing was run: {problems[0]}{more}")
         self._results.write_small(f"{INPUTS}/.written", b"")  # hours before the first result: can it be written at all?
 
@@ -110,7 +110,7 @@ class Uploads:
         names = sorted(self._begun())
         for number, name in enumerate(names):
             if failed == _IN_A_ROW or is_ended():
-                problems.append(f"{counted(len(names) - number, 'task')} not looked at any more")
+                problems.append(f"{count_of(len(names) - number, 'task')} not looked at any more")
                 break
             try:
                 self._settle(name)

@@ -15,7 +15,7 @@ from harness.plugins.fleet.queue.queued_batch import is_tried_again
 from harness.plugins.fleet.queue.status import status_of
 from harness.session.exits import Exit
 from harness.terminal.console import Console, look_here
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -44,13 +44,12 @@ def queue_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
                 rows = [row for row in _chosen(queue, arguments) if row.state in (TaskState.WAITING, TaskState.RUNNING)]
                 queue.cancel(rows)
                 running = sum(row.state is TaskState.RUNNING for row in rows)
-                console.line(
-                    f"{counted(len(rows) - running, 'waiting task')} cancelled; {counted(running, 'running task')} asked to end"
-                )
+                cancelled = count_of(len(rows) - running, "waiting task")
+                console.line(f"{cancelled} cancelled; {count_of(running, 'running task')} asked to end")
             case "retry":
                 rows = [row for row in _chosen(queue, arguments) if is_tried_again(row) or row.task in arguments.tasks]
                 again = sum(queue.retry(row, row.version) for row in rows)
-                console.line(f"{counted(again, 'task')} put in again")
+                console.line(f"{count_of(again, 'task')} put in again")
             case _:
                 limits = _limits(arguments)
                 queue.limit(limits)

@@ -36,7 +36,7 @@ from harness.session.exits import Exit
 from harness.session.state import State
 from harness.session.work_folders.packed import Packed, pack
 from harness.session.work_folders.transport import local_path
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -83,10 +83,10 @@ def queued(
     batch = QueuedBatch(arguments, environment, out, is_gone=lambda: stopping.count > 0, away=progress.tell)
     try:
         count = batch.put(tasks)
-        already = f"; {counted(len(tasks) - count, 'task')} there already" if count < len(tasks) else ""
+        already = f"; {count_of(len(tasks) - count, 'task')} there already" if count < len(tasks) else ""
         if not arguments.quiet:
             later = "" if arguments.wait else "; the same command with --wait gathers what came of them"
-            progress.tell(f"{counted(count, 'task')} put into the queue as batch {batch.name}{already}{later}")
+            progress.tell(f"{count_of(count, 'task')} put into the queue as batch {batch.name}{already}{later}")
             if batch.is_in_new_queue:
                 progress.tell("there was no queue at this address: it was made now")
         return batch.gather(batch.wait(tasks, progress, stopping), local) if arguments.wait else None
@@ -167,7 +167,7 @@ class QueuedBatch:
                 progress.now(min(remaining, sum(worker.jobs for worker in workers)))
                 if time.monotonic() > tell_at and not workers:
                     tell_at = time.monotonic() + TELL_SECONDS
-                    waits = f"{counted(remaining, 'task')} left, and no worker is there for {self._version}"
+                    waits = f"{count_of(remaining, 'task')} left, and no worker is there for {self._version}"
                     progress.tell(f"{waits}: start `harness worker` with this queue, and the same policy and settings")
                 with suppress(QueueAwayError):  # the next look says it
                     self._queue.give_back_lost()
@@ -175,7 +175,7 @@ class QueuedBatch:
         except QueueAwayError:
             pass  # it was not waited for any more
         if remaining:
-            on = f"{counted(remaining, 'task')} left; workers go on with them"
+            on = f"{count_of(remaining, 'task')} left; workers go on with them"
             progress.tell(f"{on}. `harness queue cancel --queue URL {self.name}` ends them")
         else:
             outcomes = {**self._without_result(places), **outcomes}
@@ -308,7 +308,7 @@ def is_tried_again(row: TaskRow) -> bool:
 def outcome_of(result: TaskResult, place: int) -> TaskOutcome:
     """Return the outcome that a worker, or the queue, noted of a task."""
     fields = result.result
-    lost = f"{counted(result.lost, 'earlier attempt')} lost with its worker: effect unknown" if result.lost else ""
+    lost = f"{count_of(result.lost, 'earlier attempt')} lost with its worker: effect unknown" if result.lost else ""
     code, cost, seconds = fields.get("exit_code"), fields.get("cost"), fields.get("seconds")
     return TaskOutcome(
         id=result.task,

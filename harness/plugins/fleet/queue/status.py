@@ -11,7 +11,7 @@ from harness.plugins.fleet.queue.queue import NAME_LENGTH, Batch, QueueLimits, R
 from harness.record import Record, field_names
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow, labelled, numbers
-from harness.text.amounts import counted, duration
+from harness.text.amounts import count_of, duration
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class QueueStatus(Record):
         """The tables for a person, most urgent first."""
         if self.orphaned:
             notes = (
-                (f"{counted(count, 'task')} for {version}", Tone.WARNING) for version, count in self.orphaned.items()
+                (f"{count_of(count, 'task')} for {version}", Tone.WARNING) for version, count in self.orphaned.items()
             )
             yield labelled((("no worker" if not n else "", text, tone) for n, (text, tone) in enumerate(notes)))
         if self.limits.words != "none":

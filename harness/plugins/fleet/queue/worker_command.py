@@ -26,7 +26,7 @@ from harness.session.own_folders import fix_modes
 from harness.session.signals import Stopping
 from harness.session.state import State
 from harness.terminal.console import complain
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         lifeline = Lifeline()
         worker = Worker(queue, arguments, environment, folder=folder, lifeline=lifeline, tell=tell, lease=lease)
         queue.join(worker=name, version=version, jobs=jobs, lease=lease)
-        tell(f"worker {name}: {counted(jobs, 'task')} at once, from {arguments.queue}")
+        tell(f"worker {name}: {count_of(jobs, 'task')} at once, from {arguments.queue}")
         tell(f"it takes tasks for {version}")
         if queue.is_new:
             tell("there was no queue at this address: it was made now")
@@ -76,13 +76,13 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         try:
             if arguments.drain:
                 for other, count in queue.waiting_for().items():
-                    tell(f"{counted(count, 'task')} left for workers of another kind: {other}")
+                    tell(f"{count_of(count, 'task')} left for workers of another kind: {other}")
             queue.leave()
         except QueueAwayError as error:
             complain(f"the queue was not told of the end: {error}")
         queue.close()
         lifeline.close()
-    tell(f"{counted(worker.done, 'task')} brought to an end")
+    tell(f"{count_of(worker.done, 'task')} brought to an end")
     return worker.code if worker.code is not Exit.DONE else _exit_code(stopping)
 
 

@@ -20,7 +20,7 @@ from harness.plugins.insight.questions import (
 )
 from harness.plugins.insight.stats import NO_ANSWER, OTHER_ANSWER, QuestionCount
 from harness.terminal.styles import Tone
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 _TONES = {
@@ -49,7 +49,7 @@ class Approvals:
     def total(self) -> Total:
         """Return the counts of questions by their answer."""
         counts, sessions = self._counts, self._asked.logs.sessions
-        nobody = f"nobody was asked anything in {counted(sessions, 'session')}"
+        nobody = f"nobody was asked anything in {count_of(sessions, 'session')}"
         return Total(counts=_question_counts(counts), lines=(_counts_line(counts) if counts.asked else nobody,))
 
     def _row(self, question: LoggedQuestion) -> AnswerRow:
@@ -148,8 +148,8 @@ class Refusals:
         by = ", ".join(
             f"{counts.refused[refuser]} {words}" for refuser, words in _BY.items() if refuser in counts.refused
         )
-        none = f"no call was refused in {counted(self._asked.logs.sessions, 'session')}"
-        line = f"{counted(total, 'call')} refused: {by}" if total else none
+        none = f"no call was refused in {count_of(self._asked.logs.sessions, 'session')}"
+        line = f"{count_of(total, 'call')} refused: {by}" if total else none
         if counts.invalid:
             line += f"; {counts.invalid} invalid{'' if self._lists_invalid else ' (--invalid lists them)'}"
         if counts.never_came:

@@ -28,7 +28,7 @@ from harness.paths import short_place
 from harness.session.state import State
 from harness.terminal.styles import Tone
 from harness.terminal.tables import GAP
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 
@@ -64,12 +64,12 @@ class Files:
 
     def _summary(self) -> tuple[str, ...]:
         changes, commands = len(self._found.changes), len(self._found.commands)
-        sessions = counted(self._asked.logs.sessions, "session")
-        line = f"{counted(self._files, 'file')}, {counted(changes, 'change')} in {sessions}"
+        sessions = count_of(self._asked.logs.sessions, "session")
+        line = f"{count_of(self._files, 'file')}, {count_of(changes, 'change')} in {sessions}"
         if not commands:
             return (line,)
         them = "what it changed is not recorded, but" if commands == 1 else "what they changed is not recorded, but"
-        return line, f"besides, {counted(commands, 'command')} could write; {them} where it could be:"
+        return line, f"besides, {count_of(commands, 'command')} could write; {them} where it could be:"
 
     def _changes(self, file: ChangedFile) -> Iterator[AnswerRow]:
         path = visible_line(file.path, 5_000)
@@ -188,11 +188,11 @@ class FilesRead:
         )
 
     def _summary(self) -> tuple[str, ...]:
-        files = counted(self._files, "file or folder", "files and folders")
-        line = f"{files} read in {counted(self._asked.logs.sessions, 'session')}"
+        files = count_of(self._files, "file or folder", "files and folders")
+        line = f"{files} read in {count_of(self._asked.logs.sessions, 'session')}"
         if not self._unknown:
             return (line,)
-        return line, f"not among them: what {counted(self._unknown, 'call')} read of which no model tells all"
+        return line, f"not among them: what {count_of(self._unknown, 'call')} read of which no model tells all"
 
     def _reads(self, file: FileRead) -> Iterator[AnswerRow]:
         path = visible_line(file.path, 5_000)
@@ -246,10 +246,10 @@ class Outside:
         counts: dict[str, JsonValue] = {"calls": calls, "read": read, "wrote": written, "network": network}
         by = f"{read} read there, {written} could write there, {network} could reach the network"
         none = "no call is known to have left the workspace"
-        line = f"{counted(calls, 'call')} outside the workspace: {by}" if calls else none
-        unknown = f"what {counted(self._unknown, 'call')} read is not known (`harness audit reads`)"
+        line = f"{count_of(calls, 'call')} outside the workspace: {by}" if calls else none
+        unknown = f"what {count_of(self._unknown, 'call')} read is not known (`harness audit reads`)"
         rest = f"; {unknown}" if self._unknown else ""
         return Total(
             counts={**counts, "unknown_reads": self._unknown},
-            lines=(f"{line}, in {counted(self._asked.logs.sessions, 'session')}{rest}",),
+            lines=(f"{line}, in {count_of(self._asked.logs.sessions, 'session')}{rest}",),
         )

@@ -23,7 +23,7 @@ from harness.session.state import State
 from harness.terminal.console import Console, FinishedOutput, complain
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 UNKNOWN_POLICY = "its questions are not counted"
@@ -103,7 +103,7 @@ def _tell(sessions: Sequence[WearySession], rule: RuleProposal | None, console: 
     console.line(ASKED_NOW, Tone.QUIET)
     console.line(BEST_CASE, Tone.QUIET)
     if typed := sum(session.typed for session in sessions):
-        console.line(f"Left out: {counted(typed, 'command')} that you typed yourself (!).", Tone.QUIET)
+        console.line(f"Left out: {count_of(typed, 'command')} that you typed yourself (!).", Tone.QUIET)
     fatigues = [session.fatigue for session in sessions]
     spared = [(count, grant) for grant, count in sparing_most(fatigues)]
     _list("Questions that a grant spares, taken when it is first offered:", spared, console)

@@ -13,7 +13,7 @@ from harness.log.reader import is_in_use, is_whole
 from harness.plugins.insight.questions import OpenSession, UnknownCall, open_ends
 from harness.terminal.styles import Tone
 from harness.terminal.tables import GAP
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 FOUND = 3
@@ -49,8 +49,8 @@ class OpenEnds:
         counts: dict[str, JsonValue] = {"unknown_calls": calls, "open_sessions": sessions, "torn_lines": torn}
         if not (calls or sessions or torn):
             return Total(counts=counts, lines=(_nothing_open(self._asked.logs.sessions),))
-        lines = f", {counted(torn, 'torn line')}" if torn else ""
-        summary = f"{counted(calls, 'call')} of unknown end, {counted(sessions, 'open session')}{lines}"
+        lines = f", {count_of(torn, 'torn line')}" if torn else ""
+        summary = f"{count_of(calls, 'call')} of unknown end, {count_of(sessions, 'open session')}{lines}"
         return Total(counts=counts, lines=(summary,), code=FOUND)
 
     def _call(self, unknown: UnknownCall, *, in_use: bool) -> AnswerRow:
@@ -75,7 +75,7 @@ class OpenEnds:
         when, log = self._asked.moment(open_session.started), visible_line(open_session.log, 5_000)
         parts = [f"session {session} in {workspace} never said that it ended"]
         if open_session.not_begun:
-            parts.append(f"{counted(len(open_session.not_begun), 'call')} without an end and not begun")
+            parts.append(f"{count_of(len(open_session.not_begun), 'call')} without an end and not begun")
         if in_use:
             parts.append("its log is in use: it may simply be running")
         elif is_torn:
@@ -101,7 +101,7 @@ def _nothing_open(sessions: int) -> str:
     """Return the line for logs in which everything has an end."""
     if not sessions:
         return "there is no session, and so no call"
-    return f"every call that was begun in {counted(sessions, 'session')} has an end, and every session"
+    return f"every call that was begun in {count_of(sessions, 'session')} has an end, and every session"
 
 
 def _could_write(paths: list[str] | None) -> str:

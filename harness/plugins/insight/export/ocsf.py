@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from harness.actions import JsonValue
 from harness.audit.calls import CallStanding, LoggedCall, did_fail, rule_of, standing_of, text
 from harness.log.clocks import nanoseconds
-from harness.log.reader import whole
+from harness.log.reader import whole_number
 from harness.plugins.insight.export.row import Cell, Export, encoded, plain, row
 from harness.tool_kinds import Does, tool_kind
 
@@ -196,7 +196,7 @@ def _metadata(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
         "log_format": "JSON",
         "log_version": "1",
     }
-    sequence, logged = whole(call.proposed.get("seq")), nanoseconds(fields["ended"] or fields["time"])
+    sequence, logged = whole_number(call.proposed.get("seq")), nanoseconds(fields["ended"] or fields["time"])
     if sequence is not None:
         metadata["sequence"] = sequence
     if logged is not None:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from harness.actions import JsonValue
 from harness.audit.calls import AuditedLogs, LoggedCall, call_number
 from harness.log.order import LogRecord
-from harness.log.reader import finite, whole
+from harness.log.reader import finite, whole_number
 
 Cell: TypeAlias = str | int | float | bool | None
 MOST_TROUBLES = 50
@@ -49,7 +49,7 @@ class Export:
 
     def whole(self, record: LogRecord, name: str) -> int | None:
         """Return a whole number of a record, None where it is missing, null, or no such thing."""
-        number = whole(record.get(name))
+        number = whole_number(record.get(name))
         if number is None and record.get(name) is not None:
             self.note(f"{name} is no whole number")
         return number

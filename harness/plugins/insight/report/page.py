@@ -24,7 +24,7 @@ from harness.plugins.insight.report.style import STYLE, content_policy
 from harness.plugins.insight.report.timeline import timeline
 from harness.plugins.insight.stats import Cost
 from harness.record import Record
-from harness.text.amounts import counted, duration
+from harness.text.amounts import count_of, duration
 
 _CONTENTS = (
     ("unknown", "unknown calls"),
@@ -81,20 +81,20 @@ def report(
             title=line(title or TITLE, 300),
             content_policy=content_policy(),
             style=STYLE,
-            logs=counted(len(findings), "action log"),
-            sessions=counted(len(figures.sessions), "session"),
-            calls=counted(figures.calls, "call"),
-            records=counted(sum(item.found.records for item in findings), "verified record"),
+            logs=count_of(len(findings), "action log"),
+            sessions=count_of(len(figures.sessions), "session"),
+            calls=count_of(figures.calls, "call"),
+            records=count_of(sum(item.found.records for item in findings), "verified record"),
             last_time=line(figures.last_time, 40) or "no known time",
             only=line(only, 60),
             contents=_CONTENTS,
             alarms=[*_about_logs(findings, missing_logs), *_about_calls(figures)],
-            unseen=counted(unseen, "log") if (unseen := _without_head(findings)) else "",
+            unseen=count_of(unseen, "log") if (unseen := _without_head(findings)) else "",
             talks=talks(figures),
             unknown=standings[CallStanding.UNKNOWN],
             refused=standings[CallStanding.REFUSED] + standings[CallStanding.BLOCKED],
             asked=figures.questions.asked,
-            reads_unknown=counted(figures.reads_unknown, "call"),
+            reads_unknown=count_of(figures.reads_unknown, "call"),
             session_table=session_table(figures, is_linked=is_whole),
             cards=cards(figures),
             whole_bar=bar(standings, figures.calls) if figures.calls else None,
@@ -140,7 +140,7 @@ def _about_calls(figures: Figures) -> Iterator[Sequence[PageSpan]]:
     ):
         if count:
             yield (
-                PageSpan(f"{sign} {counted(count, noun)}", "strong"),
+                PageSpan(f"{sign} {count_of(count, noun)}", "strong"),
                 PageSpan(f" {words}. See "),
                 _see(anchor),
                 PageSpan("."),
@@ -156,17 +156,17 @@ def _about_logs(logs: Sequence[Findings], missing_logs: Sequence[str]) -> Iterat
     broken = sum(1 for log in logs if log.soundness is Soundness.BROKEN)
     added = sum(log.added for log in logs if log.soundness is not Soundness.BROKEN)
     if broken:
-        of_all = f" {broken} of {counted(len(logs), 'log')} did not verify. Do not rely on what follows."
+        of_all = f" {broken} of {count_of(len(logs), 'log')} did not verify. Do not rely on what follows."
         yield PageSpan("BROKEN:", "strong"), PageSpan(of_all)
     if missing_logs:
         yield (
             PageSpan("GONE:", "strong"),
-            PageSpan(f" {counted(len(missing_logs), 'log')} that had been noted: what they told is missing here."),
+            PageSpan(f" {count_of(len(missing_logs), 'log')} that had been noted: what they told is missing here."),
         )
     if added:
         behind_text = " behind the end of a log that was closed: anyone may have written them. See "
         yield (
-            PageSpan(f"ADDED: {counted(added, 'record')}", "strong"),
+            PageSpan(f"ADDED: {count_of(added, 'record')}", "strong"),
             PageSpan(behind_text),
             _see("looked-at"),
             PageSpan("."),
@@ -185,7 +185,7 @@ class Talk(Record):
 def talks(figures: Figures) -> Iterator[Talk]:
     """Yield the talks of a few sessions; of more, their table has them."""
     for session in figures.sessions.values() if len(figures.sessions) <= MOST_TALKS else ():
-        more = f" (the first of {counted(session.prompts, 'prompt')})" if session.prompts > 1 else ""
+        more = f" (the first of {count_of(session.prompts, 'prompt')})" if session.prompts > 1 else ""
         prompt, answer = block(session.prompt, MAX_TALK), block(session.answer, MAX_TALK)
         yield Talk(place=session.place, more=more, prompt=prompt, answer=answer)
 
@@ -240,7 +240,7 @@ def cards(figures: Figures) -> Sequence[tuple[str, str, str]]:
         (
             "calls",
             number(figures.calls),
-            f"{counted(figures.kinds['user_message'], 'prompt')}, {counted(figures.kinds['model_request'], 'request')}",
+            f"{count_of(figures.kinds['user_message'], 'prompt')}, {count_of(figures.kinds['model_request'], 'request')}",
         ),
         ("ran without a human", number(stands[CallStanding.UNASKED]), "the policy said auto"),
         ("asked", number(figures.questions.asked), f"nobody was there for {number(nobody)}{_median(figures)}"),
@@ -257,7 +257,7 @@ def cards(figures: Figures) -> Sequence[tuple[str, str, str]]:
         (
             "files changed",
             f"{at_least}{number(len(figures.paths))}",
-            f"{counted(figures.changes, 'change')} by file tools",
+            f"{count_of(figures.changes, 'change')} by file tools",
         ),
         ("tokens in", number(figures.input_tokens), f"{number(figures.cached_tokens)} from a cache"),
         ("tokens out", number(figures.output_tokens), "as the provider counted"),
@@ -274,7 +274,7 @@ def _cost(cost: Cost) -> str:
 def _cost_note(figures: Figures) -> str:
     if not figures.cost.unknown:
         return "by the prices configured then"
-    return f"of {counted(figures.cost.unknown, 'request')} the log does not say it"
+    return f"of {count_of(figures.cost.unknown, 'request')} the log does not say it"
 
 
 def _median(figures: Figures) -> str:
@@ -328,7 +328,7 @@ def policies(logs: AuditedLogs, show: ReportDetail) -> Iterator[PolicyInReport]:
         yield PolicyInReport(
             name=line(record.get("policy"), 200) or "(without a name)",
             digest=digest(record["policy_sha256"]),
-            begun=f"in force at the beginning of {counted(used, 'session')}" if used else "in force within a session",
+            begun=f"in force at the beginning of {count_of(used, 'session')}" if used else "in force within a session",
             files=[_policy_file(file, texts, show) for file in (files if isinstance(files, list) else ())],
         )
 

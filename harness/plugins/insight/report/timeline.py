@@ -21,7 +21,7 @@ from harness.audit.calls import (
     standing_of,
 )
 from harness.log.order import LogRecord
-from harness.log.reader import finite, whole
+from harness.log.reader import finite, whole_number
 from harness.log.schema import problem
 from harness.plugins.insight.report.lists import ReportDetail
 from harness.plugins.insight.report.spans import Block, PageSpan, block, code, digest, waited
@@ -240,7 +240,7 @@ def _ending(standing: CallStanding, call: LoggedCall) -> str:
     parts = [STANDING_NAMES[standing]]
     if call.outcome and (standing in (CallStanding.UNASKED, CallStanding.APPROVED) or did_fail(call)):
         parts.append(line(call.outcome.get("status"), 30))
-        milliseconds = whole(call.outcome.get("duration_ms"))
+        milliseconds = whole_number(call.outcome.get("duration_ms"))
         parts += [duration(milliseconds / 1000)] if milliseconds is not None else []
     return ", ".join(parts)
 
@@ -256,7 +256,7 @@ def _edited_from(call: LoggedCall) -> str:
 def _arguments(call: LoggedCall) -> JsonValue:
     """Return the arguments as they came; of long ones the log itself holds the beginning only, and says so here."""
     raw = call.proposed.get("arguments")
-    total = whole(call.proposed.get("arguments_characters"))
+    total = whole_number(call.proposed.get("arguments_characters"))
     if total is None or not isinstance(raw, str):
         return raw
     return f"{raw}\n... (the log holds the beginning only, of {number(total)} characters)"

@@ -20,7 +20,7 @@ from harness.session.own_folders import fix_modes
 from harness.session.policies import assemble
 from harness.session.state import State, current_folder
 from harness.terminal.console import complain
-from harness.text.amounts import counted
+from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 from harness.tools.command_walls import CommandWalls
 
@@ -107,10 +107,10 @@ def _told(report: ServerReport, declaration: ServerDeclaration, pins: Mapping[st
         yield f'all that it lists has pinned = "{report.digest}"'
         yield f"its pinned in the configuration is another: {declaration.pinned}"
         return
-    yield f'{counted(len(report.tools), "tool")}; all that it lists has pinned = "{report.digest}"'
+    yield f'{count_of(len(report.tools), "tool")}; all that it lists has pinned = "{report.digest}"'
     yield from (f"note: {note}" for note in report.notes)
     if report.noise:
-        yield f"note: {counted(report.noise, 'line')} of its output were no messages"
+        yield f"note: {count_of(report.noise, 'line')} of its output were no messages"
     for tool in report.tools:
         yield f"{standing(pins[tool.name], tool.command) if tool.name in pins else 'new'}: {tool.name}, sha256 {tool.sha256}"
         yield from (f"  {line}" for line in tool.text.splitlines()[1:-2])  # without name and command line
