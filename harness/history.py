@@ -38,8 +38,8 @@ class History:
         A reply that says nothing and calls nothing is not added: several servers refuse it ever after.
         """
         answers = [
-            Message(role=Role.TOOL, content=result, tool_call_id=call.id, attachments=pictures)
-            for call, result, pictures in zip(
+            Message(role=Role.TOOL, content=result, tool_call_id=call.id, attachments=attached)
+            for call, result, attached in zip(
                 calls, results, [*attachments, *[()] * (len(calls) - len(attachments))], strict=True
             )
         ]
