@@ -7,6 +7,7 @@ of `harness/tools/` where the tools of the core are named; harness/shipped.py na
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
@@ -130,8 +131,6 @@ def is_from_outside(name: str) -> bool:
     """Return whether a name in a policy means tools that do not ship: one of a server, a script or a plugin. With a star at
     its end it means all that begin so.
     """
-    import re  # and 4 ms to compile it, for a policy that speaks of them
-
     return name.startswith((SERVER_TOOLS, SCRIPT_TOOLS, PLUGIN_TOOLS)) and bool(re.fullmatch(_FROM_OUTSIDE, name))
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from harness.actions import Decision
 from harness.checks.hook_declaration import HookDeclaration
@@ -21,13 +20,11 @@ from harness.errors import HarnessError
 from harness.gate.call_checks import CheckAnswer
 from harness.interrupt import Interrupted
 from harness.log.vocabulary import CheckEvent
+from harness.process.asked_program import ProgramAnswer, ask_program
 from harness.process.command import CommandEnding
 from harness.text.fields import kind_of
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible, visible_line
-
-if TYPE_CHECKING:
-    from harness.process.asked_program import ProgramAnswer
 
 MOST_OUTPUT_BYTES = 1 << 18
 """Maximum size of an answer; a longer one is invalid."""
@@ -111,8 +108,6 @@ class HookRun:
 
     def _ask(self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float) -> SaidByHook:
         """Run a hook and parse its answer. Raises HookFailedError, and Interrupted."""
-        from harness.process.asked_program import ask_program  # and subprocess with it, for who has a hook
-
         problem = program.problem()
         if problem:
             raise HookFailedError(problem)

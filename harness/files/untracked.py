@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
+from harness.files.repository import is_repository
 from harness.files.trees import MAX_BELOW
 from harness.paths import is_within
 from harness.record import Record
@@ -52,8 +53,6 @@ def untracked_files(
     none). Files elsewhere than `below` (empty: anywhere) may be left out. Repositories are not entered: git adds none of
     their files.
     """
-    from harness.files.repository import is_repository
-
     names: list[str] = []
     waiting: list[tuple[str, Sequence[tuple[int, Patterns]], bool]] = [("", [(0, _read(exclude_file))], False)]
     is_complete = True

@@ -12,7 +12,7 @@ from harness.gate.arguments import parse_arguments, quoted_name
 from harness.gate.tool import ConfinedTool, PlacedTool, Tool, said_by
 from harness.messages import ToolCall
 from harness.model import ToolSpec
-from harness.policy.policy import Policy
+from harness.policy.policy import Policy, denies_altogether
 
 if TYPE_CHECKING:
     from harness.policy.grant_offers import WallsHere
@@ -74,8 +74,6 @@ class ToolRegistry:
 
     def offered(self, policy: Policy) -> tuple[ToolSpec, ...]:
         """Return the descriptions for the model: all tools except those that `policy` always refuses."""
-        from harness.policy.policy import denies_altogether
-
         return tuple(spec for spec in self.specs if not denies_altogether(policy, spec.name))
 
     def prepare(self, call: ToolCall, policy: Policy | None = None) -> Action:

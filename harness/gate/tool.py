@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
@@ -328,8 +329,6 @@ class Attempt:
 
 def _checked(extra: object) -> dict[str, JsonValue]:
     """Return a copy of a tool's extra facts. Raises TypeError if the log could not record them."""
-    import json  # only the few tools that have such facts need it
-
     try:
         facts: JsonValue = json.loads(json.dumps(extra, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

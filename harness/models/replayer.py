@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 
@@ -188,7 +189,6 @@ def _mover(recorded: str, now: str) -> Callable[[ModelResponse], ModelResponse]:
     """Return a function that replaces the recorded workspace with the present one."""
     if not now or recorded == now or not recorded.startswith("/") or len(recorded) < 2:
         return lambda response: response
-    import re
 
     end = r"(?![\w-]|\.\w)"
     plain = re.compile(re.escape(recorded) + end)

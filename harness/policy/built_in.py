@@ -7,16 +7,13 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from fnmatch import translate
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.paths import fold, is_within
+from harness.policy.hosts import LOCALHOST, LOOPBACK, HostPattern, address_problem, is_address
 from harness.programs.runners import FIND_RUNS, name_of
 from harness.record import Record
 from harness.regex import regex
-
-if TYPE_CHECKING:
-    from harness.policy.hosts import HostPattern
 
 
 class Severity(Enum):
@@ -163,7 +160,6 @@ def _inspect_host(use: ToolUse, hosts: Sequence[HostPattern]) -> Finding | None:
     """Return a finding on the host of a call. The tool that looks a name up judges its addresses by the same rules."""
     if not use.host:
         return None
-    from harness.policy.hosts import LOCALHOST, LOOPBACK, address_problem, is_address
 
     local = use.host == LOCALHOST or use.host.endswith(f".{LOCALHOST}")
     if not local and not is_address(use.host):

@@ -8,6 +8,7 @@ changed one ends the run, and bytecode is not used. In the ordinary case no call
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from _thread import RLock
@@ -246,8 +247,6 @@ def _keep_mapped(place: str) -> None:
 
     The kernel shows what is written into such a file in its mappings, but for pages that were written to. Raises GateError.
     """
-    import ctypes
-
     library, real = ctypes.CDLL(None), os.path.realpath(place)
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         mappings = [line.rstrip("\n").split(maxsplit=5) for line in file]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.programs.git import LOOKING
+
 OVERRIDDEN = frozenset(("core.fsmonitor", "core.hookspath", "core.pager"))
 """Keys that do name programs, and pass nevertheless.
 
@@ -117,8 +119,6 @@ def _problem(name: str, value: str | None) -> str:
 
 def _is_looking(alias: str) -> bool:
     """Say whether an alias has the name of a subcommand that looks: it counts where git does not know that, or no more."""
-    from harness.programs.git import LOOKING
-
     return alias.partition(".")[0].lower() in {name.partition(" ")[0] for name in LOOKING}
 
 

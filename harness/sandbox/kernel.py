@@ -5,10 +5,11 @@ Everything here acts on the calling thread alone, and what it takes away never c
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,41 +27,36 @@ LANDLOCK_RESTRICT_SELF = 446
 
 
 class _Library:
-    """The C library, loaded when it is first needed: importing ctypes takes some milliseconds."""
+    """The C library, loaded when it is first needed."""
 
     def __init__(self) -> None:
         self._functions: dict[str, Callable[..., int]] = {}
-        self._ctypes: Any = None
 
     def call(self, function: str, *arguments: int | bytes | None) -> int:
         """Call a function of the C library that answers -1 for a failure. Raises OSError."""
         loaded = self.function(function)
-        long = self._ctypes.c_long  # an int alone is passed as 32 bits
+        long = ctypes.c_long  # an int alone is passed as 32 bits
         answer = loaded(*(long(value) if isinstance(value, int) else value for value in arguments))
         if answer == -1:
-            number = self._ctypes.get_errno()
+            number = ctypes.get_errno()
             raise OSError(number, f"{function}: {os.strerror(number)}")
         return answer
 
     def function(self, name: str) -> Callable[..., int]:
         """Return a function of the C library. Raises OSError where there is none of that name."""
         if name not in self._functions:
-            if self._ctypes is None:
-                import ctypes
-
-                self._ctypes = ctypes
             try:
-                function = getattr(self._ctypes.CDLL(None, use_errno=True), name)
+                function = getattr(ctypes.CDLL(None, use_errno=True), name)
             except (AttributeError, OSError) as error:
                 raise OSError(errno.ENOSYS, f"the C library has no {name}") from error
-            function.restype = self._ctypes.c_long if name == "syscall" else self._ctypes.c_int
+            function.restype = ctypes.c_long if name == "syscall" else ctypes.c_int
             self._functions[name] = function
         return self._functions[name]
 
     def address(self, data: bytes) -> tuple[int, object]:
         """Return the address of a copy of `data` in memory, and the object that keeps it alive."""
-        buffer = self._ctypes.create_string_buffer(data, len(data))
-        return self._ctypes.addressof(buffer), buffer
+        buffer = ctypes.create_string_buffer(data, len(data))
+        return ctypes.addressof(buffer), buffer
 
 
 _library = _Library()

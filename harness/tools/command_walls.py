@@ -18,13 +18,23 @@ from harness.policy.rules import Rule
 from harness.record import Record, replace
 from harness.regex import regex
 from harness.safe_files import read_small
+from harness.sandbox import (
+    Confinement,
+    Machine,
+    Unenforceable,
+    Unhidden,
+    describe,
+    enforces,
+    hides_where_it_may_write,
+    prepare,
+    probe,
+)
 from harness.sandbox.walls import Walls
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.files.tree_listing import ListedTree, TreeListing
     from harness.policy.grant_offers import WallsHere
-    from harness.sandbox import Confinement, Machine
     from harness.tools.forbidden_files import ForbiddenFiles
 
 
@@ -73,22 +83,16 @@ class CommandWalls:
 
     @cached_property
     def _machine(self) -> Machine:
-        from harness.sandbox import probe
-
         return self._given_machine or probe()
 
     @cached_property
     def confines(self) -> bool:
         """Whether this machine can keep commands from writing and from the network."""
-        from harness.sandbox import enforces
-
         return enforces(self._machine)
 
     @cached_property
     def level(self) -> str:
         """This machine's level of confinement, in one short line: `Landlock 7, seccomp`, or `none` and the reason."""
-        from harness.sandbox import describe
-
         machine = self._machine
         return describe(machine) if self.confines else f"{UNBOUND}: {'; '.join(machine.reasons) or describe(machine)}"
 
@@ -128,7 +132,6 @@ class CommandWalls:
         """Return the possible walls of a granted program, in the present workspace."""
         from harness.files.tree_listing import NOTHING_LISTED
         from harness.policy.grant_offers import WallsHere
-        from harness.sandbox import hides_where_it_may_write
         from harness.tools.forbidden_files import excepted_folders, rules_about_files
 
         root = self._workspace.root
@@ -209,7 +212,6 @@ class CommandWalls:
 
         Raises ToolError where the walls are required and cannot be put up, NotConfinedError where the system refuses.
         """
-        from harness.sandbox import Unenforceable, Unhidden, hides_where_it_may_write, prepare
         from harness.sandbox.own_network import why_none
 
         if effects.enforcement is Enforcement.OFF:
@@ -247,7 +249,6 @@ class CommandWalls:
         if walls.reader:
             return walls
         from harness.process.own_code import own_code
-        from harness.sandbox import hides_where_it_may_write
 
         code = own_code()
         environment = code.environment_within(walls.write)

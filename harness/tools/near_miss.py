@@ -7,6 +7,7 @@ time of a step grows at most with the length of its bounded input, except for th
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
@@ -244,12 +245,11 @@ def _unicode(text: str, old: str) -> str:
     """Return the difference if only the Unicode form differs. Empty otherwise."""
     if text.isascii() and old.isascii():
         return ""
-    from unicodedata import normalize
 
     plain, target = _without_hidden(text[:MAX_NORMALIZED_CHARACTERS]), _without_hidden(old)
     if len(target) > MAX_NORMALIZED_CHARACTERS or not (_is_stream_safe(plain) and _is_stream_safe(target)):
         return ""
-    plain, target = normalize("NFC", plain), normalize("NFC", target)
+    plain, target = unicodedata.normalize("NFC", plain), unicodedata.normalize("NFC", target)
     position = plain.find(target)
     if position < 0:
         return ""
@@ -258,9 +258,7 @@ def _unicode(text: str, old: str) -> str:
 
 def _is_stream_safe(text: str) -> bool:
     """Say whether a text has no more than `MAX_MARKS` combining characters in a row."""
-    from unicodedata import combining
-
-    return text.isascii() or b"\1" * (MAX_MARKS + 1) not in bytes(map(bool, map(combining, text)))
+    return text.isascii() or b"\1" * (MAX_MARKS + 1) not in bytes(map(bool, map(unicodedata.combining, text)))
 
 
 def _plain(text: str) -> str:
@@ -278,11 +276,9 @@ def _plain_characters() -> dict[int, str]:
 
 def _unit_name(unit: str) -> str:
     """Return the name of a character; of an escape, itself."""
-    from unicodedata import name
-
     if len(unit) > 1:
         return unit
-    return "a line break" if unit == "\n" else f"U+{ord(unit):04X} ({name(unit, 'no name')})"
+    return "a line break" if unit == "\n" else f"U+{ord(unit):04X} ({unicodedata.name(unit, 'no name')})"
 
 
 def _nearest(text: str, old: str) -> str:
