@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import harness
 from harness import __version__
 from harness.errors import ChangedCodeError, HarnessError, LogError, SessionRefusedError, UsageError
+from harness.session.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import NoReturn
 
     from harness.plugin import CliCommand
 
@@ -24,8 +25,6 @@ def program() -> NoReturn:
     What a light command leaves behind is memory, which goes with the process: what was written is flushed, and the process
     ends at once. The others are taken down in order: they have threads, and things to close.
     """
-    import gc
-
     harness.is_program = True
     gc.disable()  # collecting garbage would be a third of a light command; `_dispatch` turns it on for the others
     try:
@@ -88,7 +87,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     An expected failure is one line on stderr; an unexpected one is a line, and a traceback with HARNESS_DEBUG set.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    from harness.session.exits import Exit
 
     _, stdout_open, stderr_open = _keep_standard_descriptors()
     if not stdout_open or sys.stdout is None:
@@ -198,8 +196,6 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
         return 0
     command, rest = named_command(words, plugin_commands)
     if not (command.is_light or command.holds_session):
-        import gc
-
         gc.enable()  # a session does it when everything is loaded that lives as long as it: running_session.collect
     return command.run(parser_of(command).parse_args(rest), environment)
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.errors import PolicyError, ToolError, UsageError, nearest
+from harness.files.repository import git_top
 from harness.files.workspace import Workspace
 from harness.gate.tool import Tool
 from harness.interrupt import Interrupt
@@ -18,13 +19,15 @@ from harness.session.config.provider import about_model
 from harness.session.delegated_sessions import AnotherModel, DelegatedSessions, Equipment
 from harness.session.policies import held_to_reading
 from harness.session.session_tools import helper_tools
+from harness.session.work_folders.changes import take_changes
+from harness.session.work_folders.work_folder import WorkFolder, removed
+from harness.session.work_folders.worktree import add_worktree, remove_work_folder
 from harness.tool_kinds import is_of_server
 from harness.tools.delegation import DelegatedTask, HelperChanges, HelperPolicy
 
 if TYPE_CHECKING:
     from harness.session.running_session import RunningSession
     from harness.session.session_place import SessionPlace
-    from harness.session.work_folders.work_folder import WorkFolder
 
 NOT_FOR_HELPERS = ("delegate", "ask_user", "todo")
 """Tools that are the conversation's own."""
@@ -113,10 +116,6 @@ def _worktree(session: RunningSession) -> Iterator[tuple[str, Callable[[], Helpe
 
     Raises ToolError where none can be made.
     """
-    from harness.files.repository import git_top
-    from harness.session.work_folders.work_folder import removed
-    from harness.session.work_folders.worktree import add_worktree, remove_work_folder
-
     root, environment = session.place.workspace.root, session.place.environment
     only_reads = "A helper that writes cannot be had here, one that reads can"
     if not os.path.lexists(os.path.join(git_top(root), ".git")):
@@ -143,8 +142,6 @@ def _worktree(session: RunningSession) -> Iterator[tuple[str, Callable[[], Helpe
 
 def _changes(place: SessionPlace, folder: WorkFolder, attempt: str) -> HelperChanges:
     """Take the changes in a copy as a patch that is kept beside the outputs of commands."""
-    from harness.session.work_folders.changes import take_changes
-
     out = os.path.join(place.workspace.outputs or place.state.new_outputs(), f"helper-{os.urandom(4).hex()}")
     try:
         os.makedirs(out, mode=0o700)

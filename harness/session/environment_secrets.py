@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -201,8 +202,6 @@ def _make_anew(path: str) -> None:
 
     INVARIANT: a whole key is never replaced. The opened file may be another process's new one already.
     """
-    import fcntl
-
     old = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(old, fcntl.LOCK_EX)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog
+from harness.log.clocks import timestamp
 from harness.paths import is_within
 from harness.session.state import State
 from harness.text.visible import visible_line
@@ -196,7 +197,6 @@ def close_and_sign(state: State, log: ActionLog, sign_key: str, tell: Callable[[
     if not sign_key:
         return
     from harness.audit.signed_heads import sign_head
-    from harness.log.clocks import timestamp
     from harness.log.heads_file import HeadNote
 
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -145,7 +146,6 @@ def check_prices(settings: Settings, limits: Limits) -> None:
     """Raise UsageError if the cost is limited and the model's price is unknown: unknown is not free."""
     if limits.max_cost is None or settings.prices.value is not None:
         return
-    import json
 
     model = json.dumps(settings.model.value, ensure_ascii=False)  # as TOML writes it too
     raise UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -144,7 +145,6 @@ class State:
     def remove_old_outputs(self) -> None:
         """Remove what commands of sessions printed that are a week past. What cannot be removed stays."""
         import shutil
-        import time
 
         try:
             with os.scandir(self.outputs) as entries:
@@ -168,8 +168,6 @@ class State:
 
     def new_export_path(self, session: str) -> str:
         """Return the path of a new file for the conversation of a session, its folder made (mode 0700). Raises OSError."""
-        import time
-
         for new_folder in (self.state, self.exports):
             _make_private(new_folder)
         return os.path.join(self.exports, f"harness-{session}-{time.strftime('%Y%m%dT%H%M%S')}.md")
@@ -179,8 +177,6 @@ class State:
 
         Raises LogError if the folder cannot be made, or would lie inside the workspace.
         """
-        import time
-
         folder = self.log_folder(workspace)
         if os.path.realpath(folder).startswith(workspace.rstrip("/") + "/") and workspace != os.path.expanduser("~"):
             raise LogError(f"the log folder lies inside the workspace: {folder}; set XDG_STATE_HOME elsewhere")

@@ -8,9 +8,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from harness.actions import Action, Decision, Effects, ToolUse
+from harness.errors import PolicyError
 from harness.gate.approval import Approval, Approver
 from harness.log.vocabulary import Answer
 from harness.messages import ToolCall
+from harness.policy.loader import load_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Layer
 from harness.policy.verdict import FacetVerdict, Source, Verdict
@@ -38,7 +40,6 @@ def trusted_or_not(state: State, workspace: str, ask: Approver) -> str:
     path = os.path.join(workspace, PROJECT_POLICY)
     if not os.path.lexists(path):
         return ""
-    from harness.policy.loader import load_policy
 
     policy = load_policy(path, layer=Layer.PROJECT)
     if state.is_trusted(policy.sha256) or state.is_declined(policy.sha256):
@@ -81,9 +82,6 @@ def ask_trust(state: State, path: str, policy: Policy, ask: Approver) -> bool:
 
 def is_as_shown(path: str, policy: Policy) -> bool:
     """Say whether the file at `path` still holds what the person was shown."""
-    from harness.errors import PolicyError
-    from harness.policy.loader import load_policy
-
     try:
         return load_policy(path, layer=Layer.PROJECT).sha256 == policy.sha256
     except PolicyError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.audit.calls import word
 from harness.log.order import LogRecord
 from harness.record import Record
+from harness.redaction.stream import RedactedStream
 from harness.terminal.row_text import cells, ending, fitted
 from harness.text.amounts import count_of, elapsed, size_of_bytes
 from harness.text.visible import visible_line
@@ -17,7 +18,6 @@ from harness.tool_kinds import READ_FILE, Does, shipped_that
 
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
-    from harness.redaction.stream import RedactedStream
 
 
 class Ticker:
@@ -173,8 +173,6 @@ def shown_line(line: str, width: int) -> str:
 
 
 def _stream_of(redactor: Redactor) -> RedactedStream:
-    from harness.redaction.stream import RedactedStream
-
     return RedactedStream(redactor)
 
 

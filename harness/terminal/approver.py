@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
 from harness.gate.approval import Approval, nobody
@@ -26,10 +25,9 @@ from harness.terminal.question import Asker, Question, Usual, by_model, question
 from harness.terminal.question_dialog import QuestionDialog
 from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
+from harness.terminal.user_question_dialog import UserQuestionDialog
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.tools.ask_user import UserAnswer, UserQuestion
+from harness.tools.ask_user import Replied, UserAnswer, UserQuestion
 
 NOT_GRANTED = "there are no grants here"
 
@@ -133,9 +131,6 @@ class TerminalApprover:
 
     def ask_user(self, question: UserQuestion) -> UserAnswer:
         """Put a question of the model, and return the answer. Without a terminal the user is absent."""
-        from harness.terminal.user_question_dialog import UserQuestionDialog
-        from harness.tools.ask_user import Replied, UserAnswer
-
         with self._paused():
             try:
                 self._screen.settle()

@@ -6,19 +6,19 @@ import math
 import os
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from harness.actions import JsonValue
+from harness.errors import UsageError
 from harness.record import Record
 from harness.terminal.row_text import toned, toned_rows
 from harness.terminal.styles import SIXTEEN, Line, Palette, Tone, palette_of
 from harness.text.visible import visible, visible_line
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from harness.log.order import LogRecord
     from harness.redaction.redactor import Redactor
     from harness.redaction.stream import RedactedStream
@@ -118,9 +118,7 @@ def look_here(stream: TextIO, environment: Mapping[str, str]) -> Look:
     """Return the way to draw finished output on `stream`: on a terminal as its user configured it."""
     if not stream.isatty():
         return look_of(stream, environment)
-    from argparse import Namespace
 
-    from harness.errors import UsageError
     from harness.session.config.settings import settings_from
 
     try:

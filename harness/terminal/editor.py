@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import sys
+import tempfile
 import termios
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -45,9 +47,6 @@ def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md"
     again. Unread keys are dropped at its end: they were not meant for the next question. `repaints` allows escapes
     that restore the screen after a killed editor. Raises NotEdited.
     """
-    import shutil
-    import tempfile
-
     words = _editor(environment)
     try:
         folder = tempfile.mkdtemp(prefix="harness-", dir=environment.get("TMPDIR") or None)
@@ -70,8 +69,6 @@ def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md"
 
 def _editor(environment: Mapping[str, str]) -> Sequence[str]:
     """Return the words of the editor's command line. Raises NotEdited where there are none."""
-    import shutil
-
     path = environment.get("PATH", os.defpath)
     for variable in ("VISUAL", "EDITOR"):
         command = environment.get(variable, "").strip()

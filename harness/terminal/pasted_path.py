@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable
 from functools import cache
+from urllib.parse import unquote
 
 from harness.shipped import shown_endings
+from harness.terminal.completion import mention, shell_word
 
 _MOST_PASTE = 65_536
 """Characters: 16 times PATH_MAX."""
@@ -24,7 +27,6 @@ def pasted_mention(text: str, is_file: Callable[[str], bool] = os.path.isfile) -
     pattern = _shown_path()
     if not any(map(pattern.fullmatch, paths)):
         return text
-    from harness.terminal.completion import mention, shell_word
 
     return "".join(f"@{mention(path)} " if pattern.fullmatch(path) else f"{shell_word(path)} " for path in paths)
 
@@ -53,8 +55,6 @@ def _words(line: str) -> list[str]:
     """
     if line[0] not in "/'\"f":
         return []
-    import shlex
-    from urllib.parse import unquote
 
     try:
         words = shlex.split(line)

@@ -23,6 +23,7 @@ from harness.terminal.row_text import Row, Tint, cells, joined, prose, rows_of, 
 from harness.terminal.screen import WIDEST_RULE
 from harness.terminal.styles import Tone
 from harness.text.visible import one_line, suspicious, visible_line
+from harness.tools.command_network import reach_words
 from harness.tools.command_walls import OPENED, WORKSPACE, is_unbound
 
 PLAN_TOOL = "plan"
@@ -253,8 +254,6 @@ def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row
         if effects.network and not any(part.asks and part.reaches_network for part in parts):
             quiet.append("reach the network")
         if effects.hosts:
-            from harness.tools.command_network import reach_words
-
             quiet.append(reach_words(effects.hosts))
         places = [place for place in effects.granted if place not in question.usual.write and not _is_here(place)]
         if places:

@@ -6,6 +6,7 @@ can begin a row of its own.
 
 from __future__ import annotations
 
+import unicodedata  # UAX #11; not wcwidth, whose tables take 30 ms to load
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -28,8 +29,6 @@ class _Widths(dict[str, int]):
     """Cells of each character that was asked about; the tables are loaded with the first one that is not of ASCII."""
 
     def __missing__(self, character: str) -> int:
-        import unicodedata  # UAX #11; not wcwidth, whose tables take 30 ms to load
-
         if character == _EMOJI_STYLE:
             cells = 1  # it makes some terminals take a second cell for what is before it: never count too few
         elif unicodedata.category(character) in ("Mn", "Me"):
@@ -168,7 +167,6 @@ def _may_break(before: str, after: str) -> bool:
         return True
     if before == " " or 2 not in (_widths[before], _widths[after]) or after in _BEGIN_NO_LINE:
         return False
-    import unicodedata
 
     return unicodedata.category(after) not in ("Pe", "Pf", "Po", "Mn", "Me", "Mc") and (
         unicodedata.category(before) not in ("Ps", "Pi")

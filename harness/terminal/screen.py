@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from harness.log.order import LogRecord
 from harness.record import replace
@@ -22,8 +23,6 @@ from harness.text.amounts import elapsed
 from harness.text.visible import visible, visible_line
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from harness.redaction.redactor import Redactor
     from harness.terminal.markdown_stream import Markdown
 
@@ -376,7 +375,6 @@ class Screen(Console):
         none is to a terminal that knows no escapes."""
         if not self.look.repaints:
             return False
-        from base64 import b64encode
 
         with self._lock:
             self._put(f"\x1b]52;c;{b64encode(data).decode()}\x07")

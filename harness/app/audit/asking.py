@@ -6,8 +6,10 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 
 from harness.app.audit.answer_writer import AnswerWriter, to_stdout
+from harness.app.audit.csv_cell import csv_row
 from harness.app.audit.logs import BROKEN, ChosenLogs, chosen_logs
 from harness.app.audit.question import AskedLogs, AuditAnswer, AuditQuestion
+from harness.app.pages import page
 
 
 def ask(question: AuditQuestion, arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -45,8 +47,6 @@ def _write(question: AuditQuestion, answers: AuditAnswer, logs: ChosenLogs, outp
 
 def _csv(question: AuditQuestion, answers: AuditAnswer) -> Iterator[str]:
     """Yield the rows as CSV, below a header."""
-    from harness.app.audit.csv_cell import csv_row
-
     yield csv_row([column.name or "remarks" for column in question.columns])
     for answer in answers.rows():
         yield csv_row(answer.cells)
@@ -54,8 +54,6 @@ def _csv(question: AuditQuestion, answers: AuditAnswer) -> Iterator[str]:
 
 def _page(question: AuditQuestion, answers: AuditAnswer) -> Iterator[str]:
     """Yield a page of HTML that holds the answer as a table."""
-    from harness.app.pages import page
-
     return page(
         "harness.app.audit",
         "answer.html",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import pwd
 import re
 import sys
 import time
@@ -228,8 +229,6 @@ def _tombstone(file: str, past: Past, findings: Findings) -> dict[str, JsonValue
 
 
 def _user() -> str:
-    import pwd
-
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

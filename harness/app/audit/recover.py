@@ -25,7 +25,9 @@ from harness.log.reader import read_log
 from harness.log.verify import Verification
 from harness.record import Record
 from harness.safe_files import sync_path
+from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.exits import Exit
+from harness.session.session_log import opened_log, who_and_where
 from harness.session.state import State
 from harness.terminal.console import complain
 from harness.text.visible import visible_line
@@ -190,9 +192,6 @@ def note(path: str, torn: Torn, verification: Verification, state: State, enviro
 
     Open calls stay open, since the end of a running call is unknown.
     """
-    from harness.session.environment_secrets import redactor_for, secrets_of
-    from harness.session.session_log import opened_log, who_and_where
-
     redactor = redactor_for(state, environment, secrets_of(environment), unless=(path, environment.get("HOME", "")))
     log = opened_log(state, redactor, path=path, workspace="", tell=complain)
     try:

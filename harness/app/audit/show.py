@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import time
 from argparse import Namespace
@@ -517,8 +518,6 @@ def call_filter(arguments: Namespace, now: float) -> CallFilter:
 
 def _moment(flag: str, time_text: str, now: float, of_a_day: str) -> str:
     """Return a time in the log's form: of RFC 3339, of a date (`of_a_day` completes it, in UTC), or of how long ago."""
-    import datetime as dt
-
     ago = _AGO.fullmatch(time_text)
     try:
         if ago:

@@ -6,16 +6,14 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from harness.app.audit.logs import named_logs, worst
+from harness.audit.findings import Findings, Soundness, judge_log
 from harness.audit.signed_heads import sign_head
 from harness.log.clocks import timestamp
 from harness.log.heads_file import HeadNote, HeadsFile
+from harness.session.state import State
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.audit.findings import Findings
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -23,9 +21,6 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Raises HarnessError.
     """
-    from harness.audit.findings import Soundness, judge_log
-    from harness.session.state import State
-
     state = State.of(environment)
     heads = HeadsFile(state.heads)
     unsigned = []

@@ -18,6 +18,7 @@ from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.record import Record
+from harness.session.policies import home_of_rules
 from harness.session.running_session import RunningSession
 from harness.session.session_log import pinned
 from harness.terminal.screen import Screen
@@ -182,7 +183,6 @@ class Conversation:
         if self.plans:
             return "/plan off leaves it"
         from harness.session.advice import advice_on
-        from harness.session.policies import home_of_rules
 
         advice = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")
         if not advice.toml:

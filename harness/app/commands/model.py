@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from harness.app.commands.conversation import Conversation
 from harness.errors import HarnessError, UsageError
 from harness.models.endpoint import shown_address
+from harness.models.model_list import listed_models
 from harness.plugin import HelpGroup, SlashCommand
 from harness.session.config.model_settings import shown_value
+from harness.session.config.provider import endpoint_of
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
@@ -44,9 +46,6 @@ def model(conversation: Conversation, rest: str) -> None:
 
 def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
     """Return the models: the one that answers, those that the configuration names, those that the provider lists."""
-    from harness.models.model_list import listed_models
-    from harness.session.config.provider import endpoint_of
-
     settings, now = conversation.running.settings, conversation.agent.model.name
     problem, server_models = "", tuple[str, ...]()
     try:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.app.commands.conversation import Conversation
+from harness.app.commands.plan import enter
 from harness.app.commands.slash_command import slash_commands, why_no_command
 from harness.errors import UsageError
 from harness.plugin import HelpGroup, SlashCommand
@@ -154,7 +155,6 @@ def _say(command: OwnCommand, conversation: Conversation, rest: str) -> None:
     """Say the command's words to the model, by the model and in the mode that it names. Raises UsageError, PolicyError and
     LogError."""
     from harness.app.commands.model import change_model
-    from harness.app.commands.plan import enter
 
     now = conversation.running.settings
     model, note = model_of(command, now)

@@ -10,6 +10,7 @@ from harness.errors import ToolError
 from harness.gate.ruling import NO_DETOUR
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.programs.interactive import asks_for_keys
+from harness.redaction.stream import RedactedStream
 from harness.session.person_message import RAN_BY_PERSON
 from harness.terminal.styles import Tone
 from harness.text.visible import visible, without_middle
@@ -75,8 +76,6 @@ class _Shown:
     """Shows what a command prints, line by line as they come; bounded, and what is left out is counted."""
 
     def __init__(self, conversation: Conversation) -> None:
-        from harness.redaction.stream import RedactedStream
-
         self._say = conversation.say
         self._stream = RedactedStream(conversation.place.redactor)
         self._rest = ""

@@ -6,6 +6,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from harness.app.command_line import parser_for
+from harness.app.demo.demo_command import demo_command
+from harness.models.presets import PRESETS
+from harness.session.config.provider import NO_PROVIDER
+from harness.session.config.settings import config_path
+from harness.session.exits import Exit
+from harness.terminal.keys import Event, Key, Keyboard
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -26,24 +33,18 @@ def first_run(
     Returns the exit code of the demo, or that of a usage error if the person leaves; `None` for any other error,
     which is unchanged. Only for a terminal: `terminal_is_there` must be true. Raises HarnessError as the demo does.
     """
-    from harness.session.config.provider import NO_PROVIDER
-
     if str(error) != NO_PROVIDER:
         return None
     for line in _ways(environment):
         screen.line(line)
     if _wants_demo(screen.look, dead_seconds):
         return _demo(environment)
-    from harness.session.exits import Exit
 
     return Exit.USAGE
 
 
 def _ways(environment: Mapping[str, str]) -> Iterator[str]:
     """Yield the text, in lines of at most 78 characters as far as they are of one's own making."""
-    from harness.models.presets import PRESETS
-    from harness.session.config.settings import config_path
-
     yield "harness: no model to talk to yet. There are three ways to one:"
     yield ""
     yield "1. a key, in a variable of the environment"
@@ -67,7 +68,6 @@ def _ways(environment: Mapping[str, str]) -> Iterator[str]:
 
 def _wants_demo(look: Look, dead_seconds: float) -> bool:
     """Wait for a key that was pressed alone; any end of the input leaves."""
-    from harness.terminal.keys import Event, Key, Keyboard
 
     def brackets(switch: str) -> None:
         if look.repaints:
@@ -89,7 +89,4 @@ def _wants_demo(look: Look, dead_seconds: float) -> bool:
 
 
 def _demo(environment: Mapping[str, str]) -> int:
-    from harness.app.command_line import parser_for
-    from harness.app.demo.demo_command import demo_command
-
     return demo_command(parser_for("demo").parse_args([]), environment)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness.actions import Action, JsonValue
 from harness.files.workspace import Workspace
 from harness.messages import ToolCall
+from harness.session.state import State
 from harness.shipped import SECTIONS, section_of
 from harness.tool_kinds import script_tool
 
@@ -73,7 +74,6 @@ def _extensions_in(workspace: Workspace, environment: Mapping[str, str]) -> Exte
     """Return the declarations of the user's configuration and a workspace's trusted files. Raises UsageError."""
     from harness.session.config.settings import settings_from
     from harness.session.session_place import extensions_of
-    from harness.session.state import State
 
     settings = settings_from(Namespace(), environment, workspace.root)
     return extensions_of(settings, State.of(environment), workspace.root, environment)[0]

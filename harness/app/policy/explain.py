@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -146,8 +147,6 @@ def as_json(
     tool: str, text: str, action: Action, verdict: Verdict, policy: Policy, hooks: Sequence[HookDeclaration] = ()
 ) -> str:
     """Return the same, and every operand, as one JSON object on one line, in ASCII."""
-    import json
-
     deciding = verdict.deciding
     return json.dumps(
         {

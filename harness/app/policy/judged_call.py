@@ -13,6 +13,7 @@ from harness.errors import ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.messages import ToolCall
+from harness.plugin import ToolPlace
 from harness.record import replace
 from harness.shell.facets import read_call, syntax_complaint
 from harness.shipped import tool_offers
@@ -156,7 +157,6 @@ def arguments_of(tool: str, text: str) -> dict[str, JsonValue]:
 def optional_call(tool: str, arguments: str, workspace: Workspace) -> Action:
     """Return the action of a call of an optional tool, as the tool itself prepares it. Raises ToolError."""
     from harness.gate.registry import ToolRegistry
-    from harness.plugin import ToolPlace
     from harness.tools import optional_tools
 
     place = ToolPlace(workspace=workspace, environment={}, stops=lambda: 0)

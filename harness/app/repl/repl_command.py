@@ -20,6 +20,7 @@ from harness.app.commands.grants import asleep_words
 from harness.app.commands.mode import Mode, mode_of, next_mode
 from harness.app.commands.notes_to_model import is_unanswered
 from harness.app.commands.own_commands import slash_of
+from harness.app.commands.plan import offer_to_carry_out
 from harness.app.commands.slash_command import (
     Ask,
     Do,
@@ -37,7 +38,7 @@ from harness.app.repl.todo_list import ShownTodo
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
 from harness.gate.approval import Approval
 from harness.messages import Attachment, RunResult, StopReason
-from harness.plugin import Effect
+from harness.plugin import Effect, SlashCommand
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.config.settings import settings_from
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from harness.app.resume import Carried
     from harness.gate.place_watch import PlacesQuestion
     from harness.log.vocabulary import PlacesAnswer
-    from harness.plugin import SlashCommand
     from harness.process.lent_terminal import LentTerminal
     from harness.terminal.completion import Menus
     from harness.tools.ask_user import UserAnswer, UserQuestion
@@ -512,7 +512,5 @@ class Repl:
         elif result.stop in _FATAL:
             self._code = Exit.INTERNAL
         elif conversation.plans:
-            from harness.app.commands.plan import offer_to_carry_out
-
             return offer_to_carry_out(conversation, result)
         return result.stop is StopReason.COMPLETED

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from harness.app.commands.help import KEYS
 from harness.session.session_place import SessionPlace
 from harness.terminal.console import look_from
+from harness.terminal.file_names import FileIndex
+from harness.terminal.line_history import KeptHistory
+from harness.terminal.prompt_line import PromptLine
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Tone
 from harness.terminal.type_ahead import TypeAhead
@@ -21,8 +24,6 @@ if TYPE_CHECKING:
     from harness.process.lent_terminal import LentTerminal
     from harness.redaction.redactor import Redactor
     from harness.terminal.completion import Menus
-    from harness.terminal.line_history import KeptHistory
-    from harness.terminal.prompt_line import PromptLine
 
 TWICE_SECONDS = 2.0
 """Two Ctrl-C at an empty prompt within this time leave."""
@@ -81,10 +82,6 @@ class Terminal:
     ) -> PromptLine:
         """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named,
         `offers` returns the menus of commands, `next_mode` is what Shift-Tab does."""
-        from harness.terminal.file_names import FileIndex
-        from harness.terminal.line_history import KeptHistory
-        from harness.terminal.prompt_line import PromptLine
-
         self._history = KeptHistory(history, redactor)
         return PromptLine(
             history=self._history,

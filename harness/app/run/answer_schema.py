@@ -7,6 +7,7 @@ answer is bounded before the schema sees it.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -164,8 +165,6 @@ def _middle_cut(message: str) -> str:
 
 def _without_strings(text: str) -> str:
     """Return JSON without its strings, which may hold anything."""
-    import re
-
     return re.sub(r'"(?:[^"\\]|\\.)*"', "", text, flags=re.DOTALL)
 
 

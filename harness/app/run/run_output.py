@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -69,8 +70,6 @@ class RunOutput:
         `asked_to_stop` is called while the pipe is full: after it is true, `patience` waits of 0.2 s pass without
         progress before this gives up.
         """
-        import select
-
         self._form = OutputForm(form)
         self._on_broken = on_broken
         self._fence = fence

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import select
 import stat
 import time
 from argparse import Namespace
@@ -174,8 +176,6 @@ def _seconds_left(wait: Wait, *, since_beginning: float, silence: float) -> floa
 
 def _is_ready(descriptor: int, seconds: float) -> bool:
     """Wait until data, or the end, can be read. Python's own handlers of signals run meanwhile."""
-    import select
-
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     try:
@@ -325,8 +325,6 @@ def _from_a_line_start(data: bytes) -> bytes:
 
 def _block(first: bytes, last: bytes, total: int) -> str:
     """Return the text for the model: the data between marks that do not occur in it."""
-    import hashlib
-
     # A digest of it is no guess that the data could make of itself, and the same in every run on the same data: a replay
     # finds no difference, and the provider's cache none either.
     digest = hashlib.sha256(b"%d\n%b\n%b" % (total, first, last)).hexdigest()

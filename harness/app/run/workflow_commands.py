@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import TextIO
+from typing import TextIO
 
 _NO = frozenset(("", "false", "0"))
 _LINE_ENDS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
@@ -146,8 +144,6 @@ def guard_streams(only_stderr: bool) -> None:
 
 def is_file(descriptor: int) -> bool:
     """Say whether a descriptor is a regular file."""
-    import stat
-
     try:
         return stat.S_ISREG(os.fstat(descriptor).st_mode)
     except OSError:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from harness.errors import UsageError
+from harness.plugins.acp.acp_agent import AcpAgent
 from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
 from harness.session.signals import take_endings
@@ -27,7 +28,6 @@ def serve_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError(NO_STDIO)
     if find_spec("acp") is None:
         raise UsageError(MISSING)
-    from harness.plugins.acp.acp_agent import AcpAgent
 
     fix_modes(State.of(environment), complain)
     source, target = own_streams()

@@ -17,6 +17,7 @@ from harness.app.commands.grants import asleep_words
 from harness.app.commands.mode import SAID, Mode
 from harness.app.commands.notes_to_model import NotesToModel
 from harness.app.commands.own_commands import called, said_in_run, slash_of
+from harness.app.repl.attached_files import attached
 from harness.app.repl.todo_list import todo_of
 from harness.app.resume import Carried, carried_lines
 from harness.audit.helper_tree import HelperTree
@@ -404,7 +405,6 @@ class _Opened:
         """
         if not words.startswith("/"):
             return SaidPrompt(text=words.strip())
-        from harness.app.repl.attached_files import attached
 
         place = self._place
         command = called(words, place.words)

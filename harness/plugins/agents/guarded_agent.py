@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 
 from harness.actions import JsonValue
 from harness.plugins.agents.event import HookEvent, When
@@ -118,8 +119,6 @@ AGENTS: Mapping[str, str] = {name: name for name in ("claude", "codex", "gemini"
 
 def agent_named(name: str) -> GuardedAgent:
     """Return the agent of that name, its module loaded. Raises KeyError."""
-    from importlib import import_module
-
     agent = import_module(f"harness.plugins.agents.{AGENTS[name]}").AGENT
     if not isinstance(agent, GuardedAgent):
         raise TypeError(f"{name} is no guarded agent")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from harness import __version__
 from harness.actions import Action, Decision, Enforcement, JsonValue
 from harness.errors import ToolError
+from harness.files.repository import git_top
 from harness.files.workspace import Workspace
 from harness.gate.gate import Gate
 from harness.gate.options import GateOptions
@@ -326,8 +327,6 @@ def _question(call: HandedOver) -> str:
 
 def _workspace_of(agent: GuardedAgent, event: HookEvent, environment: Mapping[str, str]) -> str:
     """Return the workspace of a session that begins: as the agent names it, else the repository of its folder, or that."""
-    from harness.files.repository import git_top
-
     for name in agent.project_variables:
         if os.path.isabs(environment.get(name, "")):
             return environment[name]

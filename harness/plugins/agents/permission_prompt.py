@@ -19,6 +19,7 @@ from harness.errors import HarnessError
 from harness.model import ToolSpec
 from harness.plugins.agents.answering import answer
 from harness.plugins.agents.claude import AGENT
+from harness.plugins.agents.commands.each_call import hook_parts
 from harness.plugins.agents.event import EventError, HookEvent, When, needed, table, text
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, as_json
 from harness.record import replace
@@ -147,8 +148,6 @@ def opened_prompt(
     environment = {**environment, "CLAUDE_PROJECT_DIR": folder}
 
     def parts_for(pause: Callable[[float], None]) -> HookParts:
-        from harness.plugins.agents.commands.each_call import hook_parts
-
         return hook_parts(environment, policies, pause=pause)
 
     return ClaudePrompt(folder, f"permission-prompt-{os.urandom(8).hex()}", parts_for)

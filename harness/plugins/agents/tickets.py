@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.actions import Action, Enforcement
 from harness.errors import UsageError
+from harness.process.environment import unasked_variables
 from harness.record import Record, field_names, replace
 from harness.safe_files import read_small, write_whole
 from harness.sandbox.walls import Walls
@@ -58,7 +59,6 @@ class Ticket(Record):
         cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str], is_asked: bool
     ) -> Ticket:
         """Return the ticket for a command that may run, at once or after a question."""
-        from harness.process.environment import unasked_variables
         from harness.tools.command_walls import missing_folders, only_looks, walls_for
 
         effects = verdict.effects

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -100,7 +101,6 @@ def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     for flag in ("provider", "base_url", "api", "cwd"):
         if getattr(arguments, flag):
             raise UsageError(f"--{flag.replace('_', '-')} is about the model: say `harness doctor --model` too")
-    import signal
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -322,8 +323,6 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
     model_findings = tuple(findings(settings, result))
     code = _code(result, model_findings)
     if arguments.json:
-        import json
-
         sys.stdout.write(json.dumps(_fields(settings, result, model_findings, code), indent=2) + "\n")
         return code
     console = FinishedOutput(environment)

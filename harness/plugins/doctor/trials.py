@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import shutil
+import signal
+import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, assert_never
+from typing import Self, assert_never
 
 from harness.plugins.doctor.attempts import Behind, Expectation, WallAttempt
 from harness.process.start import Launch, start
 from harness.record import Record
 from harness.sandbox import Confinement, Machine, Unhidden, Walls, prepare
 from harness.sandbox.landlock import SHARED_MEMORY
-
-if TYPE_CHECKING:
-    from socket import socket
 
 SECONDS = 30.0
 """For one attempt, which takes some milliseconds."""
@@ -85,7 +85,7 @@ class Scene:
         self.folder = os.path.join(place, f"harness-doctor-{os.urandom(8).hex()}")
         self._bash = bash
         self._path = os.pathsep.join(os.get_exec_path(environment))
-        self._sockets: list[socket] = []
+        self._sockets: list[socket.socket] = []
         self._ports: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -186,8 +186,6 @@ class Scene:
 
     def _listen(self) -> None:
         """Open what is to be connected to; what this machine does not have is missing, and refused without walls."""
-        import socket
-
         path = os.path.join(self.folder, "outside")
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         abstract = f"harness-doctor-{os.urandom(8).hex()}"
@@ -288,8 +286,6 @@ def _last_line(launch: Launch) -> str:
 
 def _read(descriptor: int, end: float) -> bytes | None:
     """Return the last of what comes before a pipe is closed, or None if it is still open at `end`."""
-    import select
-
     written = b""
     while (remaining := end - time.monotonic()) > 0 and select.select([descriptor], [], [], remaining)[0]:
         block = os.read(descriptor, 65_536)
@@ -300,8 +296,6 @@ def _read(descriptor: int, end: float) -> bytes | None:
 
 
 def _kill(group: int) -> None:
-    import signal
-
     try:
         os.killpg(group, signal.SIGKILL)
     except OSError:

@@ -12,6 +12,7 @@ import time
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
@@ -48,8 +49,6 @@ STEP_SECONDS = 0.1
 
 def check_installed() -> None:
     """Raise UsageError if the SDK is missing. Loads no part of it."""
-    from importlib.util import find_spec
-
     if find_spec("mcp") is None or find_spec("mcp_types") is None:  # the second came with version 2
         raise UsageError(INSTALL)
 

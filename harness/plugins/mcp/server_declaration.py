@@ -22,13 +22,13 @@ from urllib.parse import urlsplit
 
 from harness.actions import ToolBounds
 from harness.record import Record
-from harness.text.fields import Fields
+from harness.session.extensions.started_words import command_words, permission_words, variable_words
+from harness.text.fields import Check, Fields
 from harness.text.visible import visible_line
 from harness.tool_kinds import SERVER_NAME
 
 if TYPE_CHECKING:
     from harness.session.extensions.extensions import Extensions
-    from harness.text.fields import Check
 
 KEY = "mcp.servers"
 """The header of the tables of the configuration, without the name of the server."""
@@ -105,8 +105,6 @@ def declared_words(name: str, table: Mapping[str, Any]) -> str:
 
 def server_words(name: str, table: Mapping[str, Any], command: Sequence[object], variables: Sequence[object]) -> str:
     """Return the same from the command line and the names of the variables of the person that the server gets."""
-    from harness.session.extensions.started_words import command_words, permission_words, variable_words
-
     url = table.get("url")
     does = f"is reached at {url}" if url else f"starts: {command_words(command)}"
     return f"MCP server {name} {does}{variable_words(variables)}{permission_words(table)}"

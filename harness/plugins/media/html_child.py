@@ -6,6 +6,7 @@ It binds itself first: memory, processor time, no files, no processes. It import
 
 from __future__ import annotations
 
+import resource
 import sys
 from typing import Any
 
@@ -108,8 +109,6 @@ def _link(node: Any, tag: str) -> str:
 
 
 def _bind() -> None:
-    import resource
-
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

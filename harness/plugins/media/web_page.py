@@ -6,10 +6,17 @@ import codecs
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 
 from harness.errors import ToolError
 from harness.plugins.media.web_request import WebAnswer
+from harness.process.asked_program import ask_program
+from harness.process.command import CommandEnding
+from harness.process.own_code import own_code
 from harness.record import Record
+from harness.sandbox.confinement import prepare
+from harness.sandbox.machine import probe
+from harness.sandbox.walls import Unenforceable, Walls
 from harness.text.visible import visible_line
 
 PARSE_SECONDS = 15.0
@@ -81,15 +88,6 @@ def _decoded(answer: WebAnswer) -> str:
 
 
 def _html_page(html: str, environment: Mapping[str, str], seconds: float, stops: Callable[[], int] | None) -> WebPage:
-    from contextlib import ExitStack
-
-    from harness.process.asked_program import ask_program
-    from harness.process.command import CommandEnding
-    from harness.process.own_code import own_code
-    from harness.sandbox.confinement import prepare
-    from harness.sandbox.machine import probe
-    from harness.sandbox.walls import Unenforceable, Walls
-
     child = os.path.join(os.path.dirname(os.path.abspath(__file__)), "html_child.py")
     stack = ExitStack()
     try:

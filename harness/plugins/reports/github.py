@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from harness.app.run.workflow_commands import CommandFence, Guarded, command, is_file, is_job
 from harness.paths import short_place
+from harness.plugins.reports.markdown import report
 from harness.record import Record, replace
 from harness.session.exits import is_soft
 from harness.terminal.console import complain
@@ -112,8 +113,6 @@ class Actions:
         code: int,
         with_answer: bool,
     ) -> str:
-        from harness.plugins.reports.markdown import report
-
         # A full summary is no failure of the run: it is a view, and others of the step filled it. The log has all of it.
         problems = [_append(self._summary, lambda room: _fitting(report(runs, with_answer=with_answer), room), _noted)]
         annotations = Annotations(self._workspace)

@@ -5,6 +5,7 @@ A field of `[extra_body]` or `[extra_headers]` is a setting of its own here: `ex
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, cast
@@ -108,8 +109,6 @@ def joined(older: JsonValue, newer: JsonValue) -> JsonValue:
 
 def _nested(path: str, value: object) -> dict[str, object]:
     """Return a field of a request by its name as TOML writes it: a dot leads into a table. Raises UsageError."""
-    import tomllib
-
     try:
         read: Any = tomllib.loads(f"{path} = 0")
     except ValueError:
@@ -138,8 +137,6 @@ def model_settings(settings: Mapping[str, JsonValue]) -> ModelSettings:
 
 
 def _toml_value(text: str) -> object:
-    import tomllib
-
     try:
         read = tomllib.loads(f"value = {text}")
     except ValueError:

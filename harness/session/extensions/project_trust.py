@@ -20,10 +20,13 @@ from harness.files.repository import git_top
 from harness.paths import is_within
 from harness.record import Record
 from harness.safe_files import read_regular
+from harness.session.config.extension_tables import project_tables
+from harness.session.extensions.extensions import extensions_in
 from harness.session.extensions.started_words import command_words, permission_words, variable_words
 from harness.session.state import PROJECT_CONFIG, PROJECT_WORDS, State, word_folders
 from harness.shipped import PROJECT_FILES, SECTIONS, section_of
 from harness.text.amounts import count_of
+from harness.text.toml_places import read_toml
 from harness.text.visible import visible, visible_line
 
 if TYPE_CHECKING:
@@ -253,9 +256,6 @@ def _value(name: str, data: bytes) -> Mapping[str, Any]:
     if name in PROJECT_FILES:
         form = section_of(PROJECT_FILES[name]).project_file
         return {} if form is None else form.entries(data)
-    from harness.session.config.extension_tables import project_tables
-    from harness.session.extensions.extensions import extensions_in
-    from harness.text.toml_places import read_toml
 
     try:
         extensions_in(project_tables(data, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -277,7 +278,6 @@ def _holds(path: bytes, mode: bytes, identity: bytes) -> bool:
     """Say whether git keeps a file's own bytes. Only files are converted."""
     if not mode.startswith(b"100"):
         return True
-    import hashlib
 
     # The digest is of a header and the content (gitformat-pack(5), git-hash-object(1)); its length tells which one it is.
     digest = hashlib.new("sha1" if len(identity) == 40 else "sha256", usedforsecurity=False)
@@ -299,8 +299,6 @@ def _quoted(path: str) -> str:
 
 
 def _sha256(file: object) -> str:
-    import hashlib
-
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
@@ -12,6 +13,7 @@ from harness.errors import UsageError
 from harness.files.repository import git_top
 from harness.paths import is_within
 from harness.record import Record
+from harness.safe_files import write_new
 from harness.session.state import State
 from harness.session.work_folders.git_runner import Git
 from harness.session.work_folders.work_folder import GIT, INDEX, TREE, WorkFolder, identity_of, note_place
@@ -40,8 +42,6 @@ def walk(root: str, goes_into: Callable[[bytes], bool]) -> Iterator[tuple[bytes,
 
 def fingerprint(root: str, path: bytes) -> str:
     """Return a digest of a path: its names, modes, sizes and times, but no contents. Raises OSError."""
-    import hashlib
-
     place = os.path.join(os.fsencode(root), path)
     statuses = [(b"", os.lstat(place))]
     if stat.S_ISDIR(statuses[0][1].st_mode):
@@ -200,8 +200,6 @@ def _is_copied(path: bytes, to: bytes, status: os.stat_result) -> bool:
 
 
 def _write_attributes(git_dir: str) -> None:
-    from harness.safe_files import write_new
-
     try:
         os.makedirs(os.path.join(git_dir, "info"), mode=0o700, exist_ok=True)
         write_new(os.path.join(git_dir, "info", "attributes"), _ATTRIBUTES)

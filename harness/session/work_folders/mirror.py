@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -12,6 +13,7 @@ from harness.errors import UsageError
 from harness.safe_files import name_beside, replace_file, sync_path
 from harness.session.state import State
 from harness.session.work_folders.git_runner import Git, GitFailure, GitTimeout
+from harness.session.work_folders.packed import take_copy
 from harness.session.work_folders.transport import LET_PASS, FetchingGit, local_path
 from harness.session.work_folders.work_folder import held, removed
 from harness.text.visible import visible_line
@@ -182,8 +184,6 @@ def _note(path: str, commit: str) -> None:
 
 def _unbundle(path: str, bundle: str, sha256: str, environment: Mapping[str, str]) -> None:
     """Put all that a bundle holds into a new mirror. Raises UsageError."""
-    from harness.session.work_folders.packed import take_copy
-
     git, copy = Git(environment, folder=path), os.path.join(path, "bundle")
     take_copy(bundle, sha256, copy)
     checks = [word for name in LET_PASS for word in ("-c", f"fsck.{name}=ignore")]
@@ -200,8 +200,6 @@ def _unbundle(path: str, bundle: str, sha256: str, environment: Mapping[str, str
 
 def _forget_parts(path: str) -> None:
     """Remove leftovers of killed fetches: parts of packs that are no longer written."""
-    import time
-
     folder = os.path.join(path, "objects", "pack")
     try:
         with os.scandir(folder) as entries:

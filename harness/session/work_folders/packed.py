@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
+import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from harness.errors import UsageError
 from harness.record import Record, replace
@@ -24,10 +26,6 @@ from harness.session.work_folders.git_runner import Git
 from harness.session.work_folders.work_folder import ARCHIVE, TREE, WorkFolder, note_place, removed
 from harness.session.work_folders.worktree import commit_of, inside, repository_of
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    import tarfile
-    from typing import BinaryIO
 
 BUNDLE, TAR = "bundle", "archive"
 MAX_ARCHIVE_BYTES = MAX_COPY_BYTES + MAX_COPY_FILES * 4_096
@@ -91,8 +89,6 @@ def _bundle(source: str, revision: str | None, into: str, environment: Mapping[s
 
 def _tar(source: str, into: str) -> Packed:
     """Make a tar of what a copy would hold. Raises UsageError."""
-    import tarfile
-
     if is_of_a_task(source):
         raise UsageError(f"{source} is the folder of a task: it cannot be what the task works on")
     start = os.fsencode(source)
@@ -133,8 +129,6 @@ def _is_packed(path: bytes, status: os.stat_result) -> bool:
 
 def _add(tar: tarfile.TarFile, path: bytes, name: str, status: os.stat_result) -> None:
     """Add one file or folder, without its owner. Raises OSError."""
-    import tarfile
-
     entry = tarfile.TarInfo(name)
     entry.mtime = int(status.st_mtime)
     if stat.S_ISDIR(status.st_mode):
@@ -182,8 +176,6 @@ def _made(folder: str, name: str) -> Iterator[str]:
 
 def _named(file: str, into: str, kind: str) -> tuple[str, str]:
     """Give a file its digest as its name, on disk when this returns. Return its path and the digest. Raises OSError."""
-    import hashlib
-
     with open(file, "rb") as data:
         digest = hashlib.file_digest(data, "sha256").hexdigest()
     path = os.path.join(into, f"{digest}.{'tar' if kind == TAR else kind}")
@@ -211,8 +203,6 @@ def take_copy(path: str, sha256: str, to: str, *, max_bytes: int | None = None) 
 
 def _taken(path: str, sha256: str, to: str, max_bytes: int | None) -> str:
     """Copy a file. Return its problem, or an empty string. Raises OSError."""
-    import hashlib
-
     digest, size = hashlib.sha256(), 0
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -252,8 +242,6 @@ def unpack(attempt: str, archive: str, sha256: str, folder: str, environment: Ma
 
 def _unpacked(copy: str, root: str, archive: str) -> list[bytes]:
     """Unpack a tar into an empty folder; return the paths of its files. Raises UsageError and OSError."""
-    import tarfile
-
     if not hasattr(tarfile, "data_filter"):
         raise UsageError("archives need Python 3.11.4 or later: before, nothing holds a tar to its folder")
     bounds, files = _Bounds(f"the archive {archive}"), list[bytes]()

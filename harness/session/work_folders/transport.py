@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from urllib.parse import unquote_to_bytes
 
 from harness.errors import UsageError
 from harness.session.work_folders.git_runner import Git
@@ -66,8 +67,6 @@ def local_path(address: str) -> str | None:
     if problem := address_problem(address):
         raise UsageError(f"repo: {problem}")
     if address.startswith("file://"):
-        from urllib.parse import unquote_to_bytes
-
         return os.path.realpath(os.fsdecode(unquote_to_bytes(address.removeprefix("file://"))))
     return None if ":" in address.partition("/")[0] else os.path.realpath(address)
 

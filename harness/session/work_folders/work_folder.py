@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
@@ -98,8 +99,6 @@ def held(lock: str) -> Iterator[None]:
 
     Raises UsageError where it cannot be made.
     """
-    import fcntl
-
     try:
         os.makedirs(os.path.dirname(lock), mode=0o700, exist_ok=True)
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -151,8 +152,6 @@ def _add(git: Git, common: str, root: str, commit: str) -> None:
 
 def _keep_index(git_dir: str, attempt: str) -> None:
     """Copy the index and keep its time: git tells from it which times in the index can be relied on."""
-    import shutil
-
     try:
         shutil.copy2(os.path.join(git_dir, "index"), os.path.join(attempt, INDEX))
     except OSError as error:

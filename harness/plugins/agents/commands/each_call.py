@@ -7,19 +7,18 @@ colours.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.errors import HarnessError, UsageError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from harness.actions import Action, JsonValue
     from harness.files.workspace import Workspace
     from harness.gate.approval import Approval
@@ -75,8 +74,6 @@ class HookTime:
 
 def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Do what an agent asks for by these words (without the program's), and end the process; return for all others."""
-    import gc
-
     gc.disable()
     closed = _fill_closed_streams()
     if words[0] == "exec":

@@ -11,14 +11,22 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
 from harness.actions import JsonValue
+from harness.app.run.facts import RunFacts, facts_of_log
+from harness.app.run.report_files import Reports
+from harness.app.run.reported import ReportedRun
+from harness.app.run.result import result_object
+from harness.app.run.run_end import Job, runner_files
 from harness.audit.batch_results import is_summary, summary_name
 from harness.errors import LogError, UsageError
 from harness.plugins.fleet.batch.outcome import Progress, TaskEnd, TaskOutcome, by_exit_code, tell, worst
 from harness.plugins.fleet.batch.pool import Pool
+from harness.plugins.fleet.batch.results import Results
 from harness.plugins.fleet.batch.swebench import REPOS, is_predictions, read_instances, write_predictions
 from harness.plugins.fleet.batch.task import Task, in_shard, of_task, read_tasks, settings_of
 from harness.plugins.fleet.batch.task_folder import TaskFolder, refuse_other_settings
+from harness.plugins.fleet.batch.uploads import Uploads, working_folder
 from harness.plugins.fleet.queue.fleet_flags import checked_queue_flags
+from harness.plugins.fleet.queue.queued_batch import queued
 from harness.safe_files import replace_file, sync_path
 from harness.session.exits import Exit, is_soft
 from harness.session.named_plugins import other_report_forms
@@ -30,12 +38,6 @@ from harness.terminal.console import Console, complain, look_here
 
 if TYPE_CHECKING:
     from argparse import Namespace
-
-    from harness.app.run.facts import RunFacts
-    from harness.app.run.report_files import Reports
-    from harness.app.run.reported import ReportedRun
-    from harness.app.run.run_end import Job
-    from harness.plugins.fleet.batch.uploads import Uploads
 
 
 def folders_of(arguments: Namespace, tasks: Sequence[Task]) -> tuple[str, ...]:
@@ -97,8 +99,6 @@ class BatchReports:
         self._reports: Reports | None = None
         self._job: Job | None = None
         if arguments.report:
-            from harness.app.run.report_files import Reports
-
             keep_from = [*_needed(arguments, environment, tasks), *_own(out, arguments.report, tasks)]
             self._reports = Reports(
                 arguments.report,
@@ -132,8 +132,6 @@ def runs_of(out: str, outcomes: Sequence[TaskOutcome], heads: str) -> Sequence[R
 
 def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> Iterator[str]:
     """Yield the files that the batch, its runs or a CI runner reads. No report may take their place."""
-    from harness.app.run.run_end import runner_files
-
     yield from State.of(environment).guarded
     yield from runner_files(environment)
     yield from (path for path in (arguments.tasks, *(arguments.policy or ()), arguments.system) if path)
@@ -172,8 +170,6 @@ class _Reading:
         self._last: tuple[int, ReportedRun] | None = None
 
     def run(self, outcome: TaskOutcome) -> ReportedRun:
-        from harness.app.run.reported import ReportedRun
-
         if self._last is None or self._last[0] != outcome.place:
             result = self._result_of(outcome)
             run = ReportedRun(name=outcome.id, facts=_facts_of(result), result=result, heads=self._heads)
@@ -192,8 +188,6 @@ class _Reading:
 
 
 def _facts_of(result: Mapping[str, JsonValue]) -> RunFacts:
-    from harness.app.run.facts import RunFacts, facts_of_log
-
     log = result.get("log")
     try:
         return facts_of_log(log) if isinstance(log, str) and log else RunFacts()
@@ -205,9 +199,6 @@ def _facts_of(result: Mapping[str, JsonValue]) -> RunFacts:
 
 def _without_facts(outcome: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
     """Return a result object for a task that has none, so that reports do not leave it out."""
-    from harness.app.run.facts import RunFacts
-    from harness.app.run.result import result_object
-
     return result_object(
         RunFacts(),
         answer="",
@@ -241,8 +232,6 @@ def place_of(arguments: Namespace, environment: Mapping[str, str], tasks: Sequen
     folders = folders_of(arguments, tasks)
     if "://" not in arguments.out:
         return check_out(arguments.out, folders, tasks), None
-    from harness.plugins.fleet.batch.results import Results
-    from harness.plugins.fleet.batch.uploads import Uploads, working_folder
 
     results = Results.at(arguments.out)
     out = check_out(working_folder(arguments.out, State.of(environment)), folders, tasks)
@@ -270,8 +259,6 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     jobs = arguments.jobs or len(os.sched_getaffinity(0))
     began = time.monotonic()
     if arguments.queue:
-        from harness.plugins.fleet.queue.queued_batch import queued
-
         with progress:
             queued_outcomes = queued(arguments, environment, out, mine, progress, stopping)
         if queued_outcomes is None:

@@ -7,23 +7,29 @@ An attempt is whole under `TASK/attempts/N/`, its log first and its result last.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import ATTEMPTS, LOG, TASK
 from harness.digest import digest_of
 from harness.errors import LogError, UsageError
 from harness.plugins.fleet.batch.growing_log import LogHead, head_of
-from harness.plugins.fleet.batch.store import PAUSES, ResultsError, Store, digest_of_pieces, pieces_of_file, store_at
+from harness.plugins.fleet.batch.store import (
+    PAUSES,
+    Pieces,
+    ResultsError,
+    Store,
+    digest_of_pieces,
+    pieces_of_file,
+    store_at,
+)
 from harness.plugins.fleet.batch.task_folder import RESULT, STDERR, WORK, TaskFolder, changed_patch, object_in
 from harness.safe_files import read_regular, remove_if_there, replace_file, sync_path
 from harness.session.work_folders.changes import CHANGES, IGNORED
-
-if TYPE_CHECKING:
-    from harness.plugins.fleet.batch.store import Pieces
 
 INPUTS, HEAD = "inputs", "head.json"
 """The folder of what tasks need, by digest; and in the folder of an attempt, the head that its log had last."""
@@ -292,8 +298,6 @@ class Results:
 
     def _of_digest(self, name: str, digest: str) -> Iterable[bytes]:
         """Yield the content of a file. Raises ResultsError at its end where it does not have this digest."""
-        import hashlib
-
         hasher = hashlib.sha256()
         for piece in self._store.read(name):
             hasher.update(piece)

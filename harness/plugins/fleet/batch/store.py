@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from harness.errors import HarnessError, UsageError
 from harness.safe_files import NEW_FILE, name_beside, remove_if_there, replace_file, sync_path
 from harness.text.visible import visible_line
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    Pieces: TypeAlias = Callable[[], Iterable[bytes]]
-    """Yields the content of a file, piece by piece, on each call: a write may have to be repeated."""
+Pieces: TypeAlias = Callable[[], Iterable[bytes]]
+"""Yields the content of a file, piece by piece, on each call: a write may have to be repeated."""
 
 PIECE_BYTES = 8 << 20
 READ_BACK_BYTES = 1 << 20
@@ -385,8 +383,6 @@ def pieces_of_file(path: str) -> Pieces:
 
 def digest_of_pieces(pieces: Iterable[bytes], max_bytes: int | None = None) -> str:
     """Return the SHA-256 of a content, or of its first `max_bytes` bytes, in hex."""
-    import hashlib
-
     digest, remaining = hashlib.sha256(), max_bytes
     for piece in pieces:
         digest.update(piece if remaining is None else piece[:remaining])

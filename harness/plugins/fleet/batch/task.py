@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from harness.audit.batch_results import is_summary
 from harness.digest import digest_of
 from harness.errors import UsageError
 from harness.record import Record, field_names
+from harness.session.words.template import fill
 from harness.session.work_folders.transport import address_problem
 from harness.text.fields import Fields, check_of
 from harness.text.strict_json import NotJsonError, read_line
@@ -119,7 +121,6 @@ def in_shard(name: str, shard: tuple[int, int] | None) -> bool:
     """
     if shard is None:
         return True
-    import hashlib
 
     part, parts = shard
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % parts == part - 1
@@ -260,8 +261,6 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
     flags = copy(arguments)
     flags.prompt, flags.no_stdin = task.prompt, True
     if task.var:
-        from harness.session.words.template import fill
-
         flags.prompt = fill(task.prompt, task.var, name=f"the prompt of task {task.id}", all_used=True)
     if task.policy is not None and [task.policy] != (flags.policy or [DEFAULT_POLICY]):
         holding = " and ".join(flags.policy or [f"{DEFAULT_POLICY} (the default)"])

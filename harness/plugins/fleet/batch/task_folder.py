@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Self
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import ATTEMPTS, LOG, TASK
 from harness.digest import digest_of
 from harness.errors import LogError, UsageError
+from harness.log.reader import last_line, open_log
 from harness.plugins.fleet.batch.task import Task, task_of
 from harness.record import Record
 from harness.safe_files import is_locked_within, read_regular, remove_if_there, replace_file, sync_path
@@ -21,11 +23,6 @@ from harness.session.work_folders.changes import CHANGES, IGNORED
 from harness.session.work_folders.work_folder import TREE, is_kept
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
-
 
 LOCK, RESULT, WORK, STDERR = "lock", "result.json", "work.json", "stderr.txt"
 LOCK_SECONDS = 0.5
@@ -299,8 +296,6 @@ def refuse_other_settings(folders: Iterable[tuple[TaskFolder, Task, Mapping[str,
 
 def changed_patch(folder: TaskFolder, work: Mapping[str, JsonValue]) -> str:
     """Return the patch that differs from its written content, or an empty string. Reads the whole patches."""
-    import hashlib
-
     for path, patch in _patches(folder, work):
         try:
             with open(path, "rb") as file:
@@ -330,8 +325,6 @@ def _log_damage(work: Mapping[str, JsonValue], path: str) -> str:
     """Return the reason why a log does not end with the noted head and exit code, or an empty string. Reads its last
     line only.
     """
-    from harness.log.reader import last_line, open_log
-
     try:
         with open_log(path) as file:
             line = last_line(file.fileno(), os.fstat(file.fileno()).st_size)

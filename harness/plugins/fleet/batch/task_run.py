@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.actions import JsonValue
+from harness.audit.findings import Soundness, judge_log
 from harness.errors import LogError, UsageError
+from harness.log.heads_file import HeadsFile
 from harness.plugins.fleet.batch.sources import work_folder_of
 from harness.plugins.fleet.batch.task import Task, checked_flags, of_task, read_task, settings_of
 from harness.plugins.fleet.batch.task_folder import (
@@ -23,18 +25,17 @@ from harness.plugins.fleet.batch.task_folder import (
 from harness.process.lifeline import is_of_a_batch, watch_lifeline
 from harness.session.exits import Exit, is_soft
 from harness.session.own_folders import output_path, workspace_folders
+from harness.session.signals import bounded_by_signals
 from harness.session.state import State
+from harness.session.work_folders.changes import Changes, take_changes
 from harness.session.work_folders.work_folder import WorkFolder, is_kept, keep
 from harness.session.work_folders.worktree import remove_work_folder
 from harness.terminal.console import complain
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from typing import TypeAlias
 
     from harness.app.run.run_end import RunEnd
-    from harness.log.heads_file import HeadsFile
-    from harness.session.work_folders.changes import Changes
 
     RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str], Callable[[], str]], RunEnd]
 
@@ -81,8 +82,6 @@ def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
 
     A person must look at that: a new attempt would hide it.
     """
-    from harness.audit.findings import Soundness, judge_log
-
     reason = done.damage or changed_patch(folder, done.work)
     noted_head = heads.of_path(done.log)
     if noted_head is not None and noted_head.removed and not os.path.lexists(done.log):
@@ -204,9 +203,6 @@ class _Attempt:
         return code
 
     def _taken(self, work_folder: WorkFolder, attempt: str) -> Changes:
-        from harness.session.signals import bounded_by_signals
-        from harness.session.work_folders.changes import Changes, take_changes
-
         try:
             with bounded_by_signals():
                 return take_changes(work_folder, attempt, self._folder.path, self._environment)
@@ -237,8 +233,6 @@ class _Attempt:
 
 
 def _heads(environment: Mapping[str, str]) -> HeadsFile:
-    from harness.log.heads_file import HeadsFile
-
     return HeadsFile(State.of(environment).heads)
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Semaphore
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
-from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions
+from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
+from dbos import Queue as DatabaseQueue
 from sqlalchemy.exc import DBAPIError
 
 from harness.actions import JsonValue
@@ -21,6 +23,7 @@ from harness.plugins.fleet.queue.queue import (
     NAME_LENGTH,
     Batch,
     Beaten,
+    Do,
     Done,
     Growth,
     QueueAwayError,
@@ -32,12 +35,6 @@ from harness.plugins.fleet.queue.queue import (
     TaskState,
     WorkerLostError,
 )
-
-if TYPE_CHECKING:
-    from dbos import DBOSConfig
-    from dbos import Queue as DatabaseQueue
-
-    from harness.plugins.fleet.queue.queue import Do
 
 APPLICATION = "harness"
 TASK = "task"
@@ -472,8 +469,6 @@ def _state(status: str, result: Mapping[str, JsonValue] | None, *, is_begun: boo
 
 def _quiet() -> None:
     """Keep DBOS's log off stderr: our callers report problems."""
-    import logging
-
     logger = logging.getLogger("dbos")
     logger.setLevel(logging.CRITICAL + 1)
 

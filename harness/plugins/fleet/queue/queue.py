@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeAlias
 
 from harness.actions import JsonValue
 from harness.digest import digest_of
 from harness.errors import HarnessError
 from harness.record import Record
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 NAME_LENGTH = 12
 """Length of a batch's name, in hexadecimal digits."""
@@ -49,8 +47,6 @@ class QueuedTask(Record):
     @property
     def sha256(self) -> str:
         """The digest of the task. A bundle counts by its commit, since git may make another file of it."""
-        import json
-
         left_out = ("bundle", "sha256") if "bundle" in self.task else ()
         requested = {name: value for name, value in self.task.items() if name not in left_out}
         return digest_of(json.dumps(requested, sort_keys=True).encode())
@@ -187,8 +183,7 @@ class Done(Enum):
     """The worker was taken for lost: the task is others'."""
 
 
-if TYPE_CHECKING:
-    Do: TypeAlias = Callable[[QueuedTask, TaskAttempt], Done]
+Do: TypeAlias = Callable[[QueuedTask, TaskAttempt], Done]
 
 
 class Queue(Protocol):

@@ -15,6 +15,8 @@ from harness.plugins.fleet.queue.queued_batch import is_tried_again
 from harness.plugins.fleet.queue.status import status_of
 from harness.session.exits import Exit
 from harness.terminal.console import Console, look_here
+from harness.terminal.rich_drawing import rich_console
+from harness.terminal.tables import drawn
 from harness.text.amounts import count_of
 
 if TYPE_CHECKING:
@@ -81,9 +83,6 @@ def _watch(queue: DbosQueue, batch: str | None, console: Console) -> None:
     """Draw the status again and again, in one place, until Ctrl-C."""
     from rich.live import Live
     from rich.text import Text
-
-    from harness.terminal.rich_drawing import rich_console
-    from harness.terminal.tables import drawn
 
     def picture() -> Text:
         width = console.width

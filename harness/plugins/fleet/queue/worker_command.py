@@ -21,6 +21,8 @@ from harness.plugins.fleet.queue.version import version_of
 from harness.plugins.fleet.queue.worker import BEATS, LEASE_SECONDS, Worker, bring_in
 from harness.process.hardening import undumpable
 from harness.process.lifeline import Lifeline
+from harness.session.config.provider import endpoint_of_any_model
+from harness.session.config.settings import settings_from
 from harness.session.exits import Exit
 from harness.session.own_folders import fix_modes
 from harness.session.signals import Stopping
@@ -88,9 +90,6 @@ def worker_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def _check_model(arguments: Namespace, environment: Mapping[str, str]) -> None:
     """Raise UsageError where no run could ask a model: each task would end with that. Which model, a task may say itself."""
-    from harness.session.config.provider import endpoint_of_any_model
-    from harness.session.config.settings import settings_from
-
     endpoint_of_any_model(settings_from(arguments, environment, os.path.realpath(os.curdir)), environment)
 
 

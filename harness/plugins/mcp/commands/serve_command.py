@@ -29,6 +29,7 @@ from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
+from harness.session.approver.configured_approver import ConfiguredApprover
 from harness.session.asked_call import AskedCall
 from harness.session.config.settings import settings_from
 from harness.session.environment_secrets import redactor_for, secrets_of
@@ -44,7 +45,10 @@ from harness.session.signals import take_endings
 from harness.session.state import State, current_folder
 from harness.session.waiting import WaitingList
 from harness.shipped import permission_prompt
+from harness.terminal.asked_outside import AskedAlone
 from harness.terminal.console import complain, own_streams
+from harness.terminal.question import Question, question_rows, usual_here
+from harness.terminal.question_dialog import WORD
 from harness.text.visible import visible_line
 
 MODE = "mcp serve"
@@ -197,8 +201,6 @@ class _Serving:
 
     def _text(self, action: Action, verdict: Verdict) -> str:
         """Return a question as at the prompt, secrets masked: a client keeps what it shows."""
-        from harness.terminal.question import Question, question_rows, usual_here
-
         question = Question(
             action=action,
             verdict=verdict,
@@ -235,8 +237,6 @@ class _Serving:
         """The approver outside, from the configuration; `None` without one."""
         if self._outside is None:
             return None
-        from harness.session.approver.configured_approver import ConfiguredApprover
-        from harness.terminal.asked_outside import AskedAlone
 
         outside = ConfiguredApprover(
             self._outside,
@@ -255,8 +255,6 @@ class _Serving:
 
 
 def _word(action: Action) -> str:
-    from harness.terminal.question_dialog import WORD
-
     return WORD if destroys(action) else ""
 
 
