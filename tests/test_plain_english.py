@@ -48,14 +48,16 @@ HELP = rf"\A(?:of|else|by|also|so|those|with|at|{QUESTION}|\w+ed|told|said|kept|
 """A help text that does not begin with a noun, or with the verb of a switch."""
 BARE = r"\A(?:it|that|they|this|It|That|They|This)\b"
 """A message that does not name its subject."""
+PAGE_CLAUSE = rf"{CLAUSE}.*(?<!\?)\Z"
+"""The same on a page, where a question may begin so."""
 PAGES = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "docs")
 TOTALS = {
     "hard patterns": 126,
     "clauses for subjects": 14,
     "empty names": 520,
-    "help texts": 18,
-    "raised texts": 188,
-    "sentences of pages": 29,
+    "help texts": 0,
+    "raised texts": 64,
+    "sentences of pages": 0,
 }
 """The counts of today, each the most that is accepted. The first three: 60, 300 and 300 are the goal."""
 
@@ -155,7 +157,7 @@ def sentences() -> Iterator[tuple[str, str]]:
     for name in PAGES:
         path = Path(ROOT, name)
         for page in sorted(path.rglob("*.md")) if path.is_dir() else [path]:
-            prose = re.sub(r"(?ms)^ *```.*?^ *```", "", page.read_text())
+            prose = re.sub(r"(?ms)^ *```.*?^ *```|^ {4}[^\n]*$", "", page.read_text())
             for line in prose.splitlines():
                 for sentence in re.split(r"(?<=[.!?:])\s+(?=[A-Z`*])|\|", line.lstrip("#-*0123456789. ")):
                     if text := _without_code(sentence).strip():
@@ -178,7 +180,7 @@ def hits() -> dict[str, list[str]]:
     for kind, texts, pattern in (
         ("help texts", help_texts(), HELP),
         ("raised texts", raised_texts(), BARE),
-        ("sentences of pages", sentences(), CLAUSE),
+        ("sentences of pages", sentences(), PAGE_CLAUSE),
     ):
         counted[kind] = [f"{place}: {text[:110]}" for place, text in texts if _is_flagged(text, pattern)]
     return counted

@@ -167,7 +167,7 @@ def until_turn(records: Sequence[LogRecord], turn: int) -> Sequence[LogRecord]:
     """
     starts = [index for index, record in enumerate(records) if is_of_person(record)]
     if turn > len(starts):
-        raise UsageError(f"there is no turn {turn}: the session has only {count_of(len(starts), 'turn')}")
+        raise UsageError(f"turn {turn} does not exist: the session has only {count_of(len(starts), 'turn')}")
     begin = starts[turn - 1] + 1 if turn else 0
     rest = takewhile(lambda record: not (_ends_turn(record) and (turn or is_of_person(record))), records[begin:])
     return (*records[:begin], *rest)

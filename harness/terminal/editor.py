@@ -79,12 +79,12 @@ def _editor(environment: Mapping[str, str]) -> Sequence[str]:
         except ValueError as error:
             raise NotEdited(f"{variable} cannot be read: {error}") from None
         if shutil.which(words[0], path=path) is None:
-            raise NotEdited(f"{variable} names {visible_line(words[0])}, and there is no such program")
+            raise NotEdited(f"{variable} names a missing program: {visible_line(words[0])}")
         return words
     for fallback in _FALLBACKS:
         if shutil.which(fallback, path=path):
             return (fallback,)
-    raise NotEdited("there is no editor: set VISUAL or EDITOR")
+    raise NotEdited("no editor was found: set VISUAL or EDITOR")
 
 
 def _run(words: Sequence[str], *, repaints: bool) -> None:
@@ -139,17 +139,17 @@ def edited_call(action: Action, environment: Mapping[str, str]) -> str:
     JSON text. Raises NotEdited. See `edited`."""
     text = _text_of(action)
     if text is None:
-        raise NotEdited("there is nothing to edit here")
+        raise NotEdited("the call has no text to edit")
     if not _is_plain_text(text.body):
-        raise NotEdited("it holds characters that no text file can hold")
+        raise NotEdited("the text has characters that a text file cannot hold")
     body = edited(text.body, environment, name=f"edit{text.suffix}")
     # What was no UTF-8 was replaced on the way in.
     if not _is_plain_text(body) or body.count("\ufffd") > text.body.count("\ufffd"):
-        raise NotEdited("what came back is no text: it is not UTF-8, or holds NUL bytes")
+        raise NotEdited("the edited text is not UTF-8, or has NUL bytes")
     if body == text.body:
         raise NotEdited("nothing was changed")
     if not body.strip():
-        raise NotEdited("the text was emptied: n says no")
+        raise NotEdited("the text is empty; press n to refuse the call")
     return _arguments(action, body)
 
 

@@ -68,8 +68,8 @@ class AskUserTool:
         self.spec = ToolSpec(
             name=self.kind.name,
             description=(
-                "Ask the person a question, where their wish decides and you cannot find it out. Give choices where there are "
-                "few; they may answer in other words, too. Never ask for passwords or keys. Nobody may be there."
+                "Ask the user a question, if their wish decides and you cannot find it out. Give choices if there are few; "
+                "the user may also answer in other words. Never ask for passwords or keys. The user may be absent."
             ),
             parameters={
                 "properties": {

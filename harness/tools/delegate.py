@@ -57,7 +57,7 @@ class DelegateTool:
                 "Hand a task to a helper: a fresh conversation that knows nothing but the task, with a share of your limits. "
                 "It has no more rights than you. By default it only reads and looks, and you get its last answer: good for "
                 "finding things out in many files. With policy `same` it works in a copy of the repository's last commit, "
-                "and you get its changes as a patch; nothing is applied. Say all that it must know, and what it shall "
+                "and you get its changes as a patch, which is not applied. Say all that it must know, and what it shall "
                 "answer. It cannot ask you and has no helpers itself."
             ),
             parameters={

@@ -274,7 +274,7 @@ WRONG = [
     pytest.param({"worktree": "true", "prompt": "a\x1b"}, 2, "not JSON", id="no text of JSON"),
     pytest.param({"worktree": "true", "args": "--log=x"}, 2, "--log", id="a worktree and a log"),
     pytest.param({"args": "--help"}, 2, "nothing was run", id="no run at all"),
-    pytest.param({"prompt": ""}, 2, "there is no prompt", id="no prompt"),
+    pytest.param({"prompt": ""}, 2, "missing prompt", id="no prompt"),
     pytest.param({"prompt_file": "x"}, 2, "prompt", id="two prompts"),
     pytest.param({"model": "--allow-refusals"}, 0, "", id="a value that looks like a flag is a value"),
 ]

@@ -55,7 +55,7 @@ UNFIT = {
     "endless digits": ('{"x": ' + "9" * 10_000 + "}", "too many digits"),
     "endless nesting": ("[" * 500_000, "nested too deeply"),
     "deep nesting": ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), f"more than {MAX_DEPTH} levels"),
-    "too long": ('"' + "a" * MAX_ANSWER_CHARACTERS + '"', "1,000,002 characters, of at most 1,000,000"),
+    "too long": ('"' + "a" * MAX_ANSWER_CHARACTERS + '"', "1,000,002 characters; at most 1,000,000"),
     "another type": ('{"x": "one"}', "- at /x: 'one' is not of type 'integer'"),
     "something missing": ("{}", "- at the top: 'x' is a required property"),
     "something else": ('{"x": 1, "y": 2}', "('y' was unexpected)"),
@@ -144,33 +144,33 @@ def test_values_equal_only_in_python_are_different(tmp_path: Path, fits: str) ->
 
 
 NO_SCHEMAS = {
-    "no JSON": ("{", "is no JSON: line 1, column 2"),
-    "a key twice": ('{"type": "object", "type": "array"}', 'is no JSON: duplicate key "type"'),
-    "a list": ("[]", "a schema is wanted, an object"),
-    "true": ("true", "a schema is wanted, an object"),
-    "a type that is none": ({"properties": {"a": {"type": "strin"}}}, "is no valid schema: at /properties/a/type: "),
-    "a pattern that is none": ({"pattern": "("}, "is no valid schema: at /pattern: '(' is not a 'regex'"),
+    "no JSON": ("{", "invalid JSON: line 1, column 2"),
+    "a key twice": ('{"type": "object", "type": "array"}', 'invalid JSON: duplicate key "type"'),
+    "a list": ("[]", "expected a schema (a JSON object)"),
+    "true": ("true", "expected a schema (a JSON object)"),
+    "a type that is none": ({"properties": {"a": {"type": "strin"}}}, "invalid schema: at /properties/a/type: "),
+    "a pattern that is none": ({"pattern": "("}, "invalid schema: at /pattern: '(' is not a 'regex'"),
     "another dialect": (
         {"$schema": "https://a.example/x"},
         '$schema: "https://a.example/x" is not known; known are https',
     ),
     "a dialect that is no text": ({"$schema": 1}, "$schema: 1 is not known"),
-    "an address that is none": ({"$id": "http://[", "$ref": "x"}, "is no usable schema: ValueError: Invalid IPv6 URL"),
+    "an address that is none": ({"$id": "http://[", "$ref": "x"}, "unusable schema: ValueError: Invalid IPv6 URL"),
     "an address within that is none": (
         {"$defs": {"a": {"$id": "http://[", "$ref": "b"}}},
-        "is no usable schema: ValueError: Invalid IPv6 URL",
+        "unusable schema: ValueError: Invalid IPv6 URL",
     ),
-    "a place in a list that is none": ({"$ref": "#/allOf/x", "allOf": [{}]}, "is no usable schema: ValueError: "),
-    "a pattern too large": ({"pattern": "a{99999999999999999999}"}, "is no usable schema: OverflowError: "),
+    "a place in a list that is none": ({"$ref": "#/allOf/x", "allOf": [{}]}, "unusable schema: ValueError: "),
+    "a pattern too large": ({"pattern": "a{99999999999999999999}"}, "unusable schema: OverflowError: "),
     "a pattern too deep": ({"pattern": "(" * 50_000 + ")" * 50_000}, "or is nested too deeply"),
     "itself without end, not by a reference alone": ({"not": {"not": {"$ref": "#"}}}, "refers to itself without end"),
-    "nothing there": ({"$ref": "#/$defs/x"}, '$ref "#/$defs/x" is not in the schema; nothing is fetched'),
+    "nothing there": ({"$ref": "#/$defs/x"}, '$ref "#/$defs/x" is not in the schema, and no schema is fetched'),
     "itself without end": ({"$ref": "#"}, "refers to itself without end"),
     "each other without end": (
         {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
         "refers to itself without end",
     ),
-    "too deep": ("[" * 100 + "]" * 100, "a schema is wanted"),
+    "too deep": ("[" * 100 + "]" * 100, "expected a schema"),
     "deep inside": ('{"not":' * 100 + "{}" + "}" * 100, "nested more than 64 levels deep"),
     "too deep for JSON": ('{"not":' * 20_000 + "{}" + "}" * 20_000, "nested too deeply"),
 }
@@ -200,7 +200,7 @@ def test_schema_references_are_never_fetched(tmp_path: Path, where: tuple[str, .
         reference: object = f"http://127.0.0.1:{server.getsockname()[1]}/schema.json"
         for key in reversed(where):
             reference = {key: reference}
-        with pytest.raises(UsageError, match="nothing is fetched"):
+        with pytest.raises(UsageError, match="no schema is fetched"):
             made(tmp_path, reference)
         with pytest.raises(BlockingIOError):  # a connection would stand in the queue by now
             server.accept()

@@ -366,7 +366,7 @@ def test_a_file_and_what_is_attached(tmp_path: Path) -> None:
     [
         ({"prompt": "-", "no_stdin": True}, "- reads the prompt from stdin, and --no-stdin keeps from it"),
         ({"prompt": ""}, "the prompt is empty"),
-        ({"prompt": None}, "there is no prompt"),
+        ({"prompt": None}, "missing prompt"),
     ],
 )
 def test_wrong_arguments_are_reported_before_anything_is_read(given: dict[str, object], why: str) -> None:

@@ -68,7 +68,7 @@ def test_verify_finds_a_changed_line(ran: Program) -> None:
 def test_audit_without_a_log_exits_2(program: Program) -> None:
     """Exit 2 and a line that says where logs would be."""
     done = program.run("audit", "show")
-    assert (done.code, "there is no action log under" in done.err) == (2, True)
+    assert (done.code, "no action log under" in done.err) == (2, True)
     assert program.run("audit", "verify", str(program.home / "missing.jsonl")).code == 8
 
 

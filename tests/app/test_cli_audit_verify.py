@@ -231,7 +231,7 @@ def test_another_heads_file(audit: Audit, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     shutil.move(audit.state.heads, kept)
     assert (audit.run(path)[0], audit.run(path, "--heads", kept)[0]) == (4, 0)
-    with pytest.raises(UsageError, match="--heads: there is no file"):
+    with pytest.raises(UsageError, match="--heads: no such file"):
         audit.run(path, "--heads", tmp_path / "none")
 
 
@@ -284,7 +284,7 @@ def test_the_worst_of_several_logs_decides(audit: Audit) -> None:
 
 
 def test_usage(audit: Audit, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no action log of"):
+    with pytest.raises(UsageError, match="no action log of"):
         audit.run()
     folder = os.path.relpath(audit.state.log_folder(os.getcwd()), os.path.join(audit.state.sessions, "shop-01234567"))
     audit.write("0.jsonl", LINES)
@@ -298,7 +298,7 @@ def test_usage(audit: Audit, tmp_path: Path) -> None:
         audit.run(path, "--signers", tmp_path / "none")
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(UsageError, match=r"there is no action log .* in"):
+    with pytest.raises(UsageError, match=r"no action log .* in"):
         audit.run(empty)
     with pytest.raises(LogError, match="cannot be read"):
         audit.run(tmp_path / "none.jsonl")

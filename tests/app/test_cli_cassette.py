@@ -108,7 +108,7 @@ REFUSED = {
         ("--replay", "nowhere"),
         "nowhere: it cannot be read: a regular file is wanted, and there is none",
     ),
-    "no schema": (("--output-schema", "there"), "there is no JSON: line 1, column 1: Expecting value"),
+    "no schema": (("--output-schema", "there"), "there: invalid JSON: line 1, column 1: Expecting value"),
 }
 
 

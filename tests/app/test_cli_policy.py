@@ -655,10 +655,10 @@ FAILING = (
     (case("a laxer one", at_least="confirm"), "expected at least confirm"),
     (case("one of two", expect="auto", at_least="deny"), "expected auto and at least deny"),
     (case("a hostile id \x1b[2J", expect="deny"), "expected deny"),
-    (case("an unknown tool", "bsh"), "there is no tool named 'bsh'; did you mean bash?"),
+    (case("an unknown tool", "bsh"), "unknown tool 'bsh'; did you mean bash?"),
     (
         case("a hostile tool", "\x1b[2J"),
-        f"there is no tool named '\\x1b[2J'; known: {', '.join(SHIPPED_TOOLS)}",
+        f"unknown tool '\\x1b[2J'; known: {', '.join(SHIPPED_TOOLS)}",
     ),
     (case("no object", args=[]), "args must be an object"),
     (case("nothing", args={}), "Invalid arguments for bash: command is missing."),
@@ -697,7 +697,7 @@ def test_the_json_of_cases(held: Callable[..., Done]) -> None:
         ("a", 1, "auto", True), ("b", 2, "auto", False), ("c", 3, "auto", None), ("d", 4, None, False),
     ]  # fmt: skip
     assert told[0]["by"] == f"rule look ({RULE_AT['look']})"
-    assert (told[3]["error"].startswith("there is no tool"), told[0]["error"]) == (True, None)
+    assert (told[3]["error"].startswith("unknown tool"), told[0]["error"]) == (True, None)
     assert (summary, done.code) == ({"summary": {"cases": 4, "ok": 1, "failed": 2, "unchecked": 1}}, 1)
 
 
@@ -1131,8 +1131,8 @@ def server_tool_pin(words: Sequence[str], description: str = "Does it.", **annot
         # seen at a server with another command line
         ("", server_tool_pin(("other",)), None, IN_DOCS, 10, "built-in unseen-tool", ""),
         # seen, and changed since: a run does not use it
-        ("", server_tool_pin(SERVER), server_tool_pin(SERVER, "Else."), IN_DOCS, 2, "", "changed what it says of it"),
-        (None, server_tool_pin(SERVER), server_tool_pin(SERVER, "Else."), IN_DOCS, 2, "", "changed what it says of it"),
+        ("", server_tool_pin(SERVER), server_tool_pin(SERVER, "Else."), IN_DOCS, 2, "", "changed this tool"),
+        (None, server_tool_pin(SERVER), server_tool_pin(SERVER, "Else."), IN_DOCS, 2, "", "changed this tool"),
         ("", server_tool_pin(SERVER), server_tool_pin(("other",), "Else."), IN_DOCS, 0, "rule files", ""),
         ("", server_tool_pin(SERVER), None, "docs/a", 2, "", "takes its arguments as a JSON object"),
     ],

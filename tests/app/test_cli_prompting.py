@@ -160,7 +160,7 @@ def test_a_plain_prompt_may_hold_braces(program: Program) -> None:
 
 
 REFUSED = {
-    "no prompt": ((), "there is no prompt: give one, or - to read it from stdin, or --prompt-file FILE"),
+    "no prompt": ((), "missing prompt: give one, or - to read it from stdin, or --prompt-file FILE"),
     "two prompts": (("go", "--prompt-file", "p"), "a prompt and --prompt-file are two prompts; give one of them"),
     "an empty file": (("--prompt-file", "empty"), "the prompt is empty"),
     "no such file": (("--prompt-file", "nowhere"), "nowhere cannot be read: No such file or directory"),

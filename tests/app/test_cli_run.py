@@ -360,7 +360,7 @@ def test_key_address_and_model_come_from_the_environment(program: Program) -> No
         pytest.param(("run", " "), "the prompt is empty", id="an empty prompt"),
         pytest.param(("run", "go", "--base-url", "localhost:1"), "must begin with http", id="an address that is none"),
         pytest.param(("run", "go", "--max-turns", "0"), "not a whole number above 0", id="a limit of nothing"),
-        pytest.param(("run",), "there is no prompt: give one, or - to read it", id="no prompt"),
+        pytest.param(("run",), "missing prompt: give one, or - to read it", id="no prompt"),
         pytest.param(
             ("policy", "expalin", "ls"),
             "harness policy needs an action: check, explain, test, replay, suggest, fatigue, trust",

@@ -402,7 +402,9 @@ class TestRefusedAtATerminal:
 
     def test_a_turn_that_it_does_not_have(self, program: Program, policy: str, talk: Talk) -> None:
         name = run(program, policy, "one", Reply(text="first"))
-        self.refused(talk, "there is no turn 2: the session has only 1 turn", "sessions", "fork", name, "--turn", "2")
+        self.refused(
+            talk, "turn 2 does not exist: the session has only 1 turn", "sessions", "fork", name, "--turn", "2"
+        )
 
     def test_a_log_whose_chain_is_broken(self, program: Program, policy: str, talk: Talk) -> None:
         run(program, policy, "one", Reply(text="first"))

@@ -109,10 +109,10 @@ def _walls(agent: GuardedAgent) -> str:
         own = f"{agent.title}'s own sandbox is off (`--sandbox danger-full-access`), by its transcript"
         where = f"in our walls only where {own}"
     else:
-        where = "outside our walls: it takes no other command from a hook"
+        where = "outside our walls: a hook cannot replace a command"
     moves = " `cd` persists." if agent.keeps_folder else ""
-    patches = " One that is only `apply_patch` counts as a patch." if agent.patches_in_shell else ""
-    return f"What may run runs {where}.{moves}{patches}"
+    patches = " A command that is only `apply_patch` counts as a patch." if agent.patches_in_shell else ""
+    return f"Permitted commands run {where}.{moves}{patches}"
 
 
 def _rewrites(agent: GuardedAgent) -> bool:

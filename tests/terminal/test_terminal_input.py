@@ -282,7 +282,7 @@ def test_a_long_text_from_the_editor_is_folded(tmp_path: Path) -> None:
         pytest.param('rm "$2"', "the edited text cannot be read", id="takes the file away"),
         pytest.param('rm "$2"; mkfifo "$2"', "the edited text cannot be read", id="leaves a pipe"),
         pytest.param("stty raw -echo; exit 1", "ended with exit code 1", id="leaves the terminal raw"),
-        pytest.param("", "there is no such program", id="missing"),
+        pytest.param("", "names a missing program", id="missing"),
     ],
 )
 def test_editor_failure_is_reported_and_the_text_stays(tmp_path: Path, editor: str, said: str) -> None:

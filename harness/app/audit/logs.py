@@ -148,8 +148,12 @@ def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenL
         once.setdefault(os.path.realpath(path), path)
     paths = list(once.values())
     if not paths and next(gone(names, heads, ()), None) is None:
-        place = f"under {state.sessions}" if everywhere else f"of {here(arguments.cwd)}; --all takes every folder's"
-        raise UsageError(f"there is no action log {place}")
+        place = (
+            f"under {state.sessions}"
+            if everywhere
+            else f"of {here(arguments.cwd)}; --all takes the logs of every folder"
+        )
+        raise UsageError(f"no action log {place}")
     if arguments.session:
         session = session_named(logged_sessions(paths, undoings=True), arguments.session, "--session")
         return ChosenLogs([session.path], session.session, heads)
@@ -164,7 +168,7 @@ def named_logs(arguments: Namespace, state: State) -> list[str]:
     paths = state.log_paths(workspace)
     if not paths:
         all_too = ", or take --all" if "all" in arguments else ""
-        raise UsageError(f"there is no action log of {visible_line(workspace, 1_000)}; name one as FILE{all_too}")
+        raise UsageError(f"no action log of {visible_line(workspace, 1_000)}; name one as FILE{all_too}")
     return paths[-1:]
 
 
@@ -179,7 +183,7 @@ def latest_log(state: State) -> ChosenLogs:
     workspace = here(None)
     path = state.latest_log(workspace)
     if not is_within(path, state.log_folder(workspace)):
-        complain(f"there is no action log of {workspace}; this is the latest of all: {path}")
+        complain(f"no action log of {workspace}; this is the latest of all: {path}")
     return ChosenLogs([path], "", HeadsFile(state.heads))
 
 
@@ -218,12 +222,12 @@ def _logs_named(path: str, heads: HeadsFile) -> list[str]:
     if os.path.isdir(path):
         logs = logs_in(path)
         if not logs and next(gone([path], heads, ()), None) is None:
-            raise UsageError(f"there is no action log (*.jsonl) in the folder {path}")
+            raise UsageError(f"no action log (*.jsonl) in the folder {path}")
         return logs
     if os.path.exists(path):
         return [path]
     if next(gone([path], heads, ()), None) is None:
-        raise UsageError(f"there is no file {path}")
+        raise UsageError(f"no such file: {path}")
     return []
 
 

@@ -52,9 +52,7 @@ def _verify_flags(parser: ArgumentParser) -> None:
         "--signers", type=filled, metavar="FILE", help="the permitted signers: ALLOWED SIGNERS of ssh-keygen(1)"
     )
     parser.add_argument("--signer", type=filled, metavar="NAME", help="the required signer (default: any in --signers)")
-    parser.add_argument(
-        "--redecide", action="store_true", help="also judge the calls again, by the policies in the log"
-    )
+    parser.add_argument("--redecide", action="store_true", help="judge the calls again by the policies in the log")
     json_flag(parser, "write one JSON object per log")
 
 
@@ -71,8 +69,8 @@ def _prune_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--keep-bytes", type=filled, metavar="N", help="remove the oldest logs until at most N bytes remain"
     )
-    parser.add_argument("--open", action="store_true", help="also remove logs in which something has no end")
-    parser.add_argument("--broken", action="store_true", help="also remove logs that do not verify")
+    parser.add_argument("--open", action="store_true", help="include logs with an unfinished session or call")
+    parser.add_argument("--broken", action="store_true", help="include logs that do not verify")
     parser.add_argument("--dry-run", action="store_true", help="show what would be removed, and do nothing")
     json_flag(parser, "write one JSON object per line, and a summary")
 

@@ -499,7 +499,7 @@ def call_filter(arguments: Namespace, now: float) -> CallFilter:
     Raises UsageError for an invalid time, or an invalid number of a call.
     """
     if arguments.call and not _CALL.fullmatch(arguments.call):
-        raise UsageError(f"--call: {visible_line(arguments.call)!r} is no number of a call: 1, 2, 3 ...")
+        raise UsageError(f"--call: {visible_line(arguments.call)!r} is not the number of a call (expected 1, 2, 3 ...)")
     since = _moment("--since", arguments.since, now, "T00:00:00.000000Z") if arguments.since else ""
     until = _moment("--until", arguments.until, now, "T23:59:59.999999Z") if arguments.until else ""
     if since and until and since > until:
@@ -534,5 +534,5 @@ def _moment(flag: str, time_text: str, now: float, of_a_day: str) -> str:
     except (ValueError, OverflowError, OSError):
         pass
     raise UsageError(
-        f"{flag}: {visible_line(time_text)!r} is no time: 2026-01-31, 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d"
+        f"{flag}: invalid time {visible_line(time_text)!r}; expected 2026-01-31, 2026-01-31T10:00:00Z, or an age (90m, 2h, 3d)"
     )

@@ -64,7 +64,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     for noted_head in gone(["/"] if arguments.all else named_paths, heads, moved):
         answer.gone(noted_head)
     if not answer.came_to:
-        raise UsageError(f"there is no action log (*.jsonl) in {', '.join(named_paths)}")
+        raise UsageError(f"no action log (*.jsonl) in {', '.join(named_paths)}")
     return answer.end()
 
 
@@ -148,7 +148,7 @@ class _Answer:
 def _checked(arguments: Namespace) -> str | None:
     """Return the head that is given, as the harness writes it. Raises UsageError for flags that make no sense."""
     if arguments.heads and not os.path.isfile(arguments.heads):
-        raise UsageError(f"--heads: there is no file {arguments.heads}")
+        raise UsageError(f"--heads: no such file: {arguments.heads}")
     if arguments.signer and not arguments.signers:
         raise UsageError("--signer needs --signers FILE: who may sign, and with which keys (ssh-keygen(1))")
     if arguments.head is None:

@@ -34,7 +34,7 @@ def copy(conversation: Conversation, rest: str) -> None:
     if rest:
         blocks = list(code_blocks(answer))
         if not blocks:
-            raise UsageError("there is no block of code in the last answer")
+            raise UsageError("the last answer has no block of code")
         answer = blocks[-1]
     text, dropped = pasted_safely(conversation.masked(answer))
     way = _hand_over(conversation, text.encode())
@@ -102,14 +102,16 @@ def _hand_over(conversation: Conversation, data: bytes) -> str:
     """Copy, and return in words by what. Raises UsageError where it cannot be."""
     environment = conversation.place.environment
     if len(data) > MOST_BYTES:
-        raise UsageError(f"it is {size_of_bytes(len(data))} long, too much for a clipboard; /export writes a file")
+        raise UsageError(
+            f"the text is {size_of_bytes(len(data))} long, too much for a clipboard; /export writes a file"
+        )
     words = clipboard_program(environment, conversation.place.workspace.root)
     if words and _is_taken(words, data, environment):
         return f"by {os.path.basename(words[0])}"
     if len(data) > MOST_SENT_BYTES:
-        raise UsageError(f"it is {size_of_bytes(len(data))} long, too much for a terminal; /export writes a file")
+        raise UsageError(f"the text is {size_of_bytes(len(data))} long, too much for a terminal; /export writes a file")
     if not conversation.screen.to_clipboard(data):
-        raise UsageError("there is no way to a clipboard from here; /export writes a file")
+        raise UsageError("no clipboard can be reached from here; /export writes a file")
     return "by the terminal (OSC 52), if it lets programs copy"
 
 

@@ -52,7 +52,7 @@ def _named(conversation: Conversation, name: str) -> str:
     workspace = conversation.place.workspace
     path = output_path(os.path.expanduser(name), (workspace.root, *workspace.added))
     if any(is_within(path, folder) for folder in conversation.place.state.guarded):
-        raise UsageError("the harness's own folders are no place for it")
+        raise UsageError("sessions cannot be written into the harness's own folders; choose another place")
     return path
 
 

@@ -40,8 +40,8 @@ def grants(conversation: Conversation, rest: str) -> None:
 def _found(held_grants: tuple[Grant, ...], identity: str) -> Grant:
     match = next((grant for grant in held_grants if identity in (grant.id, *grant.id.split("-")[1:2])), None)
     if match is None:
-        suggestion = nearest(identity, [grant.id for grant in held_grants]) if held_grants else "; there is none"
-        raise UsageError(f"there is no grant {visible_line(identity, 50)!r}{suggestion}")
+        suggestion = nearest(identity, [grant.id for grant in held_grants]) if held_grants else "; there are none"
+        raise UsageError(f"unknown grant {visible_line(identity, 50)!r}{suggestion}")
     return match
 
 

@@ -51,7 +51,7 @@ def mode(conversation: Conversation, rest: str) -> None:
     else:
         words = [each_mode.value for each_mode in Mode]
         if rest.lower() not in words:
-            raise UsageError(f"/mode: there is no {visible_line(rest, 50)!r}{nearest(rest.lower(), words)}")
+            raise UsageError(f"/mode: unknown mode {visible_line(rest, 50)!r}{nearest(rest.lower(), words)}")
         _switch(conversation, Mode(rest.lower()))
     current_mode = mode_of(conversation)
     conversation.say_line(f"mode {current_mode.value}: {SAID[current_mode]}", Tone.QUIET)

@@ -37,7 +37,7 @@ def model(conversation: Conversation, rest: str) -> None:
             )
         return
     if not rest.isprintable():
-        raise UsageError("that is no name of a model")
+        raise UsageError("invalid name of a model: a character cannot be shown")
     if rest in {settings.profile, settings.model.value}:
         conversation.say("it is the model already", Tone.QUIET)
         return

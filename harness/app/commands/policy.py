@@ -75,7 +75,7 @@ def policy(conversation: Conversation, rest: str) -> None:
     """
     action, _, argument = rest.partition(" ")
     if argument.strip() and action in ("show", "reload", "trust"):
-        raise UsageError(f"usage: /policy {action}; nothing follows it")
+        raise UsageError(f"usage: /policy {action}, without further words")
     match action:
         case "" if conversation.open_menu("/policy"):
             conversation.say_line(f"policy: {describe(conversation.agent.gate.policy)}", Tone.QUIET)
@@ -90,7 +90,7 @@ def policy(conversation: Conversation, rest: str) -> None:
         case "trust":
             _trust(conversation)
         case _:
-            raise UsageError(f"/policy: there is no {visible_line(action, 50)!r}{nearest(action, ACTIONS)}")
+            raise UsageError(f"/policy: unknown action {visible_line(action, 50)!r}{nearest(action, ACTIONS)}")
 
 
 def _show(conversation: Conversation) -> None:
@@ -220,7 +220,7 @@ def _trust(conversation: Conversation) -> None:
     """Ask whether exactly this content of the project's policy is trusted; what loosens is shown first."""
     state, path = conversation.place.state, os.path.join(conversation.place.workspace.root, PROJECT_POLICY)
     if not os.path.lexists(path):
-        raise UsageError(f"there is no {PROJECT_POLICY} here")
+        raise UsageError(f"no {PROJECT_POLICY} in this workspace")
     project = load_policy(path, layer=Layer.PROJECT)
     if state.is_trusted(project.sha256):
         conversation.say("its content is trusted already", Tone.QUIET)

@@ -35,7 +35,7 @@ def resume(conversation: Conversation, rest: str) -> None:
     paths = dict.fromkeys((*state.log_paths(), own_log))
     session = session_named(logged_sessions(paths), rest, "/resume")
     if session.session == conversation.session.identity:
-        raise UsageError("that is this session")
+        raise UsageError("the session is open already")
     mine = session.path == own_log
     switch(conversation, _own(conversation, session, RESUMED, None) if mine else carried_from(state, session, RESUMED))
 

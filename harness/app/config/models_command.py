@@ -210,7 +210,7 @@ def _content(file: str) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait
         with open(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UsageError(f"{file}: is no plain file")
+                raise UsageError(f"{file}: not a regular file")
             return stream.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror if isinstance(error, OSError) else error}") from None

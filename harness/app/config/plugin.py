@@ -51,7 +51,7 @@ PLUGIN = Plugin(
         ),
         CliCommand(
             name="models list",
-            help="List the models that the provider offers, and what is known of each; `-` stands for unknown.",
+            help="List the models that the provider offers, with limits and prices; `-` marks an unknown value.",
             add_flags=_list_flags,
             run=_MODELS,
         ),

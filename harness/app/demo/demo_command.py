@@ -51,7 +51,7 @@ def demo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         return Exit.DONE
     scenario = SCENARIOS.get(arguments.name)
     if scenario is None:
-        raise UsageError(f"there is no demo named {arguments.name!r}{nearest(arguments.name, SCENARIOS)}")
+        raise UsageError(f"unknown demo {arguments.name!r}{nearest(arguments.name, SCENARIOS)}")
     answers = _answers(arguments.answers)
     folder = tempfile.mkdtemp(prefix="harness-demo-")
     try:

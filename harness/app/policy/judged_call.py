@@ -60,7 +60,7 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
             is_json = not kind.subject or text.lstrip().startswith("{")
             return optional_call(tool, text if is_json else json.dumps({kind.subject: text}), workspace)
         case Does.OTHER:
-            raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
+            raise UsageError(f"unknown tool {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         case _:
             assert_never(kind.does)
     return Action(
@@ -190,7 +190,7 @@ class CallReader:
         if tool in OPTIONAL_NAMES:
             return optional_call(tool, arguments, workspace)
         if tool not in self._specs:
-            raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
+            raise ToolError(f"unknown tool {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         parsed = parse_arguments(arguments, self._specs[tool])
         text = tool_kind(tool).subject_of(parsed) or ""
         return action_for(tool, text, workspace, cwd=str(parsed.get("cwd", "")), changes=changes)

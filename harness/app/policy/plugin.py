@@ -59,7 +59,7 @@ PLUGIN = Plugin(
     commands=(
         CliCommand(
             name="policy check",
-            help="Load policies strictly, run their examples, and warn of rules that cannot be meant.",
+            help="Load policies strictly, run their examples, and warn of rules that are likely mistakes.",
             add_flags=_check_flags,
             run=later("harness.app.policy.policy_command", "check_command"),
             is_light=True,

@@ -146,7 +146,9 @@ def _told_failures() -> Iterator[None]:
     except BaseException as error:  # noqa: BLE001 - where the stack ends in the library's Rust, that panics: no Exception (pyo3)
         name = type(error).__name__
         if isinstance(error, RecursionError) or name == "PanicException":
-            raise _InapplicableError("it refers to itself without end, or is nested too deeply", is_deep=True) from None
+            raise _InapplicableError(
+                "the schema refers to itself without end, or is nested too deeply", is_deep=True
+            ) from None
         raise _InapplicableError(f"{name}: {visible_line(str(error), 300)}", is_deep=False) from None
 
 
@@ -171,10 +173,10 @@ def _without_strings(text: str) -> str:
 def _value(text: str) -> JsonValue:
     """Return the value of a text that is one JSON value, read strictly. Raises NotJsonError."""
     if len(text) > MAX_ANSWER_CHARACTERS:
-        raise NotJsonError(f"it has {len(text):,} characters, of at most {MAX_ANSWER_CHARACTERS:,}")
+        raise NotJsonError(f"the answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are allowed")
     value = read_one(text)
     if is_deeper(value, MAX_DEPTH):
-        raise NotJsonError(f"it is nested more than {MAX_DEPTH} levels deep")
+        raise NotJsonError(f"the answer is nested more than {MAX_DEPTH} levels deep")
     return value
 
 
@@ -186,11 +188,11 @@ def _schema(path: str, name: str) -> dict[str, JsonValue]:
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} is not UTF-8: byte {error.start}") from None
     except NotJsonError as error:
-        raise UsageError(f"{name} is no JSON: {error}") from None
+        raise UsageError(f"{name}: invalid JSON: {error}") from None
     if not isinstance(schema, dict):
-        raise UsageError(f"{name}: a schema is wanted, an object")
+        raise UsageError(f"{name}: expected a schema (a JSON object)")
     if is_deeper(schema, MAX_DEPTH):
-        raise UsageError(f"{name}: it is nested more than {MAX_DEPTH} levels deep")
+        raise UsageError(f"{name}: the schema is nested more than {MAX_DEPTH} levels deep")
     return schema
 
 
@@ -219,7 +221,7 @@ def _validator(schema: Mapping[str, Any], name: str) -> Any:
             _check_references(schema, str(dialect), name)
             _try_out(validator)
     except _InapplicableError as error:
-        raise UsageError(f"{name} is no usable schema: {error}") from None
+        raise UsageError(f"{name}: unusable schema: {error}") from None
     return validator
 
 
@@ -231,7 +233,7 @@ def _check_schema(base: Any, schema: Mapping[str, Any], name: str) -> None:
         base.check_schema(schema)
     except SchemaError as error:
         place = visible_line(_pointer(error.absolute_path), 200) or "the top"
-        raise UsageError(f"{name} is no valid schema: at {place}: {_middle_cut(error.message)}") from None
+        raise UsageError(f"{name}: invalid schema: at {place}: {_middle_cut(error.message)}") from None
 
 
 def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> None:
@@ -255,8 +257,8 @@ def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> Non
                 resolver.lookup(reference)
             except Unresolvable:
                 raise UsageError(
-                    f"{name}: {keyword} {visible_line(json.dumps(reference), 300)} is not in the schema; nothing is fetched: "
-                    "put it under $defs"
+                    f"{name}: {keyword} {visible_line(json.dumps(reference), 300)} is not in the schema, and no schema is "
+                    "fetched: put it under $defs"
                 ) from None
         waiting += [(inner, resolver.in_subresource(inner)) for inner in subschema.subresources()]
 

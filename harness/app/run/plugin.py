@@ -42,7 +42,7 @@ def _run_flags(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--replay", type=filled, metavar="FILE", help="a cassette to ask in place of a model")
     parser.add_argument("--task", type=filled, metavar="FILE", help="one task of a batch, as JSON; needs --out")
-    parser.add_argument("--out", type=filled, metavar="DIR", help="with --task: the folder for its results")
+    parser.add_argument("--out", type=filled, metavar="DIR", help="folder for the results of --task")
 
 
 PLUGIN = Plugin(
@@ -50,7 +50,7 @@ PLUGIN = Plugin(
     commands=(
         CliCommand(
             name="run",
-            help="Run one prompt. It never reads the terminal, and asks nobody without --ask.",
+            help="Run one prompt. It never reads the terminal, and asks for approvals only with --ask.",
             add_flags=_run_flags,
             run=later("harness.app.run.run_command", "run_command"),
             holds_session=True,

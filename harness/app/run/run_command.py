@@ -96,7 +96,7 @@ class _Run:
         self._arguments = arguments
         self._settle = settle
         if arguments.ask and arguments.dry_run:
-            raise UsageError("--ask and --dry-run: nobody need be asked about calls that do not run; give one of them")
+            raise UsageError("--ask and --dry-run: calls that do not run need no answer; give one of them")
         self._check = _check_of(arguments)
         self._prompt = given_prompt(arguments)
         self._by_command = False

@@ -60,7 +60,9 @@ class RunModel:
             return self._replaying
         if self.record is not None:
             if any(is_within(self.record, guarded_folder) for guarded_folder in place.state.guarded):
-                raise UsageError(f"--record {self.record}: that lies among the harness's own files")
+                raise UsageError(
+                    f"--record {self.record}: this folder is for the harness's own files; choose another place"
+                )
             from harness.models.recorder import RecordingModel
 
             root, api = place.workspace.root, place.settings.api.value.value

@@ -247,7 +247,7 @@ def given_prompt(
         name = arguments.prompt_file
         text = fill(text_file(name), values, name=name, all_used=True)
     elif arguments.prompt is None:
-        raise UsageError("there is no prompt: give one, or - to read it from stdin, or --prompt-file FILE")
+        raise UsageError("missing prompt: give one, or - to read it from stdin, or --prompt-file FILE")
     else:
         text = str(arguments.prompt)
         if from_stdin:

@@ -17,7 +17,9 @@ def _serve_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--stdio", action="store_true", help="speak JSON lines on stdin and stdout (required: the only transport)"
     )
-    parser.add_argument("--records", action="store_true", help="also send each record of the log, as _harness/record")
+    parser.add_argument(
+        "--records", action="store_true", help="send each record of the log to the client, as _harness/record"
+    )
     work_flags(parser, names_folder=False)
 
 

@@ -107,7 +107,7 @@ def _bytes_of(block: ImageContentBlock) -> bytes:
     try:
         return base64.b64decode(block.data, validate=True)
     except ValueError:  # binascii.Error is one
-        raise PictureError("its data is no Base64") from None
+        raise PictureError("its data is not Base64") from None
 
 
 def fenced(text: str) -> str:

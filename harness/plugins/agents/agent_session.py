@@ -375,13 +375,13 @@ def _kept_grant(grant: Grant) -> dict[str, JsonValue] | None:
 
 def _fields(value: JsonValue) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
-        raise TypeError(f"{type(value).__name__} in the place of an object")
+        raise TypeError(f"expected an object, got {type(value).__name__}")
     return value
 
 
 def _listed(value: JsonValue) -> list[JsonValue]:
     if not isinstance(value, list):
-        raise TypeError(f"{type(value).__name__} in the place of a list")
+        raise TypeError(f"expected a list, got {type(value).__name__}")
     return value
 
 
@@ -391,5 +391,5 @@ def _pairs(value: JsonValue) -> list[list[JsonValue]]:
 
 def _count(value: JsonValue) -> int:
     if not isinstance(value, int):
-        raise TypeError(f"{type(value).__name__} in the place of a number")
+        raise TypeError(f"expected a whole number, got {type(value).__name__}")
     return value

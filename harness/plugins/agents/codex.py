@@ -86,7 +86,7 @@ AGENT = GuardedAgent(
     wanted=_wanted,
     unseen=(
         "a hook that Codex does not trust is skipped without a word",
-        "what is typed into a shell that runs on (`write_stdin`)",
+        "input to a shell that is still running (`write_stdin`)",
         "a patch in a here-document has no outcome: Codex tells of none",
         "web search runs at the provider",
     ),

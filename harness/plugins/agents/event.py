@@ -65,9 +65,9 @@ def parse(data: bytes) -> Mapping[str, JsonValue]:
     try:
         value = read_line(data)
     except NotJsonError as error:
-        raise EventError(f"the event is no plain JSON: {error}") from None
+        raise EventError(f"the event is not valid JSON: {error}") from None
     if not isinstance(value, dict):
-        raise EventError("the event is no JSON object")
+        raise EventError("the event is not a JSON object")
     if is_deeper(value, MOST_LEVELS):
         raise EventError("the event is nested too deep")
     _check(value)
@@ -78,7 +78,7 @@ def text(fields: Mapping[str, JsonValue], name: str) -> str:
     """Return a text of an event; empty where it is missing. Raises EventError for something else than a text."""
     value = fields.get(name, "")
     if not isinstance(value, str):
-        raise EventError(f"{name} is no text")
+        raise EventError(f"{name} is not a text")
     return value
 
 
@@ -94,7 +94,7 @@ def table(fields: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]
     """Return an object of an event. Raises EventError where it is missing or something else."""
     value = fields.get(name)
     if not isinstance(value, dict):
-        raise EventError(f"{name} is no object")
+        raise EventError(f"{name} is not an object")
     return value
 
 

@@ -121,7 +121,7 @@ def agent_named(name: str) -> GuardedAgent:
     """Return the agent of that name, its module loaded. Raises KeyError."""
     agent = import_module(f"harness.plugins.agents.{AGENTS[name]}").AGENT
     if not isinstance(agent, GuardedAgent):
-        raise TypeError(f"{name} is no guarded agent")
+        raise TypeError(f"{name}: expected a GuardedAgent, got {type(agent).__name__}")
     return agent
 
 

@@ -156,7 +156,7 @@ def _is_marked(lines: Sequence[str]) -> bool:
 def _file_patch(lines: _Lines) -> FilePatch:
     header = lines.next.strip(_SPACE)
     if header.startswith(_ENVIRONMENT):
-        raise lines.unread("what lies on another machine is not judged here")
+        raise lines.unread("a file on another machine cannot be judged here")
     if header.startswith(_ADD):
         path = _path(lines, header.removeprefix(_ADD))
         content = []
@@ -208,7 +208,7 @@ def _hunk(lines: _Lines, *, first: bool) -> Hunk:
     new: list[str] = []
     while not lines.at_end and lines.next[:1] in ("", " ", "+", "-"):
         if _looks_like_header(lines.next):
-            raise lines.unread("it looks like a header, and some versions read it as one")
+            raise lines.unread("the line looks like a header, and some versions read it as one")
         line = lines.take() or " "
         old += [line[1:]] if line[0] != "+" else []
         new += [line[1:]] if line[0] != "-" else []

@@ -127,7 +127,7 @@ class ClaudePrompt:
         """Return the event for the tool's arguments. Raises EventError."""
         extra = next((name for name in fields if name not in _ARGUMENTS), None)
         if extra is not None:
-            raise EventError(f"{json.dumps(extra[:50])} is no argument of this tool")
+            raise EventError(f"unknown argument: {json.dumps(extra[:50])}")
         return HookEvent(
             when=When.BEFORE,
             session=self._session,

@@ -93,7 +93,7 @@ AGENT = GuardedAgent(
     unseen=(
         "a file that the prompt names with @ is sent without a hook",
         "it runs its commands itself, so that no walls of ours are around them",
-        "without --yolo and without a person its own rules refuse first, and nothing is asked here",
+        "without --yolo and without a person its own rules refuse a call before our hook can ask",
     ),
 )
 """The description of Qwen Code."""

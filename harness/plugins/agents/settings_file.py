@@ -89,7 +89,7 @@ def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: 
         return os.path.join(folder, rest)
     home = environment.get("HOME", "")
     if not os.path.isabs(home):
-        raise UsageError("HOME is no absolute path: where the agent's settings lie is not known")
+        raise UsageError("HOME is not an absolute path, so the agent's settings cannot be found")
     return os.path.join(home, first, rest)
 
 
@@ -154,7 +154,9 @@ def write(change: SettingsChange, *, private: bool) -> None:
 
     def check() -> None:
         if _found(change.path)[1] != change.before:
-            raise UsageError(f"{visible_line(change.path, 1_000)} was changed meanwhile: nothing was written")
+            raise UsageError(
+                f"another program changed {visible_line(change.path, 1_000)}: nothing was written; try again"
+            )
 
     try:
         os.makedirs(folder, mode=0o700 if private else 0o777, exist_ok=True)
@@ -188,7 +190,7 @@ def _found(path: str) -> tuple[str, bytes | None]:
     except OSError as error:
         raise UsageError(f"{display_path}: {error.strerror}") from None
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-        raise UsageError(f"{display_path} is no plain file of yours: it is left as it is")
+        raise UsageError(f"{display_path} is not a regular file that you own: it is left as it is")
     if status.st_size > MOST_BYTES:
         raise UsageError(f"{display_path} has more than {MOST_BYTES:,} bytes: it is left as it is")
     try:
@@ -200,7 +202,7 @@ def _found(path: str) -> tuple[str, bytes | None]:
 def _check_plugin(agent: GuardedAgent, path: str, before: bytes | None) -> None:
     match = None if before is None else _PLUGIN_COMMAND.search(before.decode(errors="replace"))
     if before is not None and (match is None or not _is_ours(str(json.loads(match[1])), agent.name)):
-        raise UsageError(f"{visible_line(path, 1_000)} is no plugin of ours: it is left as it is")
+        raise UsageError(f"{visible_line(path, 1_000)} is not a plugin of harness: it is left as it is")
 
 
 def _read(agent: GuardedAgent, path: str, before: bytes | None, command: str) -> dict[str, JsonValue]:
@@ -222,7 +224,7 @@ def _read(agent: GuardedAgent, path: str, before: bytes | None, command: str) ->
     except UnicodeDecodeError:
         reason = "it is no UTF-8"
     except NotJsonError as error:
-        reason = f"it is no plain JSON (a comment is none either): {error}"
+        reason = f"it is not valid JSON (comments are not allowed): {error}"
     problem = f"{visible_line(path, 1_000)} is left as it is: {reason}"
     if command:
         problem += f". Add this by hand:\n{json.dumps(dict(agent.wanted(command)), indent=2)}"

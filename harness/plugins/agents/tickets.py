@@ -105,12 +105,12 @@ class TicketFolder:
     def take(self, name: str) -> tuple[Ticket, int]:
         """Return a ticket and the number of its call; it is used up. Raises UsageError for one that is not good."""
         if len(name) != 2 * _TOKEN_BYTES or not set(name) <= set("0123456789abcdef"):
-            raise UsageError("that is no ticket")
+            raise UsageError("invalid ticket")
         path = os.path.join(self._folder, name)
         try:
             os.rename(path, f"{path}.used")
         except FileNotFoundError:
-            raise UsageError("there is no such ticket, or it was used") from None
+            raise UsageError("no such ticket, or one that was used") from None
         except OSError as error:
             raise UsageError(f"the ticket cannot be used up: {error.strerror}") from None
         data = read_small(f"{path}.used", MOST_BYTES)
@@ -138,5 +138,5 @@ def split_name(name: str) -> tuple[str, str]:
     """Return the folder of a session and the rest of a ticket's name. Raises UsageError."""
     session, dot, rest = name.rpartition(".")
     if not dot or "/" in session or session in (".", ".."):
-        raise UsageError("that is no ticket")
+        raise UsageError("invalid ticket")
     return session, rest

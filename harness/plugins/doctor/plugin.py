@@ -15,9 +15,7 @@ def _doctor_flags(parser: ArgumentParser) -> None:
     parser.epilog = "Exit code: 0 commands can be confined; 2 they cannot, and policies that require it do not run."
     json_flag(parser, "write one JSON object, with every attempt")
     model_flags(parser, optional_name=True)
-    parser.add_argument(
-        "--cwd", type=filled, metavar="DIR", help="with --model: the workspace (default: the current folder)"
-    )
+    parser.add_argument("--cwd", type=filled, metavar="DIR", help="workspace for --model (default: the current folder)")
 
 
 PLUGIN = Plugin(

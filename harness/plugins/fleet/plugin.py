@@ -55,10 +55,10 @@ def _batch_flags(parser: ArgumentParser) -> None:
         "--queue", type=filled, metavar="URL", help="a queue to put the tasks into, for `harness worker`"
     )
     parser.add_argument(
-        "--wait", action="store_true", help="with --queue: wait until the tasks have ended, then check and report"
+        "--wait", action="store_true", help="wait until the tasks of --queue have ended, then check and report"
     )
     parser.add_argument(
-        "--budget", type=number, metavar="DOLLARS", help="with --queue: cost from which no further task starts"
+        "--budget", type=number, metavar="DOLLARS", help="cost from which no further task of --queue starts"
     )
     _key_flag(parser)
     work_flags(parser)

@@ -22,7 +22,7 @@ def _stats_flags(parser: ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="QUERY",
-        help="a SELECT over the view `records`, answered by DuckDB (the extra `sql`); stands after LOG",
+        help="a SELECT over the view `records`, answered by DuckDB (the extra `sql`); write it after LOG",
     )
 
 

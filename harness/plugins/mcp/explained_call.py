@@ -67,7 +67,7 @@ def _listed(
         return last, False  # seen under another command line
     if pin.listed is not None and (words is None or _digest(pin.listed, words) == pin.listed.sha256):
         raise ToolError(
-            f"This tool cannot be used: {name}: the server changed what it says of it since a person has seen it; "
+            f"The tool {name} cannot be used: the server changed this tool after a person saw it; "
             f"a person looks at it with `harness mcp pin {server} {name}`, at a terminal"
         )
     return pin.pinned, True

@@ -233,9 +233,9 @@ class CallJudge:
         """Send the line of a call. Raises ToolError where it is wanted no more."""
         with self._sides.server.lock:
             if call.is_cancelled:
-                raise ToolError("The client cancelled this call before it began; nothing was sent.")
+                raise ToolError("The client cancelled this call before it was sent.")
             if self._over or self._sides.server.is_gone:
-                raise ToolError("The proxy is ending; nothing was sent.")
+                raise ToolError("The proxy is ending, so the call was not sent.")
             call.is_sent = True
             self._sides.server.write_alone(line)
 

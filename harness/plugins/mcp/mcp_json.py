@@ -49,7 +49,7 @@ def servers_in(data: bytes) -> Mapping[str, Mapping[str, JsonValue]]:
     except UnicodeDecodeError as error:
         raise ValueError(f"is not UTF-8: byte {error.start}") from None
     except NotJsonError as error:
-        raise ValueError(f"is no JSON: {error}") from None
+        raise ValueError(f"is not valid JSON: {error}") from None
     servers = value.get(SERVERS, {}) if isinstance(value, dict) else None
     if not isinstance(servers, dict):
         raise ValueError(f'must be {{"{SERVERS}": {{NAME: {{"command": ...}}}}}}')  # noqa: TRY004
@@ -89,15 +89,15 @@ def declaration_of(name: str, table: Mapping[str, JsonValue], environment: Mappi
     allowed_key, refused_key = ("env", "headers") if declaration.command else ("headers", "env")
     if table.get(refused_key):
         raise ValueError(
-            f"{refused_key}: means nothing for a server with a {'command' if declaration.command else 'url'}"
+            f"{refused_key}: not allowed for a server with a {'command' if declaration.command else 'url'}"
         )
     pairs = tuple((key, _put_in(value, environment)) for key, value in _pairs(table.get(allowed_key)))
     shape = _NAME if declaration.command else _HEADER
     for key, value in pairs:
         if not shape.fullmatch(key):
-            raise ValueError(f"{allowed_key}: {_named(key)} is no name of one")
+            raise ValueError(f"{allowed_key}: {_named(key)} is not a valid name")
         if "\0" in value or (declaration.url and not value.isprintable()):
-            raise ValueError(f"{allowed_key}: {_named(key)} holds a character that none can hold")
+            raise ValueError(f"{allowed_key}: {_named(key)} has a character that is not allowed")
     return replace(declaration, **({"given": pairs} if declaration.command else {"headers": pairs}))
 
 
@@ -129,7 +129,7 @@ def _put_in(text: JsonValue, environment: Mapping[str, str]) -> str:
         return variable or otherwise or ""
 
     if _HALF.search(str(text)):
-        raise ValueError(f"{_named(str(text))} holds a character that none can hold")
+        raise ValueError(f"{_named(str(text))} has a character that is not allowed")
     return _VARIABLE.sub(value, str(text))
 
 

@@ -165,7 +165,7 @@ class McpServers:
         """Send a call, and wait for its end; where the person interrupts, it is cancelled at the server. Raises ToolError."""
         self._is_open.wait()
         if self._work is None or self._is_closing:
-            raise ToolError("the servers were let go; nothing was sent.")
+            raise ToolError("The connections to the servers are closed, so the call was not sent.")
         ask = None if self._approver is deny_all else partial(self._ask, server)
         waiting = AwaitedCall(ask, self._stops)
         future = self._work.call(server, tool, arguments, seconds, waiting)

@@ -61,7 +61,7 @@ class AwaitedCall:
 
     def _ask(self, form: ElicitForm) -> None:
         if self.ask is None:
-            raise RuntimeError("a form that nobody is asked about")
+            raise RuntimeError("a form without an approver")
         answer = self.ask(form)
         if answer.stops:
             raise KeyboardInterrupt

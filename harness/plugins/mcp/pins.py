@@ -113,7 +113,7 @@ class PinFile:
             tools = {name: _as_json(pin) for name, pin in sorted(pins.items())}
             data = json.dumps({"version": _VERSION, "server": self.server, "tools": tools}, indent=1).encode("ascii")
             if len(data) > MOST_BYTES:
-                raise self._unfit(f"it would have more than {MOST_BYTES} bytes")
+                raise self._unfit(f"the file would have more than {MOST_BYTES} bytes")
             replace_file(self.path, (data, b"\n"))
             sync_names(self._folder)
         finally:
@@ -121,22 +121,20 @@ class PinFile:
 
     def _parsed(self, data: bytes) -> dict[str, ToolPin]:
         if len(data) > MOST_BYTES:
-            raise self._unfit(f"it has more than {MOST_BYTES} bytes")
+            raise self._unfit(f"the file has more than {MOST_BYTES} bytes")
         try:
             value = read_line(data)
             if not isinstance(value, dict) or (value.get("version"), value.get("server")) != (_VERSION, self.server):
-                raise self._unfit("it is of another version, or another server")
+                raise self._unfit("the file is of another version, or another server")
             tools = value.get("tools")
             if value.keys() != {"version", "server", "tools"} or not isinstance(tools, dict):
-                raise self._unfit("it has other fields")
+                raise self._unfit("the file has unknown fields, or lacks some")
             return {name: _pin_from(name, fields) for name, fields in tools.items()}
         except (NotJsonError, ValueError) as error:
             raise self._unfit(str(error)) from None
 
     def _unfit(self, reason: str) -> UsageError:
-        return UsageError(
-            f"{self.path}: {reason}; no tool of it can be used until that is mended, or the file is removed"
-        )
+        return UsageError(f"{self.path}: {reason}; mend or remove the file, else no tool of the server can be used")
 
 
 def servers_in(folder: str) -> list[str]:

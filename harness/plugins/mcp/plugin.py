@@ -39,12 +39,12 @@ def _serve_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-forms",
         action="store_true",
-        help="ask nobody by forms of the client, since the client may answer them itself",
+        help="do not ask by forms of the client, since the client may answer them itself",
     )
     parser.add_argument(
         "--permission-prompt",
         action="store_true",
-        help="also offer the tool approve, for --permission-prompt-tool of Claude Code",
+        help="offer the tool `approve`, for --permission-prompt-tool of Claude Code",
     )
     parser.set_defaults(add_dir=[], copied_from=None)
 

@@ -89,7 +89,7 @@ class ServerStarter:
             variables = {**self._variables(declaration), "TMPDIR": temporary.path()}
             program = shutil.which(declaration.command[0], path=variables["PATH"])
             if program is None and "/" not in declaration.command[0]:
-                raise UsageError(f"there is no program {declaration.command[0]} in any folder of PATH")
+                raise UsageError(f"no program {declaration.command[0]} in the folders of PATH")
             launch = Launch(
                 argv=declaration.command,
                 executable=declaration.command[0],

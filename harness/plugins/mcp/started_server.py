@@ -36,7 +36,7 @@ class StartedServer:
     def process(self) -> PipedProcess:
         """Its process. Raises UsageError where it has none any more."""
         if self._process is None:
-            raise UsageError("it has no process")
+            raise UsageError("the server has ended")
         return self._process
 
     @property

@@ -96,7 +96,7 @@ def check_is_as_judged(catalog: ToolCatalog, judged_tool: JudgedTool) -> None:
     """
     now, is_seen = catalog.usable(judged_tool.description.name)
     if now.sha256 != judged_tool.description.sha256:
-        raise ToolError("The server changed this tool while somebody was asked about it; nothing was sent.")
+        raise ToolError("The server changed this tool while the call waited for its approval. The call was not sent.")
     if judged_tool.is_first and not is_seen:
         catalog.note_yes(now)
 

@@ -164,14 +164,14 @@ class ToolCatalog:
                 )
             description = self._listed.get(name)
             if description is None and name not in self._twice:
-                raise ToolError(f"The server {self.server} lists no tool of that name, as far as is known.")
+                raise ToolError(f"The server {self.server} has not listed a tool of that name.")
             try:
                 pins = self._pins.read()
             except UsageError as error:
-                raise ToolError(f"It cannot be known which tools a person has seen: {error}") from None
+                raise ToolError(f"The list of the tools that a person has seen cannot be read: {error}") from None
             reason = TWICE if description is None else self._why_not(description, pins)
             if description is None or reason:
-                raise ToolError(f"This tool cannot be used: {name}: {reason}")
+                raise ToolError(f"The tool {name} cannot be used: {reason}")
             is_approved = bool(self._pinned) or _seen(description, pins) is not None
             return description, is_approved or description.sha256 in self._allowed
 
@@ -185,7 +185,7 @@ class ToolCatalog:
         try:
             self._pins.pin(description)
         except (OSError, UsageError) as error:
-            raise ToolError(f"That a person has seen this tool could not be kept: {error}") from None
+            raise ToolError(f"The list of the tools that a person has seen cannot be written: {error}") from None
 
     def _enter(self, descriptions: Sequence[ToolDescription]) -> None:
         names: set[str] = set()
@@ -213,8 +213,8 @@ class ToolCatalog:
         last_listed = pins[description.name].listed if description.name in pins else None
         if seen_before is not None and (last_listed is None or last_listed.sha256 != description.sha256):
             return "another version of it was pinned; start the session again"
-        since = "it was first listed" if seen_before is None else "a person has seen it"
-        return f"the server changed what it says of it since {since}; {self.way_to_pin()}"
+        event = "it was first listed" if seen_before is None else "a person saw it"
+        return f"the server changed this tool after {event}; {self.way_to_pin()}"
 
     def way_to_pin(self, name: str = "") -> str:
         """Return advice on the command by which a person looks at a tool, or at all of them."""

@@ -44,7 +44,7 @@ def _print_pages(data: bytes, first: int, pages: int, room: int) -> None:
     from pypdf import PdfReader
 
     if len(data) > MAX_PDF_BYTES:
-        return _say({"error": f"it has more than {MAX_PDF_BYTES:,} bytes"})
+        return _say({"error": f"the PDF has more than {MAX_PDF_BYTES:,} bytes"})
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):
         return _say({"error": "it wants a password"})

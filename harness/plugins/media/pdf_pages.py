@@ -111,14 +111,14 @@ def _read(
     environment = commands.environment
     bash = find_bash(environment["PATH"].split(":"))
     if not bash:
-        raise ToolError("A PDF is read by a process of its own, and there is no bash to start it.")
+        raise ToolError("The reader of PDFs needs bash, and bash was not found.")
     child = os.path.join(os.path.dirname(os.path.abspath(__file__)), _CHILD)
     reader = replace(effects, write=(), named=(), entries=(), granted=(), network=False, sockets=False)
     printed, complaints = _Printed(), _Printed()
     try:
         confinement = commands.walls.confinement(reader, _no_folder, ())
     except NotConfinedError as error:
-        raise ToolError(f"Cannot confine what reads a PDF: {error.strerror}; nothing was read.") from None
+        raise ToolError(f"The reader of PDFs cannot be confined: {error.strerror}. The file was not read.") from None
     try:
         launch = Launch(
             argv=becoming((sys.executable, *own_code().python_options(), "-c", _BEGIN, child, *map(str, arguments))),
@@ -132,7 +132,7 @@ def _read(
         )
         command_end = run_group(launch, seconds=SECONDS, output=printed, errors=complaints, stops=stops)
     except NotConfinedError as error:
-        raise ToolError(f"Cannot confine what reads a PDF: {error.strerror}; nothing was read.") from None
+        raise ToolError(f"The reader of PDFs cannot be confined: {error.strerror}. The file was not read.") from None
     finally:
         if confinement is not None:
             confinement.close()

@@ -43,7 +43,7 @@ class PictureReader:
         Raises ToolError for a picture that is damaged, too large or cannot be kept.
         """
         if self._keeper is None:
-            raise TypeError("this reader takes no pictures")
+            raise TypeError("expected an AttachmentKeeper, got None")
         return _picture_page(opened, self._keeper)
 
 

@@ -64,9 +64,7 @@ def picture_type(start: bytes) -> str:
 def clean_picture(data: bytes) -> CleanPicture:
     """Return the picture in `data` without metadata. Raises PictureError where it is none, damaged, or too large."""
     if len(data) > MAX_PICTURE_BYTES:
-        raise PictureError(
-            f"it has more than {MAX_PICTURE_BYTES:,} bytes, and no larger picture is sent; make it smaller"
-        )
+        raise PictureError(f"pictures of more than {MAX_PICTURE_BYTES:,} bytes are not sent; make it smaller")
     media_type = picture_type(data)
     match media_type:
         case "image/png":
@@ -78,7 +76,7 @@ def clean_picture(data: bytes) -> CleanPicture:
         case "image/gif":
             width, height, chunks = _gif(data)
         case _:
-            raise PictureError("it is no PNG, JPEG, WebP or GIF")
+            raise PictureError("only PNG, JPEG, WebP and GIF are supported")
     _check_size(width, height)
     return CleanPicture(
         media_type=media_type, width=width, height=height, data=chunks, dropped=max(len(data) - len(chunks), 0)
@@ -87,23 +85,23 @@ def clean_picture(data: bytes) -> CleanPicture:
 
 def _check_size(width: int, height: int) -> None:
     if not width or not height:
-        raise PictureError(f"its header says that it has {width} x {height} pixels: it is damaged")
+        raise PictureError(f"the picture is damaged: its header gives {width} x {height} pixels")
     if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
         raise PictureError(
-            f"it has {width:,} x {height:,} pixels; at most {MAX_SIDE:,} a side and {MAX_PIXELS:,} in all are sent; "
-            "make it smaller"
+            f"the picture has {width:,} x {height:,} pixels; at most {MAX_SIDE:,} a side and {MAX_PIXELS:,} in all are "
+            "sent; make it smaller"
         )
 
 
 def _damaged(detail: str) -> PictureError:
-    return PictureError(f"it is damaged: {detail}")
+    return PictureError(f"the picture is damaged: {detail}")
 
 
 def _counted() -> Iterator[None]:
     """Yield for each part. Raises PictureError where there are too many."""
     for _ in range(MOST_PARTS):
         yield
-    raise PictureError(f"it has more than {MOST_PARTS:,} parts")
+    raise PictureError(f"the picture has more than {MOST_PARTS:,} parts")
 
 
 _ORIENTATION, _SHORT = 0x0112, 3
@@ -147,10 +145,10 @@ def _png(data: bytes) -> tuple[int, int, bytes]:
         elif kind == b"eXIf" and (turned := _orientation(data[at + 8 : end - 4])):
             chunks.append(struct.pack(">I", len(turned)) + kind + turned + struct.pack(">I", zlib.crc32(kind + turned)))
         elif not kind[0] & 0x20:  # a capital: critical (section 5.4)
-            raise _damaged("it holds a part that no reader knows")
+            raise _damaged("a required part is of an unknown kind")
         has_pixels |= kind == b"IDAT"
     if not has_pixels:
-        raise _damaged("it holds no pixels")
+        raise _damaged("the file has no pixels")
     return width, height, b"".join(chunks)
 
 
@@ -185,7 +183,7 @@ def _jpeg(data: bytes) -> tuple[int, int, bytes]:
         segment = data[at:end]
         if marker in _JPEG_FRAMES:
             if len(segment) < 10 or size != (0, 0):
-                raise _damaged("its header is none")
+                raise _damaged("its header is invalid")
             size = (int.from_bytes(segment[7:9], "big"), int.from_bytes(segment[5:7], "big"))
         if _is_jpeg_kept(marker, segment[4:]):
             segments.append(_plain_jfif(segment) if marker == 0xE0 else segment)
@@ -196,7 +194,7 @@ def _jpeg(data: bytes) -> tuple[int, int, bytes]:
                 raise _damaged("its pixels come before its header")
             scanned = True
     if not scanned:
-        raise _damaged("it holds no pixels")
+        raise _damaged("the file has no pixels")
     return *size, b"".join((*segments, b"\xff\xd9"))
 
 
@@ -205,11 +203,11 @@ def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
     at = 2
     for _ in _counted():
         if data[at : at + 1] != b"\xff":
-            raise _damaged("something else stands where a marker belongs")
+            raise _damaged("a marker is missing")
         while data[at + 1 : at + 2] == b"\xff":  # fill bytes
             at += 1
         if at + 2 > len(data):
-            raise _damaged("it is cut off")
+            raise _damaged("the file is cut off")
         marker = data[at + 1]
         if marker == _EOI:
             return
@@ -272,7 +270,7 @@ def _webp(data: bytes) -> tuple[int, int, bytes]:
             turned = _orientation(content.removeprefix(_EXIF))
         has_pixels |= kind in (b"VP8 ", b"VP8L", b"ANMF")
     if not has_pixels:
-        raise _damaged("it holds no pixels")
+        raise _damaged("the file has no pixels")
     if turned and chunks[0].startswith(b"VP8X"):
         chunks[0] = chunks[0][:8] + bytes((chunks[0][8] | _EXIF_FLAG,)) + chunks[0][9:]
         chunks.append(_riff(b"EXIF", turned))
@@ -283,7 +281,7 @@ def _webp_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the kind of each chunk, and what it holds."""
     at, stop = 12, 8 + int.from_bytes(data[4:8], "little")
     if stop > len(data):
-        raise _damaged("it is cut off")
+        raise _damaged("the file is cut off")
     for _ in _counted():
         if at >= stop:
             return
@@ -310,10 +308,10 @@ def _webp_size(kind: bytes, content: bytes) -> tuple[int, int]:
     if kind == b"VP8L":
         bits = int.from_bytes(content[1:5], "little")
         if content[0] != 0x2F:
-            raise _damaged("its header is none")
+            raise _damaged("its header is invalid")
         return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
     if content[3:6] != b"\x9d\x01\x2a":
-        raise _damaged("its header is none")
+        raise _damaged("its header is invalid")
     width, height = struct.unpack_from("<HH", content, 6)
     return width & 0x3FFF, height & 0x3FFF
 
@@ -330,13 +328,13 @@ def _gif(data: bytes) -> tuple[int, int, bytes]:
     blocks, has_pixels = [data[:at]], False
     for _ in _counted():
         if at >= len(data):
-            raise _damaged("it is cut off")
+            raise _damaged("the file is cut off")
         first = data[at]
         if first == 0x3B:
             break
         if first == 0x2C:  # an image: ten bytes, its colours, the size of its codes, blocks
             if at + 11 > len(data):
-                raise _damaged("an image of it is cut off")
+                raise _damaged("an image is cut off")
             x, top, wide, high, image_flags = struct.unpack_from("<HHHHB", data, at + 1)
             # The screen may lie about its size: a reader that decodes makes room for the image as well.
             _check_size(max(x + wide, 1), max(top + high, 1))
@@ -349,10 +347,10 @@ def _gif(data: bytes) -> tuple[int, int, bytes]:
             if label == 0xF9 or (label == 0xFF and data[at + 3 : at + 14] in _LOOPS and end - at <= 19):
                 blocks.append(data[at:end])
         else:
-            raise _damaged("it holds a block of no known kind")
+            raise _damaged("a block is of an unknown kind")
         at = end
     if not has_pixels:
-        raise _damaged("it holds no pixels")
+        raise _damaged("the file has no pixels")
     return width, height, b"".join((*blocks, b";"))
 
 
@@ -363,4 +361,4 @@ def _blocks_end(data: bytes, at: int) -> int:
         at += 1 + length
         if not length:
             return at
-    raise _damaged("it is cut off")
+    raise _damaged("the file is cut off")

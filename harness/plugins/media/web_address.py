@@ -51,9 +51,7 @@ def web_address(text: str) -> WebAddress:
     if len(text) > MOST_CHARACTERS:
         raise ToolError(f"The address is {len(text)} characters long; at most {MOST_CHARACTERS} are taken.")
     if any(not char.isprintable() or char.isspace() or char == "\\" for char in text):
-        raise ToolError(
-            "The address has a blank, a backslash or a character that cannot be shown; nothing was fetched."
-        )
+        raise ToolError("The address has a blank, a backslash or a character that cannot be shown.")
     scheme, colon, rest = text.partition("://")
     scheme = scheme.lower()
     if not colon or scheme not in PORTS:
@@ -81,7 +79,7 @@ def _host_and_port(place: str) -> tuple[str, int | None]:
     if place.startswith("["):
         inner, closed, rest = place[1:].partition("]")
         if not closed or ":" not in inner or (rest and not rest.startswith(":")):
-            raise ValueError("is no address in brackets")
+            raise ValueError("is not an IPv6 address in brackets")
         return inner, port_of(rest[1:]) if rest else None
     if place.count(":") > 1:
         raise ValueError("is an address of IPv6 without brackets")

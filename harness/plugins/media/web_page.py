@@ -58,9 +58,9 @@ def page_of(
     """Return the text of an answer. Raises ToolError for one that is not text."""
     if not is_text(answer.media_type):
         media_type = visible_line(answer.media_type, 100)
-        raise ToolError(f"{answer.address.text} is no text ({media_type}); it was not read.")
+        raise ToolError(f"{answer.address.text} is not text ({media_type}), so it was not read.")
     if b"\0" in answer.body[:8_192] and not answer.charset.lower().startswith(("utf-16", "utf-32")):
-        raise ToolError(f"{answer.address.text} is no text: it holds NUL bytes.")
+        raise ToolError(f"{answer.address.text} is not text: the page has NUL bytes.")
     text = _decoded(answer)
     if answer.media_type in _HTML or (
         not answer.media_type and text.lstrip()[:14].lower().startswith(("<!doctype", "<html"))

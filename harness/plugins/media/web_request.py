@@ -204,7 +204,7 @@ def _answer(address: WebAddress, response: http.client.HTTPResponse, wants: Call
         try:
             leads_to = redirected(address, location)
         except ToolError as error:
-            raise ToolError(f"{address.place} redirects to what is no address: {error}") from None
+            raise ToolError(f"{address.place} redirects to an invalid address: {error}") from None
     body, is_cut = b"", False
     if leads_to is None and wants(media_type):
         body, is_cut = _body(response)

@@ -45,7 +45,7 @@ def test_an_answer_and_its_last_code_go_to_the_terminal(start: Start) -> None:
     prompt.say("/copy", "by the terminal (OSC 52), if it lets programs copy")
     prompt.say("/copy code", "copied 13 characters")
     prompt.ask("and then?", "to see.")
-    prompt.say("/copy code", "there is no block of code in the last answer")
+    prompt.say("/copy code", "the last answer has no block of code")
     prompt.say("/copy all", "usage: /copy, or /copy code")
     prompt.say("/copy", "2 hidden or control characters left out")
     assert sent(prompt.raw) == [ANSWER, "if a:\n    b()", "Nothing ]52;c;aGk= to see."]
@@ -75,7 +75,7 @@ def test_copy_without_clipboard_or_room_reports_the_reason(program: Program, sta
     program.environment["TERM"] = "dumb"
     prompt = start(replies(Reply(text="Good.")), waits_for="/help")
     prompt.ask("how?", "Good.")
-    prompt.say("/copy", "there is no way to a clipboard from here")
+    prompt.say("/copy", "no clipboard can be reached from here")
 
 
 def said(role: Role, text: str) -> Message:

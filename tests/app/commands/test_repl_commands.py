@@ -885,7 +885,7 @@ def test_a_policy_that_came_with_the_folder_is_asked_about_and_can_be_trusted_la
     path.write_text(PROJECT + "# changed\n")
     prompt.say("/policy reload", "policy: shipped")
     path.unlink()
-    prompt.say("/policy trust", "there is no .harness/policy.toml here")
+    prompt.say("/policy trust", "no .harness/policy.toml in this workspace")
     assert prompt.leave() == 0
     assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["trusted", "reloaded"]
     assert verified(program)

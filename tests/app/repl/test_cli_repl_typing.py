@@ -196,7 +196,7 @@ def test_a_grant_is_listed_and_revoked_also_where_it_is_kept(program: Program, s
     (kept,) = {str(record["grant"]) for record in program.records() if record["kind"] == "grant"}
     assert f"  {kept}  always" in prompt.text()
     prompt.ask("again", "Two.")
-    prompt.say("/grants revoke kept-9", "there is no grant 'kept-9'")
+    prompt.say("/grants revoke kept-9", "unknown grant 'kept-9'")
     prompt.say("/grants revoke all", f"revoked: {kept}")
     prompt.type("again")
     prompt.press("bash", "n", times=2)

@@ -569,8 +569,8 @@ def test_a_picture_goes_with_the_prompt_where_the_model_sees(program: Program) -
         async with served(program, None, *model_flags(program, replies(DONE))) as at:
             session = await at.new()
             refusals: tuple[tuple[list[Any], str], ...] = (
-                ([text_block("x"), PNG], "a picture cannot be taken; it is no PNG, JPEG, WebP or GIF"),
-                ([text_block("x"), image_block("?", "image/png")], "its data is no Base64"),
+                ([text_block("x"), PNG], "a picture cannot be taken; only PNG, JPEG, WebP and GIF are supported"),
+                ([text_block("x"), image_block("?", "image/png")], "its data is not Base64"),
                 ([text_block("x"), *[shot] * 11], "at most 10 pictures"),
                 ([shot], "the prompt is empty"),
             )

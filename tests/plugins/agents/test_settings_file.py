@@ -154,7 +154,7 @@ def test_a_hook_is_ours_by_its_command_line(line: str, ours: bool, tmp_path: Pat
     "text,why",
     [
         ('{"a": 1, // a comment\n "b": 2}', "comment"),
-        ('{"a": 1,}', "no plain JSON"),
+        ('{"a": 1,}', "not valid JSON"),
         ('{"a": 1, "a": 2}', "twice"),
         ("[]", "`hooks`"),
         ('{"hooks": []}', "`hooks`"),
@@ -207,7 +207,7 @@ def test_foreign_plugin_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "harness.js"
     path.write_text("export const Mine = async () => ({});\n")
     for act in (install, remove):
-        with pytest.raises(UsageError, match="no plugin of ours"):
+        with pytest.raises(UsageError, match="not a plugin of harness"):
             act("opencode", path)
     assert installed(agent_named("opencode"), str(path)) is None
 
@@ -217,7 +217,7 @@ def test_file_changed_during_the_installation_is_not_written(tmp_path: Path) -> 
     path.write_text("{}")
     change = installation(agent_named("claude"), str(path), command("claude"))
     path.write_text('{"a": 1}')
-    with pytest.raises(UsageError, match="changed meanwhile"):
+    with pytest.raises(UsageError, match="another program changed"):
         write(change, private=True)
     assert path.read_text() == '{"a": 1}'
     assert [one.name for one in tmp_path.iterdir()] == ["settings.json"]

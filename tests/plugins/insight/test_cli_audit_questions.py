@@ -475,7 +475,7 @@ def test_a_full_stderr_does_not_change_what_was_done(program: Program, words: tu
 def test_invalid_call_number_is_a_usage_error(program: Program, number: str) -> None:
     log = write(program.home / "x.jsonl", lines_of((started(), *one_call(1), ended())))
     done = program.run("audit", "show", str(log), f"--call={number}")
-    assert (done.code, "is no number of a call" in done.err) == (2, True)
+    assert (done.code, "is not the number of a call" in done.err) == (2, True)
 
 
 @all_rows(
@@ -825,7 +825,7 @@ def test_list_shows_each_session_of_a_file(program: Program) -> None:
 
 
 def test_empty_list_is_one_line(program: Program) -> None:
-    assert lines(program, "list") == [f"there is no action log of {program.workspace}; --all takes every folder's"]
+    assert lines(program, "list") == [f"no action log of {program.workspace}; --all takes the logs of every folder"]
     assert program.run("audit", "approvals").code == 2
 
 

@@ -62,13 +62,13 @@ def test_a_server_is_tried_and_ended(program: Program, mode: str, code: int, sai
 
 ACT = "mcp__srv__act"
 OK, FAILED, INVALID, LATE, NOT = "ok", "failed", "invalid", "timeout", "failed|invalid"
-GONE = "is gone: |The tool .* does not exist|lists no tool of that name|call failed at"
+GONE = "is gone: |The tool .* does not exist|has not listed a tool of that name|call failed at"
 """As what the model was offered, and who knows already that it is gone, have it."""
-CHANGED = "the server changed what it says of it since a person has seen it|The tool .* does not exist"
+CHANGED = "the server changed this tool after a person saw it|The tool .* does not exist"
 
 CALLED = [
     ("plain", {}, [(OK, "acted ")]),
-    ("poisoned", {}, [(INVALID, "The tool .* does not exist|changed what it says")]),
+    ("poisoned", {}, [(INVALID, "The tool .* does not exist|changed this tool")]),
     ("noise", {}, [(OK, "acted "), (OK, "acted ")]),
     ("changes", {}, [(OK, "acted "), (INVALID, CHANGED)]),
     ("changes_in_call", {}, [(OK, "acted "), (INVALID, CHANGED)]),

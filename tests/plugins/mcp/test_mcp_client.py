@@ -202,7 +202,7 @@ def test_a_change_takes_the_tool_away_until_a_person_looked(tmp_path: Path) -> N
     table = scripted(tmp_path, tools=[[ECHO], [changed]], says={"echo": [note]})
     with ClientScene(tmp_path, {"srv": table}) as scene:
         assert scene.output("mcp__srv__echo", a=1).content == 'echo got {"a": 1}'
-        scene.until(lambda: "the server changed what it says of it" in "".join(scene.servers.notes()))
+        scene.until(lambda: "the server changed this tool" in "".join(scene.servers.notes()))
         assert scene.servers.tools() == []
         now = scene.seen("srv").read()["echo"].listed
         assert now is not None
@@ -233,8 +233,8 @@ def test_changes_of_many_tools_are_reported_once(tmp_path: Path) -> None:
         scene.output("mcp__srv__t0")
         scene.until(lambda: scene.servers._servers["srv"].is_listed.is_set() and scene.names() == [])
         first, rest = scene.servers.notes()
-        assert "left out: t0: the server changed what it says of it since a person has seen it" in first
-        assert "left out: t1, t2, t3, t4, t5 and 1 more: the server changed what it says of it since it was" in rest
+        assert "left out: t0: the server changed this tool after a person saw it" in first
+        assert "left out: t1, t2, t3, t4, t5 and 1 more: the server changed this tool after it was" in rest
 
 
 def test_a_version_that_was_pinned_elsewhere_is_for_the_next_session(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_call_of_a_tool_that_changed_since_it_was_judged_is_not_sent(tmp_path:
         echo, action = scene.tool("mcp__srv__echo"), scene.prepared("mcp__srv__echo")
         scene.output("mcp__srv__b")
         scene.until(lambda: scene.names() == ["mcp__srv__b"])
-        with pytest.raises(ToolError, match="cannot be used: echo: the server changed"):
+        with pytest.raises(ToolError, match="echo cannot be used: the server changed"):
             echo.run(action, NOTHING)
         assert [one["params"]["name"] for one in seen_by(tmp_path) if one["method"] == "tools/call"] == ["b"]
 
@@ -383,7 +383,7 @@ def test_ctrl_c_cancels_the_call_at_the_server_and_returns(tmp_path: Path) -> No
 @all_rows(
     ("table", "why"),
     {
-        "no such program": ({"command": ["no-such-program"]}, "there is no program no-such-program"),
+        "no such program": ({"command": ["no-such-program"]}, "no program no-such-program"),
         "it is no program": ({"command": ["/etc/passwd"]}, "it closed its output; it ended with exit code 126"),
         "it ends at once": (code("import sys; sys.exit('no config')"), "exit code 1; the last that it said: no config"),
         "a token is missing": ({"url": "http://127.0.0.1:9/mcp", "bearer": "TOKEN"}, "the variable TOKEN"),

@@ -285,21 +285,29 @@ NEWS = line_of({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 @all_rows(
     ("script", "first", "second"),
     {
-        "said so, and did": ({"tools": [[ECHO], [OTHER]], "says": {"echo": [NEWS]}}, "", "changed what it says"),
+        "said so, and did": ({"tools": [[ECHO], [OTHER]], "says": {"echo": [NEWS]}}, "", "changed this tool"),
         "said so, and did not": ({"tools": [[ECHO], [ECHO]], "says": {"echo": [NEWS]}}, "", ""),
-        "said so, and the tool is gone": ({"tools": [[ECHO], []], "says": {"echo": [NEWS]}}, "", "lists no tool"),
-        "from the start": ({"tools": [[OTHER]]}, "changed what it says", "changed what it says"),
+        "said so, and the tool is gone": (
+            {"tools": [[ECHO], []], "says": {"echo": [NEWS]}},
+            "",
+            "has not listed a tool",
+        ),
+        "from the start": ({"tools": [[OTHER]]}, "changed this tool", "changed this tool"),
         "two of one name": ({"tools": [[ECHO, OTHER]]}, "two tools of that name", "two tools of that name"),
         "twice the same": ({"tools": [[ECHO, ECHO]]}, "two tools of that name", "two tools of that name"),
         "the schema": (
             {"tools": [[{**ECHO, "inputSchema": {"type": "object", "required": ["token"]}}]]},
-            "changed what it says",
-            "changed what it says",
+            "changed this tool",
+            "changed this tool",
         ),
         "an annotation": ({"tools": [[tool("echo", annotations={"readOnlyHint": True})]]}, "changed", "changed"),
         "what nobody knows": ({"tools": [[tool("echo", x=1)]]}, "changed", "changed"),
-        "a list that is none": ({"tools": [{"echo": ECHO}]}, "lists no tool", "lists no tool"),
-        "no names": ({"tools": [[{"x": 1}, 3, {**ECHO, "name": "e\u0441ho"}]]}, "lists no tool", "lists no tool"),
+        "a list that is none": ({"tools": [{"echo": ECHO}]}, "has not listed a tool", "has not listed a tool"),
+        "no names": (
+            {"tools": [[{"x": 1}, 3, {**ECHO, "name": "e\u0441ho"}]]},
+            "has not listed a tool",
+            "has not listed a tool",
+        ),
     },
     fresh=True,
 )
@@ -323,7 +331,7 @@ def test_a_tool_that_is_not_what_a_person_saw_is_taken_away(
     {
         "on the last page": ([[tool("a")], [], [ECHO]], "echo got {}"),
         "on two pages": ([[ECHO], [OTHER]], "two tools of that name"),
-        "on no page": ([[tool("a")], [tool("b")]], "lists no tool"),
+        "on no page": ([[tool("a")], [tool("b")]], "has not listed a tool"),
     },
     fresh=True,
 )
@@ -345,7 +353,7 @@ def test_a_changed_tool_is_left_out_of_the_list_until_it_is_pinned_anew(program:
     with McpScene(program, pinned=[ECHO, further], tools=[[OTHER, further]]).start() as scene:
         listed = scene.ask(request(1, "tools/list"))
         assert listed["result"]["tools"] == [further]
-        assert "changed what it says" in scene.notes()[0]
+        assert "changed this tool" in scene.notes()[0]
         held = scene.pins.read()["echo"]
         assert (held.pinned, held.listed) == (scene.described(ECHO), scene.described(OTHER))
         scene.pins.pin(scene.described(OTHER))

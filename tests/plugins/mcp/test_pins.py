@@ -62,9 +62,9 @@ def test_unchanged_description_is_not_written_again(tmp_path: Path) -> None:
         ("[]", "another version"),
         ('{"version":2,"server":"srv","tools":{}}', "another version"),
         ('{"version":1,"server":"other","tools":{}}', "another server"),
-        ('{"version":1,"server":"srv","tools":{},"tools":{}}', "twice"),
-        ('{"version":1,"server":"srv","tools":[]}', "other fields"),
-        ('{"version":1,"server":"srv","tools":{},"x":1}', "other fields"),
+        ('{"version":1,"server":"srv","tools":{},"tools":{}}', "duplicate key"),
+        ('{"version":1,"server":"srv","tools":[]}', "unknown fields"),
+        ('{"version":1,"server":"srv","tools":{},"x":1}', "unknown fields"),
         ('{"version":1,"server":"srv","tools":{"a":{}}}', "a has other fields"),
         ('{"version":1,"server":"srv","tools":{"a":{"pinned":{},"listed":null}}}', "a has other fields"),
         (

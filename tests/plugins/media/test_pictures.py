@@ -69,7 +69,10 @@ HOSTILE = {
         "longer than the file",
     ),
     "a png whose header comes twice": (png()[:33] + png()[8:], "not where it belongs"),
-    "a png with an unknown critical part": (png()[:33] + chunk(b"EVIL", b"x") + png()[33:], "no reader knows"),
+    "a png with an unknown critical part": (
+        png()[:33] + chunk(b"EVIL", b"x") + png()[33:],
+        "a required part is of an unknown kind",
+    ),
     "a jpeg of two headers": (jpeg()[:-2] + segment(0xC0, b"\x08\0\x01\0\x01\x01\x01\x11\0") + b"\xff\xd9", "header"),
     "a jpeg without header": (b"\xff\xd8" + jpeg()[jpeg().index(b"\xff\xda") :], "before its header"),
     "a jpeg of nothing": (b"\xff\xd8\xff\xd9", "no pixels"),
@@ -79,11 +82,11 @@ HOSTILE = {
         gif()[:-1] + b"\x2c" + struct.pack("<HHHHB", 0, 0, 65_535, 65_535, 0) + b"\x02" + blocks(b"x") + b";",
         "65,535 x 65,535",
     ),
-    "a gif of an unknown block": (gif()[:-1] + b"\x99", "no known kind"),
+    "a gif of an unknown block": (gif()[:-1] + b"\x99", "a block is of an unknown kind"),
     "a gif without end": (gif()[:-1], "cut off"),
     "too many bytes": (png() + bytes(MAX_PICTURE_BYTES), "more than 3,932,160 bytes"),
     "a gif of very many parts": (gif()[:-1] + b"\x21\xfe\0" * 100_001 + b";", "more than 100,000 parts"),
-    "no picture": (b"hello, this is plain text", "no PNG, JPEG, WebP or GIF"),
+    "no picture": (b"hello, this is plain text", "only PNG, JPEG, WebP and GIF"),
 }
 
 

@@ -138,7 +138,7 @@ def test_commands_to_start_are_shown_in_words(tmp_path: Path, name: str, said: o
 
 
 UNFIT = [
-    pytest.param(".mcp.json", "{", "is no JSON", id="no JSON"),
+    pytest.param(".mcp.json", "{", "is not valid JSON", id="no JSON"),
     pytest.param(
         ".mcp.json", '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "duplicate key", id="twice"
     ),

@@ -73,6 +73,6 @@ def refuse_outside(task: Task, folders: Iterable[str]) -> None:
         if place is not None and not any(is_within(place, folder) for folder in allowed):
             below = ", ".join(allowed) or "no folder"
             raise UsageError(
-                f"task {task.id}: {key}: {visible_line(place, 300)} is a place on this machine that tasks may not name; "
-                f"allowed is what lies below {below}"
+                f"task {task.id}: {key}: {visible_line(place, 300)} is outside of the folders that tasks may name "
+                f"on this machine: {below}"
             )

@@ -312,7 +312,7 @@ class UrlStore:
         """Return bytes of a file from `start` to `end`. Raises ResultsError."""
         part = self._tried("read", name, lambda: bytes(self._files.cat_file(self._path(name), start=start, end=end)))
         if len(part) != end - start:
-            raise ResultsError(f"{self._shown(name)} cannot be read: {len(part)} bytes came of {end - start}")
+            raise ResultsError(f"{self._shown(name)} cannot be read: the store sent {len(part)} of {end - start} bytes")
         return part
 
     def _write(self, name: str, pieces: Pieces, mode: str) -> bool:

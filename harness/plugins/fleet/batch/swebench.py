@@ -63,7 +63,7 @@ def read_instances(path: str, repos: str = REPOS) -> tuple[Task, ...]:
             raise UsageError(f"{location}: two instances are called {task.id!r}; each has a folder of that name")
         tasks[task.id] = task
     if not tasks:
-        raise UsageError(f"{path}: there is no instance in it; an instance is one JSON object on a line")
+        raise UsageError(f"{path}: no instances; expected one JSON object on each line")
     return tuple(tasks.values())
 
 

@@ -110,7 +110,7 @@ def read_tasks(path: str) -> tuple[Task, ...]:
             raise UsageError(f"{path}:{number}: two tasks are called {task.id!r}; each has a folder of that name")
         tasks[task.id] = task
     if not tasks:
-        raise UsageError(f"{path}: there is no task in it; a task is one JSON object on a line")
+        raise UsageError(f"{path}: no tasks; expected one JSON object on each line")
     return tuple(tasks.values())
 
 
@@ -242,9 +242,7 @@ _NOT_WITH_A_TASK = {
 def checked_flags(arguments: Namespace) -> None:
     """Raise UsageError for flags of `harness run` that make no sense beside --task, and for one of --task and --out alone."""
     if arguments.task is None or arguments.out is None:
-        raise UsageError(
-            "--task FILE and --out DIR belong together: what is to be done, and where what comes of it goes"
-        )
+        raise UsageError("--task FILE and --out DIR belong together: the task, and the folder for its results")
     flags = [name for flag, name in _NOT_WITH_A_TASK.items() if getattr(arguments, flag, None)]
     if flags:
         raise UsageError(

@@ -62,7 +62,7 @@ class Uploads:
         self._names = frozenset(task.id for task in tasks)
         if reserved := sorted(self._names & {INPUTS, REPORTS}):
             raise UsageError(
-                f"with a URL in --out no task is called {reserved[0]!r}: the batch writes a folder of that name"
+                f"with a URL in --out no task may be called {reserved[0]!r}: the batch writes a folder of that name"
             )
         self._look_seconds = look_seconds
         self._head_seconds = head_seconds

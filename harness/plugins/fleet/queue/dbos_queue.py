@@ -123,7 +123,7 @@ class DbosQueue:
         rows = {row.task: row for row in self.list(batch.name)}
         for task in tasks:
             if task.name in rows and rows[task.name].sha256 != task.sha256:
-                raise UsageError(f"task {task.name} lies in the queue with other contents: name another --out")
+                raise UsageError(f"task {task.name} is in the queue with other contents: name another --out")
         self.ledger.note_batch(batch)
         new = [task for task in tasks if task.name not in rows]
         for start in range(0, len(new), AT_ONCE):
@@ -402,7 +402,7 @@ def _checked(url: str, make: bool) -> str:
     try:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):  # the second for a port that is no number
-        raise UsageError("--queue: it is no address: sqlite:///FILE or postgresql://USER@HOST/NAME") from None
+        raise UsageError("--queue: invalid address; expected sqlite:///FILE or postgresql://USER@HOST/NAME") from None
     if parsed.password or "password" in parsed.query:
         raise UsageError(
             "--queue: no password in the address, since every user of the machine can read a command line: set PGPASSWORD or "
@@ -412,10 +412,10 @@ def _checked(url: str, make: bool) -> str:
         case "sqlite" if parsed.database and parsed.database != ":memory:":
             folder = os.path.dirname(os.path.abspath(parsed.database))
             if not os.path.isdir(folder):
-                raise UsageError(f"--queue: there is no folder {folder}")
+                raise UsageError(f"--queue: no such folder: {folder}")
             if not os.path.exists(parsed.database):
                 if not make:
-                    raise UsageError(f"--queue: there is no queue {os.path.abspath(parsed.database)}")
+                    raise UsageError(f"--queue: no such queue: {os.path.abspath(parsed.database)}")
                 # The tasks are nobody else's to read.
                 os.close(os.open(parsed.database, os.O_CREAT | os.O_RDWR, 0o600))
             return url
@@ -430,7 +430,7 @@ def _checked(url: str, make: bool) -> str:
             }
             return parsed.update_query_dict({**bounds, **parsed.query}).render_as_string(hide_password=False)
         case _:
-            raise UsageError("--queue: it is no address: sqlite:///FILE or postgresql://USER@HOST/NAME")
+            raise UsageError("--queue: invalid address; expected sqlite:///FILE or postgresql://USER@HOST/NAME")
 
 
 def _still(dbos: DBOS) -> None:

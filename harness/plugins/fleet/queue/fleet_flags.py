@@ -27,4 +27,4 @@ def checked_queue_flags(arguments: Namespace) -> None:
     elif flags := given(_OF_WORKERS):
         raise UsageError(f"{flags}: workers do the tasks; give this to `harness worker`")
     elif not arguments.wait and (flags := given(_AT_THE_END)):
-        raise UsageError(f"{flags}: what came of the tasks is known at their end; add --wait")
+        raise UsageError(f"{flags}: tasks have results only at their end; add --wait")

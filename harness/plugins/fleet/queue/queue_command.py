@@ -67,7 +67,7 @@ def _chosen(queue: DbosQueue, arguments: Namespace) -> Sequence[TaskRow]:
     """Return the tasks of a batch that the command names, all where it names none. Raises UsageError."""
     rows = list(queue.list(arguments.batch))
     if not rows:
-        raise UsageError(f"there is no batch {arguments.batch} in the queue; `harness queue status` lists all")
+        raise UsageError(f"no batch {arguments.batch} in the queue; `harness queue status` lists all")
     unknown = set(arguments.tasks) - {row.task for row in rows}
     if unknown:
         raise UsageError(f"batch {arguments.batch} has no task {min(unknown)}")

@@ -76,9 +76,7 @@ def queued(
     """
     reserved = {task.id for task in tasks} & {INPUTS, HEADS}
     if reserved:
-        raise UsageError(
-            f"with --queue no task is called {min(reserved)!r}: beside the results lies a file of that name"
-        )
+        raise UsageError(f"with --queue no task may be called {min(reserved)!r}: the batch writes a file of that name")
     out = arguments.out if is_url(arguments.out) else local
     batch = QueuedBatch(arguments, environment, out, is_gone=lambda: stopping.count > 0, away=progress.tell)
     try:

@@ -129,7 +129,7 @@ def status_of(queue: DbosQueue, batch: str | None = None) -> QueueStatus:
     ledger, counts, workers = queue.ledger, queue.counts(), queue.ledger.workers()
     batches = tuple(row for row in ledger.batches() if batch in (None, row.name))
     if batch is not None and not batches:
-        raise UsageError(f"there is no batch {batch} in the queue; `harness queue status` lists all")
+        raise UsageError(f"no batch {batch} in the queue; `harness queue status` lists all")
     versions = {row.version for row in workers}
     return QueueStatus(
         batches=tuple(_batch_status(queue, row, counts.get(row.name, {})) for row in batches),

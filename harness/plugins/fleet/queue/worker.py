@@ -184,7 +184,7 @@ class Worker:
             if (name := getattr(task, key)) is not None
         }
         if task.source is None and task.cwd is None:
-            raise UsageError(f"task {task.id} says nothing of what to work on: repo, bundle, archive or cwd")
+            raise UsageError(f"task {task.id} has no files to work on: give repo, bundle, archive or cwd")
         refuse_outside(replace(task, **inputs), [*self._arguments.folder, self._inputs])
         self._clear(folder)
         folder.make()
@@ -404,7 +404,7 @@ def _is_at_its_end(folder: TaskFolder) -> bool:
 def _read(queued: QueuedTask) -> Task:
     """Return the task. Its name and that of its batch become names of folders. Raises UsageError for an invalid one."""
     if not re.fullmatch(f"[0-9a-f]{{{NAME_LENGTH}}}", queued.batch):
-        raise UsageError(f"{visible_line(queued.batch, 80)} is no name of a batch")
+        raise UsageError(f"invalid name of a batch: {visible_line(queued.batch, 80)}")
     return task_of(json.dumps(dict(queued.task)).encode(), f"task {visible_line(queued.name, 80)}")
 
 

@@ -89,7 +89,7 @@ def _find(name: str, state: State) -> LoggedSession:
     if os.path.exists(path):
         paths = [path]
     elif "/" in path:
-        raise UsageError(f"there is no file {path}")
+        raise UsageError(f"no such file: {path}")
     else:
         paths, session = state.log_paths(), path
     sessions = logged_sessions(paths, undoings=bool(session))

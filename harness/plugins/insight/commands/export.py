@@ -54,7 +54,7 @@ def write_view(
 def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
     """Raise UsageError where writing there would destroy a log, or something else that the harness relies on."""
     if any(is_within(target, folder) for folder in state.guarded):
-        raise UsageError(f"{target} lies among the harness's own files; choose another place")
+        raise UsageError(f"{target}: this folder is for the harness's own files; choose another place")
     reason = why_not(target, logs)
     if reason:
         raise UsageError(f"{target}: {reason}; {STDOUT} writes to stdout")

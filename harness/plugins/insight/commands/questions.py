@@ -15,7 +15,7 @@ _CALL = (*_WHICH, *_WHAT)
 
 
 def _invalid_flag(parser: ArgumentParser) -> None:
-    parser.add_argument("--invalid", action="store_true", help="also the calls that could not be prepared")
+    parser.add_argument("--invalid", action="store_true", help="include the calls that could not be prepared")
 
 
 QUESTIONS: Mapping[str, AuditQuestion] = {

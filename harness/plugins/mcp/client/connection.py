@@ -194,11 +194,13 @@ class Connection:
             definitions += tools
             cursor = page.get("nextCursor")
             if size > MOST_LIST_CHARACTERS or len(definitions) > MOST_TOOLS:
-                raise UsageError(f"it lists more than {MOST_TOOLS} tools, or says too much of them")
+                raise UsageError(
+                    f"the server lists more than {MOST_TOOLS} tools, or describes them at too great a length"
+                )
             if not isinstance(cursor, str):
                 break
         else:
-            raise UsageError(f"its list of tools has more than {MOST_PAGES} pages")
+            raise UsageError(f"the server's list of tools has more than {MOST_PAGES} pages")
         server.unfit = unfit_schemas(definitions)
         for problem in server.catalog.take_whole(definitions, began_at).left_out:
             server.note(f"left out: {problem}")
@@ -232,7 +234,7 @@ class Connection:
             if not responses:
                 responses = None
                 await anyio.sleep(PAUSE_SECONDS)
-        raise UsageError(f"it wanted more than {MOST_ROUNDS} times to know something")
+        raise UsageError(f"the server asked for input more than {MOST_ROUNDS} times in one call")
 
     async def _sent(
         self, tool: str, arguments: dict[str, JsonValue], responses: dict[str, Any] | None, state: str | None

@@ -51,7 +51,7 @@ class ServersAtWork:
                 self._connections[server].call, tool, arguments, seconds, wait
             )
         except RuntimeError:
-            raise ToolError("the servers were let go; nothing was sent.") from None
+            raise ToolError("The connections to the servers are closed, so the call was not sent.") from None
         future.add_done_callback(lambda _: wait.ended(LET_GO))
         return future
 

@@ -72,7 +72,7 @@ def test_order_of_keys_does_not_change_a_task() -> None:
     [
         ('{"id": "a", "prompt": "p"}\n\n{"id": "a", "prompt": "q"}\n', "two tasks are called 'a'"),
         ('{"id": "a", "prompt": "p"}\n{"id": "b"}\n', ":2: lacks the field prompt"),
-        ("\n", "there is no task in it"),
+        ("\n", "no tasks; expected"),
     ],
 )
 def test_a_file_of_tasks_is_refused_as_a_whole(tmp_path: Path, text: str, told: str) -> None:

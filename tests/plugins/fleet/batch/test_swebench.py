@@ -211,9 +211,9 @@ def test_invalid_instance_is_named(tmp_path: Path, changed: dict[str, object], t
 def test_invalid_instance_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "f"
     for content, told in (
-        (b"", "there is no instance in it"),
-        (b"\n \n", "there is no instance in it"),
-        (b"[]", "there is no instance in it"),
+        (b"", "no instances; expected"),
+        (b"\n \n", "no instances; expected"),
+        (b"[]", "no instances; expected"),
         (b"[{}", "it is not JSON: line 1"),
         (b"[\xff]", "byte 1 is not UTF-8"),
         (b"{}\n", "f:1: lacks the field instance_id"),

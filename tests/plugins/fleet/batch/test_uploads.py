@@ -263,5 +263,5 @@ def test_second_of_two_attempts_from_two_machines_is_reported(stores: None, tmp_
 
 def test_two_names_are_the_batch_own(stores: None, tmp_path: Path) -> None:
     for name in ("inputs", "reports"):
-        with pytest.raises(UsageError, match=f"no task is called '{name}'"):
+        with pytest.raises(UsageError, match=f"no task may be called '{name}'"):
             Uploads(Results.at("memory://run"), str(tmp_path), [Task(id=name, prompt="x")])

@@ -44,7 +44,7 @@ def queue(tmp_path: Path) -> Iterator[DbosQueue]:
 def test_an_empty_queue_shows_no_batch(queue: DbosQueue) -> None:
     status = status_of(queue)
     assert (status.batches, status.running, status.workers, dict(status.orphaned)) == ((), (), (), {})
-    with pytest.raises(UsageError, match="there is no batch x in the queue"):
+    with pytest.raises(UsageError, match="no batch x in the queue"):
         status_of(queue, "x")
 
 
@@ -118,10 +118,10 @@ def test_a_bundle_counts_by_its_commit_and_another_prompt_is_another_task() -> N
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("mysql://x/y", "it is no address"),
-        ("queue.db", "it is no address"),
-        ("sqlite://", "it is no address"),
-        ("sqlite:////nowhere/at/all/q.db", "there is no folder /nowhere/at/all"),
+        ("mysql://x/y", "invalid address"),
+        ("queue.db", "invalid address"),
+        ("sqlite://", "invalid address"),
+        ("sqlite:////nowhere/at/all/q.db", "no such folder: /nowhere/at/all"),
         ("postgresql://me:secret@127.0.0.1:1/x", "no password in the address"),
         ("postgresql://127.0.0.1:1/x?password=secret", "no password in the address"),
         ("postgresql://me@127.0.0.1:1/x", "postgresql://me@127.0.0.1:1/x cannot be opened: connection failed"),
@@ -135,7 +135,7 @@ def test_unusable_queue_is_reported_without_its_password(url: str, why: str) -> 
 
 def test_looking_at_a_queue_does_not_create_it(tmp_path: Path) -> None:
     path = tmp_path / "queue.db"
-    with pytest.raises(UsageError, match="there is no queue"):
+    with pytest.raises(UsageError, match="no such queue"):
         DbosQueue(f"sqlite:///{path}", make=False)
     assert not path.exists()
     DbosQueue(f"sqlite:///{path}").close()

@@ -223,7 +223,7 @@ def test_a_task_names_no_folder_of_the_machine_unless_the_worker_says_so(fleet: 
         assert worker.end() == 0, worker.said
         (refused,) = queue.results("0" * 12)
         assert (refused.result["exit_code"], refused.result["how"]) == (2, "cannot begin")
-        assert "is a place on this machine that tasks may not name" in str(refused.result["problem"])
+        assert "is outside of the folders that tasks may name on this machine" in str(refused.result["problem"])
         assert len(fleet.player.prompts) == 1  # the other task was done
         assert fleet.said("retry", "0" * 12) == "1 task put in again\n"
         assert fleet.worker("--drain", "--folder", str(fleet.repository), lease=LEASE).end() == 0
@@ -346,7 +346,7 @@ def test_another_task_of_the_same_name_is_refused(fleet: Fleet) -> None:
     fleet.tasks(["write f 1", "write f 3"])
     done = fleet.program.run(*fleet.batch_words())
     assert done.code == 2
-    assert "task t1 lies in the queue with other contents: name another --out" in done.err
+    assert "task t1 is in the queue with other contents: name another --out" in done.err
     assert fleet.state()["waiting"] == 2
 
 
