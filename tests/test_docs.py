@@ -283,9 +283,7 @@ def test_documented_command_line_is_accepted(text: str, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("example", shown_with_output("harness policy"))
-def test_the_shown_output_of_a_policy_command_is_what_it_writes(
-    example: Shown, program: Program, checkout: Path
-) -> None:
+def test_shown_output_of_a_policy_command_is_current(example: Shown, program: Program, checkout: Path) -> None:
     for block in blocks("toml"):
         if name := re.match(r"# (\S+\.toml)\n", block.text):
             path = checkout / name.group(1)
@@ -303,7 +301,7 @@ def _without_chance(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("example", shown_with_output("harness demo"))
-def test_the_shown_output_of_the_demo_is_what_it_writes(example: Shown, program: Program) -> None:
+def test_shown_output_of_the_demo_is_current(example: Shown, program: Program) -> None:
     """A line `...` in a document stands for any lines."""
     done = program.run(*_words(example.command)[1:])
     real = _without_chance(done.out)

@@ -220,7 +220,7 @@ def test_a_room_imports_only_the_rooms_of_its_row() -> None:
     assert set(upward) >= TO_TURN, "an import is turned round: take it out of the list"
 
 
-def test_only_the_table_of_what_ships_names_a_plugin_in_a_text() -> None:
+def test_only_the_table_of_shipped_plugins_names_a_plugin_in_a_text() -> None:
     """A text may be imported later; a plugin may name its own modules."""
     everywhere(
         f"{module}:{node.lineno} names {node.value}"
@@ -346,7 +346,7 @@ def test_modules_of_extras_are_imported_on_demand() -> None:
     )
 
 
-def test_the_environment_is_read_in_the_command_line_and_by_one_default_of_the_tools() -> None:
+def test_environment_is_read_in_its_allowed_places_only() -> None:
     readers = {
         room if (room := room_of(module)) in ("app", "session") else module
         for module, tree in sources().items()
@@ -471,11 +471,11 @@ def test_reading_a_log_loads_no_gate_no_loop_and_no_policy(command: str, tmp_pat
     assert [one for one in sorted(modules) if one.startswith(("harness.gate", "harness.loop", "harness.policy"))] == []
 
 
-def test_the_public_names_are_sorted_and_each_can_be_had() -> None:
+def test_public_names_are_sorted_and_importable() -> None:
     assert (sorted(harness.__all__), [n for n in harness.__all__ if not hasattr(harness, n)]) == (harness.__all__, [])
 
 
-def test_type_checkers_and_the_interpreter_find_each_public_name_in_the_same_module() -> None:
+def test_public_names_have_the_same_module_for_type_checkers() -> None:
     for_type_checkers = {
         alias.name: node.module
         for guarded in sources()["harness"].body

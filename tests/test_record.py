@@ -29,7 +29,7 @@ class Other(Record):
     y: int = 0
 
 
-def test_fields_come_from_annotations_and_defaults_from_values() -> None:
+def test_annotations_define_fields_and_values_their_defaults() -> None:
     assert (Point(x=1).x, Point(x=1).y, Point(y=2, x=1).y) == (1, 0, 2)
 
 
@@ -89,7 +89,7 @@ def test_equality_is_of_type_and_content(left: Record, right: object, equal: boo
     assert not equal or hash(left) == hash(right)
 
 
-def test_hashes_tell_types_apart() -> None:
+def test_hashes_differ_by_type() -> None:
     assert len({Point(x=1), Point(x=1), Other(x=1), Named(x=1, name="a")}) == 3
 
 
@@ -115,7 +115,7 @@ def test_a_record_takes_part_in_match() -> None:
             pytest.fail("a record was not matched by its fields")
 
 
-def test_a_class_body_without_annotations_is_refused_because_its_fields_would_be_lost() -> None:
+def test_class_without_annotations_is_refused() -> None:
     make: Any = type(Record)
     message = "record Empty declares no fields; its module needs `from __future__ import annotations`"
     with pytest.raises(TypeError) as caught:

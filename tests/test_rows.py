@@ -57,7 +57,7 @@ def test_a_test_is_skipped_where_every_row_is() -> None:
 
 @all_rows(("name", "number"), [pytest.param("a", 1, id="one"), pytest.param("a", 2, id="two")])
 @all_rows("other", "xy")
-def test_each_row_has_a_folder_of_its_own(name: str, number: int, other: str, tmp_path: Path) -> None:
+def test_each_row_has_its_folder(name: str, number: int, other: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     assert (number in {1, 2}, other in "xy", len(list(tmp_path.iterdir()))) == (True, True, 1)
 
@@ -70,7 +70,7 @@ def notes(tmp_path: Path) -> Path:
 
 
 @all_rows("text", ["one", "two", "three"], fresh=True)
-def test_each_row_finds_what_the_fixtures_made(notes: Path, text: str) -> None:
+def test_each_row_finds_the_files_of_the_fixtures(notes: Path, text: str) -> None:
     assert notes.read_text() == "of the fixture\n"
     notes.write_text(text)
     (notes.parent / "made").mkdir()

@@ -26,7 +26,7 @@ def breaking_off() -> Iterator[bytes]:
 
 @all_rows("name", ["f", "é" * 127, "a" * 255, "\udcff" * 255], ids=["short", "of signs", "long", "of bytes"])
 @all_rows("by_descriptor", [False, True])
-def test_a_file_takes_the_place_of_what_was_there(tmp_path: Path, name: str, by_descriptor: bool) -> None:
+def test_file_replaces_an_existing_one(tmp_path: Path, name: str, by_descriptor: bool) -> None:
     (tmp_path / name).write_bytes(b"earlier")
     (tmp_path / name).chmod(0o644)
     folder = os.open(tmp_path, os.O_RDONLY) if by_descriptor else None
@@ -51,7 +51,7 @@ def test_interrupted_replacement_keeps_the_old_file_only(tmp_path: Path) -> None
     assert [one.name for one in tmp_path.parent.iterdir() if one.name.endswith(".tmp")] == []
 
 
-def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+def test_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"earlier")
     (tmp_path / "link").symlink_to("f")
     replace_file(f"{tmp_path}/link", (b"new",))

@@ -426,7 +426,7 @@ def test_the_demo_job_needs_no_key(program: Program, runner: Runner) -> None:
     assert program.run("audit", "verify", job.outputs["log-path"], "--head", job.outputs["log-head"]).code == 0
 
 
-def test_the_cassette_is_what_its_script_records(tmp_path: Path) -> None:
+def test_bundled_cassette_equals_a_new_recording(tmp_path: Path) -> None:
     """Made anew by tests/support/demo_cassette.py; but for its first line, which names folder and version."""
     made = tmp_path / "cassette.jsonl"
     assert demo_cassette.record(made) == 7
@@ -670,7 +670,7 @@ def _shell_example(program: Program, digest: str, folder: str, *more: str) -> su
     ],
     anew={"program": made_program},
 )
-def test_the_shell_example_says_what_it_could_not_do(
+def test_shell_example_reports_its_failure(
     program: Program, folder: str, more: list[str], code: int, told: str
 ) -> None:
     shutil.copytree(Path(ROOT) / "examples" / "demo", program.workspace, dirs_exist_ok=True)

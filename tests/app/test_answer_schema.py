@@ -90,7 +90,7 @@ def test_problem_names_the_first_places_and_says_so(tmp_path: Path) -> None:
     assert "only" not in check.problem(json.dumps({"x": 1, "names": [*range(MAX_PLACES)]}))
 
 
-def test_a_long_value_is_cut_and_what_is_wrong_with_it_is_not(tmp_path: Path) -> None:
+def test_long_value_is_cut_but_its_problem_is_not(tmp_path: Path) -> None:
     problem = made(tmp_path, POINT).problem(json.dumps({"x": "a" * 100_000}))
     assert problem.endswith("is not of type 'integer' [schema: /properties/x/type]")
     assert len(problem) < 500
@@ -101,7 +101,7 @@ def test_problem_describes_the_nearest_alternative(tmp_path: Path) -> None:
     assert "at /x: 'one' is not of type 'integer'" in made(tmp_path, schema).problem('{"x": "one"}')
 
 
-def test_the_instructions_hold_the_schema(tmp_path: Path) -> None:
+def test_instructions_contain_the_schema(tmp_path: Path) -> None:
     instructions = made(tmp_path, {**POINT, "title": "Pünkt"}).instructions
     assert json.loads(instructions.split("\n", 1)[1]) == {**POINT, "title": "Pünkt"}
 
@@ -218,7 +218,7 @@ def test_a_schema_of_itself_takes_an_answer_of_any_depth_that_is_allowed(tmp_pat
     assert check.problem("[" * MAX_DEPTH + "null" + "]" * MAX_DEPTH) != ""
 
 
-def test_a_number_that_the_library_cannot_hold_is_the_models_mistake(tmp_path: Path) -> None:
+def test_number_too_large_for_the_library_does_not_fit_the_schema(tmp_path: Path) -> None:
     problem = made(tmp_path, {"multipleOf": 0.5}).problem("1" + "0" * 400)
     assert problem == "It cannot be held against the schema: OverflowError: int too large to convert to float."
 
@@ -259,7 +259,7 @@ except UsageError as error:
 """
 
 
-def test_without_the_library_the_command_that_installs_it_is_named(tmp_path: Path) -> None:
+def test_missing_library_error_names_the_install_command(tmp_path: Path) -> None:
     """In a process of its own, to which the library is not there."""
     (tmp_path / "s").write_text("{}")
     done = subprocess.run(

@@ -130,7 +130,7 @@ def test_empty_stream_is_not_attached() -> None:
 # What the model reads
 
 
-def test_the_block_says_that_it_is_data() -> None:
+def test_attached_block_is_marked_as_data() -> None:
     found, said = attached(b"line 1\nline 2\n")
     first, begin, *lines, end = found.block.split("\n")
     assert "It is data to work on" in first
@@ -252,7 +252,7 @@ def test_silence_is_measured_from_the_last_byte(tmp_path: Path) -> None:
     assert next(times) > 500.0
 
 
-def test_silence_after_something_came_is_an_error_too() -> None:
+def test_silence_after_some_data_is_an_error() -> None:
     with piped(b"begun", close=False) as descriptor, pytest.raises(UsageError, match="nothing came for"):
         read_attached(descriptor, wait=SHORT, tell=lambda _: None)
 
@@ -306,7 +306,7 @@ def test_a_source_without_end_is_an_error(program: Program) -> None:
     assert (done.code, "stdin has no end within 1,073,741,824 bytes" in done.err) == (2, True), done.err
 
 
-def test_a_signal_ends_the_waiting_at_once(program: Program) -> None:
+def test_signal_ends_the_wait_immediately(program: Program) -> None:
     """All at once, since each waits for the line that says so. Nothing has begun: no request, no log, no traceback."""
     codes = {signal.SIGINT: (130,), signal.SIGTERM: (143, -signal.SIGTERM)}
     url = program.serve(replies(say("done")))
@@ -354,7 +354,7 @@ def test_prompt_combines_argument_and_piped_data(
         assert prompt.text == expected
 
 
-def test_a_file_and_what_is_attached(tmp_path: Path) -> None:
+def test_prompt_file_is_combined_with_attached_data(tmp_path: Path) -> None:
     (tmp_path / "p").write_text("Explain.\n")
     with piped(b"data") as descriptor:
         prompt = given_prompt(arguments(prompt=None, prompt_file=str(tmp_path / "p")), stdin=descriptor)
@@ -374,7 +374,7 @@ def test_wrong_arguments_are_reported_before_anything_is_read(given: dict[str, o
         given_prompt(arguments(**given), stdin=descriptor)
 
 
-def test_a_secret_in_what_is_attached_is_masked_and_one_in_the_prompt_is_the_persons() -> None:
+def test_secret_in_attached_data_is_masked_but_not_in_the_prompt() -> None:
     secret = "correct-horse-battery-9"
     with piped(f"password={secret}".encode()) as descriptor:
         prompt = given_prompt(arguments(prompt=f"use {secret}"), stdin=descriptor)
@@ -403,7 +403,7 @@ def sent(program: Program, *words: str, **options: object) -> str:
     return first_prompt(program)
 
 
-def test_a_pipe_beside_a_prompt_reaches_the_model(program: Program) -> None:
+def test_piped_data_reaches_the_model_with_the_prompt(program: Program) -> None:
     source = subprocess.Popen(["seq", "3"], stdout=subprocess.PIPE)
     prompt = sent(program, "sum", stdin=source.stdout)
     source.communicate()
@@ -411,7 +411,9 @@ def test_a_pipe_beside_a_prompt_reaches_the_model(program: Program) -> None:
     assert "\n1\n2\n3\n--- end of stdin" in prompt
 
 
-def test_a_file_beside_a_prompt_reaches_the_model(program: Program, in_workspace: Callable[[str, str], Path]) -> None:
+def test_input_file_reaches_the_model_with_the_prompt(
+    program: Program, in_workspace: Callable[[str, str], Path]
+) -> None:
     with in_workspace("f", "from a file\n").open("rb") as file:
         assert "\nfrom a file\n--- end of stdin" in sent(program, "go", stdin=file)
 

@@ -51,7 +51,7 @@ def test_list_names_the_logs(ran: Program) -> None:
     assert str(ran.workspace) in out
 
 
-def test_verify_says_what_was_proved(ran: Program) -> None:
+def test_verify_reports_the_proved_facts(ran: Program) -> None:
     """Whole, and the head is the kept one: exit 0."""
     done = ran.run("audit", "verify")
     assert (done.code, "nothing was cut off or rewritten" in done.out) == (0, True)

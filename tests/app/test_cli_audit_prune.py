@@ -128,7 +128,7 @@ def test_prune_removes_older_logs_and_writes_a_tombstone(audit: Audit) -> None:
     assert new.exists()
 
 
-def test_the_oldest_go_until_the_rest_is_small_enough(audit: Audit) -> None:
+def test_oldest_logs_are_removed_until_the_rest_is_small_enough(audit: Audit) -> None:
     """What has to stay counts, and is not removed for it: another one goes instead."""
     logs = [audit.log(f"shop/{name}.jsonl", days=days) for name, days in (("a", 1), ("b", 4), ("c", 3), ("d", 2))]
     size = logs[0].stat().st_size
@@ -234,7 +234,7 @@ def changing(call: int, before: str) -> tuple[tuple[str, dict[str, JsonValue]], 
     )  # type: ignore[return-value]
 
 
-def test_before_images_that_no_log_names_go(audit: Audit, tmp_path: Path) -> None:
+def test_images_that_no_log_names_are_removed(audit: Audit, tmp_path: Path) -> None:
     """Those of a log that stays do not, wherever it lies; nor does what was kept within the last day."""
     digests = {name: audit.image(name.encode()) for name in ("pruned", "kept", "elsewhere", "orphan")}
     digests["young"] = audit.image(b"young", days=0.5)
@@ -295,7 +295,7 @@ sys.exit(prune_command(arguments, {"XDG_STATE_HOME": sys.argv[2], "XDG_CONFIG_HO
 """
 
 
-def test_a_kill_at_any_step_leaves_no_log_gone_without_a_tombstone(audit: Audit, tmp_path: Path) -> None:
+def test_kill_at_any_step_never_removes_a_log_without_a_tombstone(audit: Audit, tmp_path: Path) -> None:
     """And pruning again finishes it, with one tombstone a log."""
     names = [f"shop/{name}.jsonl" for name in "abc"]
     kills, code = 0, -1
@@ -328,7 +328,7 @@ def recovered(path: Path) -> list[dict[str, JsonValue]]:
     return [dict(record) for record in read_log(str(path)) if record["kind"] == "recovered"]
 
 
-def test_a_torn_log_is_cut_back_and_says_so(audit: Audit) -> None:
+def test_recover_cuts_a_torn_log_with_a_notice(audit: Audit) -> None:
     path = audit.log("shop/a.jsonl", OPEN_LINES, tail=TORN, known=False)
     code, told = audit.run("recover", path)
     assert code == 0
@@ -376,7 +376,7 @@ def test_a_broken_log_is_refused_and_not_touched(lines: list[bytes], tail: bytes
     assert (path.read_bytes(), audit.names()) == (before, ["shop", "shop/a.jsonl"])
 
 
-def test_a_log_in_use_and_what_is_none(audit: Audit, tmp_path: Path) -> None:
+def test_log_in_use_or_missing_is_not_recovered(audit: Audit, tmp_path: Path) -> None:
     path = audit.log("shop/a.jsonl", tail=TORN)
     with path.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)

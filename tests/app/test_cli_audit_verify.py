@@ -78,7 +78,7 @@ def spoiled(place: int, **changes: object) -> list[bytes]:
     return rechained([*LINES[:place], encoded({**json.loads(LINES[place]), **changes}), *LINES[place + 1 :]], place)
 
 
-def test_a_whole_log_says_what_was_proved_and_what_was_not(audit: Audit) -> None:
+def test_verify_of_a_complete_log_lists_proved_and_unproved_facts(audit: Audit) -> None:
     path = audit.write("a.jsonl", LINES)
     audit.note(path, LINES)
     code, told = audit.run(path)
@@ -94,7 +94,7 @@ def test_a_whole_log_says_what_was_proved_and_what_was_not(audit: Audit) -> None
     assert last == f"{path}: 15 records, head {head_of(LINES)}"
 
 
-def test_without_a_head_the_blind_kinds_are_named(audit: Audit) -> None:
+def test_missing_head_is_reported_with_the_blind_spots(audit: Audit) -> None:
     code, told = audit.run(audit.write("a.jsonl", LINES))
     assert code == 4
     assert (
@@ -132,7 +132,7 @@ BLIND: Mapping[str, tuple[list[bytes], str]] = {
 
 
 @all_rows("name", list(BLIND), fresh=True)
-def test_the_heads_file_shows_what_the_chain_does_not(name: str, audit: Audit) -> None:
+def test_heads_file_reveals_changes_that_the_chain_does_not(name: str, audit: Audit) -> None:
     """And each of these is consistent in itself: without the notes it is 4, or 3 where it has no end."""
     lines, words = BLIND[name]
     path = audit.write("a.jsonl", lines)
@@ -175,13 +175,13 @@ def test_log_without_an_end_is_open(
     assert (found, words in told) == (code, True), told
 
 
-def test_of_many_open_calls_some_are_named_and_all_counted(audit: Audit) -> None:
+def test_many_open_calls_are_counted_and_some_named(audit: Audit) -> None:
     lines = lines_of((started(), *(step for n in range(1, 31) for step in one_call(n)[:3])))
     code, told = audit.run(audit.write("a.jsonl", lines))
     assert (code, told.count("was begun"), "OPEN: and 10 more like it" in told) == (3, 20, True)
 
 
-def test_a_log_that_went_on_after_its_last_note_says_so(audit: Audit) -> None:
+def test_log_longer_than_its_last_note_is_reported(audit: Audit) -> None:
     path = audit.write("a.jsonl", LINES)
     audit.note(path, LINES[:9], closed=False)
     code, told = audit.run(path)
@@ -198,12 +198,12 @@ def test_a_log_that_went_on_after_its_last_note_says_so(audit: Audit) -> None:
         ("0" * 64, 1, "no record of it has the head"),
     ],
 )  # fmt: skip
-def test_a_head_that_a_person_kept(head: str, code: int, words: str, audit: Audit) -> None:
+def test_log_is_verified_against_a_given_head(head: str, code: int, words: str, audit: Audit) -> None:
     found, told = audit.run(audit.write("a.jsonl", LINES), "--head", head)
     assert (found, words in told) == (code, True), told
 
 
-def test_a_head_that_a_person_kept_does_not_hide_what_was_noted(audit: Audit) -> None:
+def test_given_head_does_not_hide_the_noted_one(audit: Audit) -> None:
     """The forger's own head is passed; the notes are not."""
     lines = spoiled(7, reason="x")
     path = audit.write("a.jsonl", lines)
@@ -235,7 +235,7 @@ def test_another_heads_file(audit: Audit, tmp_path: Path) -> None:
         audit.run(path, "--heads", tmp_path / "none")
 
 
-def test_a_folder_is_all_logs_in_it_and_those_that_are_gone(audit: Audit) -> None:
+def test_verify_of_a_folder_reports_missing_logs(audit: Audit) -> None:
     """A tombstone explains what is missing; nothing else does."""
     a, b, c = (audit.write(f"{name}.jsonl", LINES) for name in "abc")
     for path in (a, b, c):
@@ -261,7 +261,7 @@ def test_a_folder_is_all_logs_in_it_and_those_that_are_gone(audit: Audit) -> Non
         audit.run(b)
 
 
-def test_a_log_that_was_moved_is_not_gone(audit: Audit) -> None:
+def test_moved_log_is_not_missing(audit: Audit) -> None:
     path = audit.write("a.jsonl", LINES)
     audit.note(path, LINES)
     path.rename(path.parent / "b.jsonl")
@@ -385,7 +385,7 @@ class TestSigned:
         code, told = audit.run(log, "--signers", signers)
         assert (code, "in its signed head" in told) == (1, True), told
 
-    def test_a_log_that_went_on_is_known_up_to_its_signed_head(
+    def test_log_longer_than_its_signed_head_is_verified_up_to_it(
         self, audit: Audit, log: Path, key: Path, signers: Path
     ) -> None:
         audit.run(log, "--key", key, action="sign")
@@ -462,7 +462,7 @@ class TestSigned:
             found, told = audit.run(path, "--key", key, action="sign")
             assert (found, "NOT signed" in told, os.path.exists(f"{path}.head")) == (code, True, False)
 
-    def test_a_key_with_a_passphrase_is_never_asked_for(self, audit: Audit, log: Path, tmp_path: Path) -> None:
+    def test_passphrase_of_a_key_is_never_requested(self, audit: Audit, log: Path, tmp_path: Path) -> None:
         locked = keygen(tmp_path / "locked", "a passphrase")
         with pytest.raises(UsageError, match="ssh-keygen does not sign with"):
             audit.run(log, "--key", locked, action="sign")
@@ -495,7 +495,7 @@ class TestSigned:
         with pytest.raises(UsageError, match="ssh-keygen does not sign with"):
             audit.run(log, "--key", tmp_path / "none", action="sign")
 
-    def test_a_kill_between_the_files_leaves_no_signature_beside_another_note(
+    def test_kill_during_signing_leaves_no_mismatched_signature(
         self, audit: Audit, log: Path, key: Path, signers: Path
     ) -> None:
         """What is left at worst is a note without a signature: 4, never a false alarm."""

@@ -74,7 +74,7 @@ def test_cassette_contains_neither_key_nor_address_nor_header(program: Program, 
     assert os.stat(tmp_path / "c").st_mode & 0o777 == 0o600
 
 
-def test_another_policy_is_tried_on_a_cassette_and_the_first_difference_recorded(
+def test_cassette_is_replayed_with_another_policy_and_the_difference_logged(
     program: Program, elsewhere: Program, tmp_path: Path
 ) -> None:
     recorded(program, tmp_path / "c")

@@ -240,12 +240,12 @@ def test_a_configuration_in_the_workspace_refuses_to_start(program: Program) -> 
 # --- what is shown ---
 
 
-def test_path_says_where_the_file_would_be(program: Program) -> None:
+def test_path_shows_the_expected_file(program: Program) -> None:
     done = program.run("config", "path")
     assert (done.code, done.out) == (0, f"{program.environment['XDG_CONFIG_HOME']}/harness/config.toml\n")
 
 
-def test_show_is_toml_that_says_the_same_again(program: Program) -> None:
+def test_shown_configuration_is_toml_that_loads_to_the_same(program: Program) -> None:
     """What is shown, written to the file, holds alike; no key is in it."""
     program.environment |= {"CORP_KEY": "sk-0123456789", "OPENAI_API_KEY": "sk-9876543210"}
     path = write_config(
@@ -264,7 +264,7 @@ def test_show_is_toml_that_says_the_same_again(program: Program) -> None:
     assert (again.code, again.out) == (0, first.out)
 
 
-def test_show_tells_origins(program: Program) -> None:
+def test_show_lists_origins(program: Program) -> None:
     path = write_config(program, '\nmodel = "m"\nattempts = 2\n[deadlines]\nidle = 3\n')
     program.environment["HARNESS_API"] = "responses"
     found = shown(program, "--base-url", "http://user:secret@127.0.0.1:1/v1?key=secret")
@@ -331,7 +331,7 @@ print("on after", now[0])
 """
 
 
-def test_on_a_terminal_the_wait_counts_down_on_one_line_and_goes() -> None:
+def test_wait_counts_down_on_one_line_of_a_terminal() -> None:
     child = pexpect.spawn(sys.executable, ["-c", COUNT], encoding="utf-8", timeout=60)
     child.expect(pexpect.EOF)
     frames = [frame.strip() for frame in str(child.before).split("\r")]
@@ -343,7 +343,7 @@ def test_on_a_terminal_the_wait_counts_down_on_one_line_and_goes() -> None:
     ]
 
 
-def test_an_interrupt_ends_the_wait_at_once() -> None:
+def test_interrupt_ends_the_wait_immediately() -> None:
     """On a terminal; the line is gone afterwards."""
     leader, follower = pty.openpty()
     code = (
@@ -369,7 +369,7 @@ def test_an_interrupt_ends_the_wait_at_once() -> None:
     os.close(leader)
 
 
-def test_on_a_pipe_the_wait_is_silent(program: Program) -> None:
+def test_wait_is_silent_on_a_pipe(program: Program) -> None:
     """The retry line says it already."""
     url = program.serve(replies(Failure(status=503, headers=(("retry-after", "1"),)), DONE))
     done = program.run("run", "go", "--base-url", url)

@@ -102,7 +102,7 @@ def intents(program: Program) -> list[object]:
 
 
 @needs_walls
-def test_each_command_gets_what_its_rule_grants(program: Program) -> None:
+def test_each_command_gets_the_effects_of_its_rule(program: Program) -> None:
     """A reader writes nothing, `make` its build folder alone, the tests the workspace; none of them the home folder."""
     (program.workspace / "Makefile").write_text(
         "all:\n\techo x > build/made\n\t-echo x > stray\n\t-echo x > $(HOME)/stray\n"
@@ -173,7 +173,7 @@ def test_a_policy_that_requires_walls_does_not_begin_without(program: Program) -
     assert program.players[0].requests == []
 
 
-def test_without_walls_every_session_says_so(program: Program) -> None:
+def test_missing_walls_are_reported_by_every_session(program: Program) -> None:
     (program.workspace / "a.txt").write_text("hello")
     url = program.serve(playing("cat a.txt"))
     done = in_a_container(program, "run", "go", "--base-url", url, "--policy", policy(program, required=False))
@@ -281,7 +281,7 @@ SPOILS = {
 
 @needs_walls
 @all_rows("spoil", SPOILS.values(), ids=SPOILS, anew={"program": made_program})
-def test_a_command_that_may_write_its_workspace_cannot_lock_the_person_out(program: Program, spoil: str) -> None:
+def test_spoiled_state_files_are_repaired_at_the_next_start(program: Program, spoil: str) -> None:
     """It can change modes, owners and times of the harness's own files: the next start sets them right, and says so."""
     if "chown" in spoil and os.geteuid() != 0:
         pytest.skip("only root can give files away")
@@ -311,7 +311,7 @@ def test_a_command_that_may_write_its_workspace_cannot_lock_the_person_out(progr
     assert (third.code, "set right" in third.err) == (Exit.REFUSED, False), third
 
 
-def test_a_start_leaves_the_persons_files_beside_its_own_as_they_are(program: Program) -> None:
+def test_start_leaves_other_files_of_the_user_alone(program: Program) -> None:
     """What every start would refuse is set right; a session does that, and no command that only reads."""
     config, state = program.home.parent / "config" / "harness", program.state / "harness"
     config.mkdir(parents=True)

@@ -89,7 +89,7 @@ def test_the_end_names_the_program_as_it_was_started(
     assert said == shlex.join(f"{root}{word}" if word.startswith("/") else word for word in typed)
 
 
-def test_the_end_says_how_to_read_the_log_in_short_rows(program: Program) -> None:
+def test_demo_ends_with_commands_to_read_the_log(program: Program) -> None:
     done = program.run("demo", "--answers", "n,n")
     session = program.records()[0]["session"]
     assert f" audit show --session {session}\n" in done.out
@@ -109,7 +109,7 @@ def test_a_hard_block_halts_with_3(program: Program) -> None:
     assert "This is never said" not in done.out
 
 
-def test_without_a_terminal_every_question_is_a_no(program: Program) -> None:
+def test_questions_are_refused_without_a_terminal(program: Program) -> None:
     """`harness demo` in a pipe plays to its end, and says that nobody could be asked."""
     done = program.run("demo")
     assert done.code == 0
@@ -124,7 +124,7 @@ def test_an_unknown_demo_names_the_nearest(program: Program) -> None:
     assert "hard-block" in program.run("demo", "--list").out
 
 
-def test_a_reader_that_goes_away_does_not_stop_the_demo_half_way(program: Program) -> None:
+def test_reader_that_disconnects_does_not_stop_the_demo(program: Program) -> None:
     """It is played to its end, exits 141, and the log is whole."""
     reader, writer = os.pipe()
     os.close(reader)
@@ -137,7 +137,7 @@ def test_a_reader_that_goes_away_does_not_stop_the_demo_half_way(program: Progra
 
 
 @pytest.mark.terminal
-def test_at_a_terminal_the_person_is_asked(program: Program) -> None:
+def test_demo_asks_at_a_terminal(program: Program) -> None:
     """The diff is shown; y, then a no with words, then n; the words reach the model. No grant is offered."""
     write_config(program)
     with Prompt(

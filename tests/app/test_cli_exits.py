@@ -259,7 +259,7 @@ def records_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_report_whose_place_is_gone_at_the_end(program: Program) -> None:
+def test_report_with_a_deleted_folder_fails_at_the_end(program: Program) -> None:
     """The exit code and the object say that a report is missing; the log, whole by then, how the run went."""
     folder = program.workspace / "reports"
     folder.mkdir()
@@ -445,7 +445,7 @@ def test_a_signal_while_an_answer_is_checked(program: Program) -> None:
 
 
 @all_rows("form", ["text", "json", "jsonl"], anew={"program": made_program})
-def test_a_reader_that_has_gone(program: Program, form: str) -> None:
+def test_closed_reader_sets_the_exit_code(program: Program, form: str) -> None:
     """The log says 141 as well: whether somebody reads is known before it ends."""
     url = program.serve(replies(bash("touch a"), bash("touch b"), DONE))
     reader, writer = os.pipe()
@@ -458,7 +458,7 @@ def test_a_reader_that_has_gone(program: Program, form: str) -> None:
     assert program.run("audit", "verify").code == 0
 
 
-def test_a_reader_that_has_gone_and_a_signal(program: Program) -> None:
+def test_signal_after_a_closed_reader_sets_the_exit_code(program: Program) -> None:
     """Who ends the run is what the code says: the signal."""
     url = program.serve(replies(bash("touch begun; sleep 1000"), DONE))
     process = program.start("run", "go", *flags_of(program, url))

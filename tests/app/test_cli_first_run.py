@@ -170,7 +170,7 @@ def test_a_key_of_another_provider_is_named(program: Program) -> None:
     ],
     anew={"program": made_program},
 )
-def test_another_error_stays_what_it_is(program: Program, words: tuple[str, ...], variables: Mapping[str, str]) -> None:
+def test_other_errors_make_no_offer(program: Program, words: tuple[str, ...], variables: Mapping[str, str]) -> None:
     with started(program, *words, variables=variables) as terminal:
         assert terminal.exit_code() == 2
         assert OFFER not in terminal.text()
@@ -178,7 +178,7 @@ def test_another_error_stays_what_it_is(program: Program, words: tuple[str, ...]
 
 
 @all_rows("words", [(), ("run", "go")], ids=["the prompt", "run"], anew={"program": made_program})
-def test_without_a_terminal_it_is_an_error_and_no_question(program: Program, words: tuple[str, ...]) -> None:
+def test_missing_model_is_an_error_without_a_terminal(program: Program, words: tuple[str, ...]) -> None:
     done = program.run(*words)
     assert done.code == 2
     assert OFFER not in done.out + done.err

@@ -53,7 +53,7 @@ def run(program: Program, *script: Reply, rules: str = HELPERS, flags: tuple[str
     return ended
 
 
-def test_a_helper_begins_afresh_and_its_answer_comes_back(program: Program) -> None:
+def test_helper_starts_with_an_empty_history_and_returns_its_answer(program: Program) -> None:
     (program.workspace / "a.txt").write_text("the word is plum\n")
     ended = run(program, delegate(), read("a.txt"), say("It is plum."), say("Plum, says the helper."))
     assert ended.code == 0, ended.err
@@ -102,7 +102,7 @@ def repository(program: Program) -> None:
         assert run_git(program.workspace, *words).returncode == 0
 
 
-def test_a_helper_that_writes_has_a_copy_and_its_changes_come_back_as_a_patch(program: Program, tmp_path: Path) -> None:
+def test_writing_helper_returns_its_changes_as_a_patch(program: Program, tmp_path: Path) -> None:
     repository(program)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -167,9 +167,7 @@ OF_WHAT_IS_COPIED = {
 
 
 @all_rows("wanted, status", OF_WHAT_IS_COPIED, fresh=True)
-def test_in_its_copy_a_helper_is_held_to_the_rules_about_what_is_copied(
-    program: Program, wanted: Any, status: str
-) -> None:
+def test_rules_of_the_original_apply_in_the_copy_of_a_helper(program: Program, wanted: Any, status: str) -> None:
     repository(program)
     (program.workspace / "secrets").mkdir()
     (program.workspace / "secrets" / "key").write_text("TOP" + "SECRET")
@@ -186,7 +184,7 @@ def test_in_its_copy_a_helper_is_held_to_the_rules_about_what_is_copied(
     assert "TOPSECRET" not in json.dumps(asked(program))
 
 
-def test_without_a_repository_only_reading_helpers_can_be_had(program: Program) -> None:
+def test_writing_helper_needs_a_repository(program: Program) -> None:
     run(program, delegate("t", policy="same"), say("Then I do it."))
     told = asked(program)[-1]["messages"][-1]["content"]
     assert told.startswith("Error: A helper that writes cannot be had here, one that reads can: ")
@@ -218,7 +216,7 @@ def test_a_block_in_a_helper_halts_all(program: Program) -> None:
     assert statuses(program) == [("bash", "blocked"), ("delegate", "failed"), ("bash", "not_run")]
 
 
-def test_a_helper_gets_half_of_what_is_left_and_counts(program: Program) -> None:
+def test_helper_gets_half_of_the_remaining_limits(program: Program) -> None:
     loop = [read(f"{number}.txt") for number in range(20)]
     ended = run(program, delegate("t"), *loop[:4], say("My end."), flags=("--max-turns", "10"))
     assert ended.code == 0, ended.err

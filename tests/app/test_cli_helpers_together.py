@@ -38,7 +38,7 @@ def told(server: TaskServer) -> list[str]:
     return [message["content"] for message in messages if message["role"] == "tool"]
 
 
-def test_they_work_at_once_and_their_results_come_in_the_order_of_the_calls(program: Program) -> None:
+def test_parallel_helpers_return_results_in_call_order(program: Program) -> None:
     """The first answers wait until all three have asked."""
     (program.workspace / "a.txt").write_text("plum\n")
     answers = {task: (read("a.txt"), say(f"{task} says plum.")) for task in TASKS}
@@ -63,7 +63,7 @@ def test_they_work_at_once_and_their_results_come_in_the_order_of_the_calls(prog
     assert all(f"helper {number}  completed, 2 requests" in ended.err for number in (1, 2, 3))
 
 
-def test_each_of_three_gets_a_quarter_of_what_is_left(program: Program) -> None:
+def test_three_helpers_get_a_quarter_of_the_remaining_limits_each(program: Program) -> None:
     reads = tuple(read(f"{number}.txt") for number in range(9))
     server = TaskServer({"go": (THREE, say("Well.")), **dict.fromkeys(TASKS, reads)}, together=TASKS)
     ended = run(program, server, "--max-turns", "13")

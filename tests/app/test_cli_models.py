@@ -97,7 +97,7 @@ def test_values_of_the_server_are_shown_with_their_origin(program: Program) -> N
     assert all("\x1b" not in name for name in found)
 
 
-def test_the_table_counts_more_than_the_server_and_the_configuration_more_than_the_table(program: Program) -> None:
+def test_model_table_overrides_the_server_and_configuration_overrides_both(program: Program) -> None:
     assert "knows 2 models now: 2 new, 0 changed, 0 gone" in keep(program)
     config = Path(program.environment["XDG_CONFIG_HOME"]) / "harness" / "config.toml"
     config.write_text("context_tokens = 7000\n[prices.small]\ninput = 9\noutput = 10\n")
@@ -156,7 +156,7 @@ def test_the_table_is_used_for_sight_and_the_length_of_a_reply(
         assert [request.json["max_tokens"] for request in server.requests] == [sent, 50_000]
 
 
-def test_without_a_list_what_is_known_is_shown_all_the_same(program: Program) -> None:
+def test_known_models_are_shown_without_a_list(program: Program) -> None:
     keep(program)
     with FaultServer(
         [Answer(steps=(Send(data=b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}"), End.CLOSE))]
@@ -214,7 +214,7 @@ def test_a_refused_table_leaves_the_one_before(program: Program) -> None:
     assert "1 new, 0 changed, 2 gone" in keep(program, 'date = 2026-11-02\nsource = "x"\n[models.c]\ncontext = 9000\n')
 
 
-def test_a_limit_of_cost_counts_what_goes_into_a_cache(program: Program) -> None:
+def test_cost_limit_includes_cache_writes(program: Program) -> None:
     """1,000 tokens are written at 12.5 dollars a million, by Anthropic's own API; without that price they cost as others."""
     usage = Usage(input_tokens=1010, output_tokens=10, cache_write_tokens=1000)
     write = "[prices.m]\ninput = 10\noutput = 50\n"
@@ -231,7 +231,7 @@ def test_a_limit_of_cost_counts_what_goes_into_a_cache(program: Program) -> None
     assert (reply["input_tokens"], reply["cache_write_tokens"], reply["cost"]) == (1010, 1000, 0.0106)
 
 
-def test_a_run_ends_with_what_came_from_the_cache(program: Program) -> None:
+def test_run_ends_with_its_cached_tokens(program: Program) -> None:
     """By the Responses API, whose scripted server counts cached tokens; where none are, there is no such line."""
     keep(program)
     reply = Reply(text="Done.", usage=Usage(input_tokens=1000, output_tokens=10, cached_tokens=900))

@@ -188,7 +188,7 @@ def test_a_line_is_never_cut_for_a_reader_that_stays(pipe: Pipe) -> None:
     assert [json.loads(line) for line in got[0].splitlines()] == [first, second]
 
 
-def test_on_a_terminal_no_line_of_the_answer_begins_in_column_one() -> None:
+def test_answer_lines_never_begin_in_column_one_on_a_terminal() -> None:
     ours, theirs = os.openpty()
     RunOutput("text", lambda: None, descriptor=theirs).finish({}, "+ bash  ls  [auto]\n\x1b[2Jx")
     assert os.read(ours, 1000) == b"  + bash  ls  [auto]\r\n  \\x1b[2Jx\r\n"

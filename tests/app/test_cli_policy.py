@@ -175,7 +175,7 @@ argv = ["cargo"]
     ],
 )
 @all_rows("order", [("strict.toml", "lax.toml"), ("lax.toml", "strict.toml"), ("lax.toml", "strict.toml", "lax.toml")])
-def test_of_several_policies_the_strictest_decides(
+def test_strictest_of_several_policies_decides(
     program: Program, in_workspace: Write, order: tuple[str, ...], what: str, decision: str
 ) -> None:
     for name, text in TWO.items():
@@ -187,7 +187,7 @@ def test_of_several_policies_the_strictest_decides(
     assert told["effects"]["network"] is False
 
 
-def test_a_run_tells_and_records_each_of_its_policies(program: Program, in_workspace: Write) -> None:
+def test_run_reports_and_records_each_policy(program: Program, in_workspace: Write) -> None:
     for name, text in TWO.items():
         in_workspace(name, text)
     base = program.serve(replies(Reply(text="done")))
@@ -222,7 +222,7 @@ def test_a_run_tells_and_records_each_of_its_policies(program: Program, in_works
 EXITS = {"auto": 0, "confirm": 10, "deny": 20, "block": 30}
 
 
-def test_every_decision_has_an_exit_code_of_its_own() -> None:
+def test_each_decision_has_its_exit_code() -> None:
     assert {decision.word: code for decision, code in EXIT_CODES.items()} == EXITS
 
 
@@ -536,7 +536,7 @@ argv = ["pytest"]
 """
 
 
-def test_a_project_policy_tightens_at_once_and_loosens_when_trusted(program: Program, in_workspace: Write) -> None:
+def test_project_policy_tightens_immediately_and_loosens_when_trusted(program: Program, in_workspace: Write) -> None:
     """Its deny counts; its auto counts only for exactly the content that was trusted."""
 
     def decision(command: str) -> str:
@@ -631,7 +631,7 @@ def held(program: Program, in_workspace: Write, rules: str) -> Callable[..., Don
     return run
 
 
-def test_cases_that_come_out_as_expected(held: Callable[..., Done]) -> None:
+def test_expected_cases_pass(held: Callable[..., Done]) -> None:
     """One line each, in columns, and a summary; blank lines are nothing; exit 0."""
     done = held(
         case("look", expect="auto"),
@@ -673,7 +673,7 @@ FAILING = (
 )
 
 
-def test_a_case_that_fails_says_why_and_where(held: Callable[..., Done], program: Program) -> None:
+def test_failed_case_names_reason_and_place(held: Callable[..., Done], program: Program) -> None:
     """And does not keep the others from being judged."""
     done = held(case("first", expect="auto"), *(line for line, _ in FAILING), case("last", at_least="auto"))
     shown = done.out.replace(os.path.realpath(program.workspace), "WORKSPACE").splitlines()
@@ -822,7 +822,7 @@ def test_replay_under_the_same_policy_finds_no_changes(program: Program, demo: s
 REPLAY_JSON = ["log", "session", "call", "tool", "summary", "change", "old", "old_by", "new", "new_by", "error"]
 
 
-def test_replay_lists_what_would_change(program: Program, demo: str) -> None:
+def test_replay_lists_changed_decisions(program: Program, demo: str) -> None:
     """Call number, tool, summary, what decided then and now; in JSON the same."""
     done = program.run("policy", "replay", demo, "--policy", "ci")
     session = program.records()[0]["session"]
@@ -960,7 +960,7 @@ def test_a_replay_needs_a_log_and_a_policy(program: Program, demo: str, words: t
     assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
 
 
-def test_logs_of_other_programs_are_judged_as_far_as_they_go(program: Program) -> None:
+def test_logs_of_other_programs_are_judged_as_far_as_possible(program: Program) -> None:
     """A library may log no workspace, and tools of its own; a hostile summary is shown harmlessly."""
     path = program.home / "library.jsonl"
     log = ActionLog.open(str(path))
@@ -1020,7 +1020,7 @@ def first_words(text: str) -> list[str]:
     return [word for cell in cells for word in re.findall(r"`(\w+)`|(?<!\w)(\d+)", cell) for word in word if word]
 
 
-def test_the_cases_in_the_reference_come_out_as_expected(program: Program, in_workspace: Write) -> None:
+def test_cases_in_the_reference_pass(program: Program, in_workspace: Write) -> None:
     whole = (Path(ROOT) / "docs/policies.md").read_text()
     in_workspace(
         "docs.toml",
@@ -1031,7 +1031,7 @@ def test_the_cases_in_the_reference_come_out_as_expected(program: Program, in_wo
     assert (done.code, "5 cases: 5 ok, 0 failed" in done.out) == (0, True), done.out
 
 
-def test_the_replay_in_the_reference_is_what_it_writes(program: Program, demo: str) -> None:
+def test_replay_output_in_the_reference_is_current(program: Program, demo: str) -> None:
     """Its first line and its last."""
     shown = (
         block(reference("replay"), "text").replace("57b3312ab75c", str(program.records()[0]["session"])).splitlines()
@@ -1056,7 +1056,7 @@ def test_the_reference_names_every_key_and_every_exit_code(program: Program, rul
     assert [key for key in (*told, *told["effects"]) if f"`{key}`" not in reference("explain")] == []
 
 
-def test_explain_loads_only_what_it_needs(program: Program) -> None:
+def test_explain_loads_only_the_modules_it_needs(program: Program) -> None:
     """No difflib, no textwrap, none of the tools, none of the other actions."""
     code = "import sys; from harness.app.main import main; main(sys.argv[1:]); print('loaded:', *sys.modules)"
     done = subprocess.run(
@@ -1138,7 +1138,7 @@ def server_tool_pin(words: Sequence[str], description: str = "Does it.", **annot
     ],
     fresh=True,
 )
-def test_explain_knows_of_a_server_tool_what_a_run_knows(
+def test_explain_uses_the_pins_of_a_server_tool(
     program: Program,
     in_workspace: Write,
     configured: str | None,

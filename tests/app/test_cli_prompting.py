@@ -154,7 +154,7 @@ def test_a_prompt_file_with_variables(program: Program) -> None:
     assert first_messages(program)[1] == "Fix issue 12=a {{b}} in {{braces}}."
 
 
-def test_a_plain_prompt_may_hold_braces(program: Program) -> None:
+def test_plain_prompt_may_contain_braces(program: Program) -> None:
     run(program, "use {{ mustache }}")
     assert first_messages(program)[1] == "use {{ mustache }}"
 
@@ -203,7 +203,7 @@ def test_a_marker_ends_the_run(program: Program) -> None:
     assert (done.code, done.out, len(program.players[0].requests)) == (0, "the rest\n", 1), done.err
 
 
-def test_the_persons_own_instructions_may_be_behind_a_link(program: Program) -> None:
+def test_own_instructions_may_be_linked(program: Program) -> None:
     """As their configuration may: it is they who made it. What a repository links to is never read."""
     config = program.home.parent / "config" / "harness"
     config.mkdir(parents=True)

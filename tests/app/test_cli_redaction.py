@@ -67,7 +67,7 @@ def test_key_made_by_another_process_is_kept(state: State) -> None:
 
 
 @pytest.mark.parametrize("torn", [False, True])
-def test_sixteen_processes_that_make_the_key_at_once_have_the_same(state: State, torn: bool) -> None:
+def test_sixteen_concurrent_processes_share_the_key(state: State, torn: bool) -> None:
     if torn:
         os.makedirs(state.state)
         lay(b"k", 0o600)(key_file(state))
@@ -128,7 +128,7 @@ def test_foreign_key_file_is_neither_used_nor_replaced(state: State, put: Callab
 
 
 @pytest.mark.parametrize("torn", [b"", b"k", b"k" * 31])
-def test_a_key_that_was_torn_is_made_anew_once(state: State, torn: bytes) -> None:
+def test_torn_key_is_replaced_once(state: State, torn: bytes) -> None:
     os.makedirs(state.state)
     lay(torn, 0o600)(key_file(state))
     told: list[str] = []
@@ -205,7 +205,7 @@ def console(*secrets: str) -> tuple[Console, io.StringIO]:
 
 
 @all_rows("size", [1, 2, 5, 100])
-def test_streamed_text_shows_no_secret_that_comes_in_pieces(size: int) -> None:
+def test_secret_split_over_pieces_is_never_shown(size: int) -> None:
     github, two = PLANTED["github"](), "two known words"
     shown, stream = console(VALUE, two)
     text = f"The key is {VALUE}, the other {github}; and {two}, a two known thing."
@@ -217,7 +217,7 @@ def test_streamed_text_shows_no_secret_that_comes_in_pieces(size: int) -> None:
     assert VALUE not in stream.getvalue()
 
 
-def test_text_flows_and_what_is_held_back_comes_with_the_end() -> None:
+def test_held_back_text_is_written_at_the_end() -> None:
     shown, stream = console(VALUE)
     seen = []
     for piece in ("The", " answer", " is", " 42", "."):
@@ -231,7 +231,7 @@ def test_text_flows_and_what_is_held_back_comes_with_the_end() -> None:
     assert stream.getvalue().endswith("42.\n\nNext\n")
 
 
-def test_without_a_redactor_text_is_written_as_it_comes() -> None:
+def test_text_is_written_immediately_without_a_redactor() -> None:
     stream = io.StringIO()
     shown = Console(stream, Look())
     shown.text("wor")

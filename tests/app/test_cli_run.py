@@ -46,7 +46,7 @@ def test_text_output_is_the_answer_alone(program: Program) -> None:
     assert "head: " in done.err
 
 
-def test_a_refusal_that_no_rule_lifts_says_why_on_stderr(program: Program) -> None:
+def test_refusal_that_no_rule_lifts_is_explained_on_stderr(program: Program) -> None:
     url = program.serve(replies(Reply(calls=(call("bash", command="git push --force origin main"),)), DONE))
     done = program.run("run", "go", "--base-url", url, "--policy", "default")
     assert done.code == 7
@@ -72,7 +72,7 @@ def test_jsonl_output_is_the_log(program: Program) -> None:
     assert [json.loads(line) for line in done.out.splitlines()] == program.records()
 
 
-def test_without_policy_reading_only(program: Program) -> None:
+def test_run_without_a_policy_is_readonly(program: Program) -> None:
     """The shipped readonly policy holds, and one line says so."""
     url = program.serve(replies(touch(), Reply(calls=(call("bash", command="ls"),)), DONE))
     done = program.run("run", "go", "--base-url", url)
@@ -339,7 +339,7 @@ def test_a_denied_folder_is_denied_as_the_place_to_start_in(program: Program) ->
     assert "hunter2" not in program.logs()[0].read_text()
 
 
-def test_key_address_and_model_come_from_the_environment(program: Program) -> None:
+def test_key_address_and_model_default_to_the_environment(program: Program) -> None:
     """No flag is needed; the log and its folders are the user's alone."""
     program.environment |= {
         "OPENAI_API_KEY": "sk-test-0123456789abcdef",

@@ -152,7 +152,7 @@ def test_a_refusal_names_the_rule_that_would_allow_it_and_does_not_apply_it(prog
     assert (program.workspace / "new.txt").read_text() == "x"
 
 
-def test_a_call_with_a_secret_gets_no_rule_and_tells_no_part_of_it(program: Program) -> None:
+def test_call_with_a_secret_gets_no_rule_and_reveals_no_part_of_it(program: Program) -> None:
     secret = "Tr0ub4dor9Horse9Staple9991"
     program.environment["DB_PASSWORD"] = secret
     long = "frob " + "y" * 180 + f" {secret}"

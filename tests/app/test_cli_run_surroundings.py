@@ -85,7 +85,7 @@ def test_empty_stdin_is_not_attached(program: Program, stdin: Callable[[Program]
     assert [record["text"] for record in program.records() if record["kind"] == "user_message"] == ["go"]
 
 
-def test_a_pipe_with_something_in_it_becomes_context(program: Program) -> None:
+def test_piped_data_is_added_to_the_prompt(program: Program) -> None:
     """What comes is attached, and said; with --no-stdin it is left where it is."""
     for flags, attached in (((), True), (("--no-stdin",), False)):
         url = program.serve(replies(DONE))
@@ -109,7 +109,7 @@ def test_open_pipe_is_skipped_with_the_no_stdin_flag(program: Program) -> None:
     assert (done.code, done.out) == (0, "All done.\n"), done.err
 
 
-def test_a_stderr_that_is_closed_full_or_gone(program: Program) -> None:
+def test_closed_full_or_broken_stderr_is_survived(program: Program) -> None:
     """Nobody hears the trace; the answer, the exit code and the log are as ever."""
     reader, gone = os.pipe()
     os.close(reader)
@@ -220,7 +220,7 @@ def test_a_command_cannot_read_the_terminal_either(program: Program) -> None:
 
 
 @pytest.mark.terminal
-def test_a_terminal_behind_other_streams(program: Program) -> None:
+def test_controlling_terminal_without_stdin_is_not_asked(program: Program) -> None:
     """stdin is no terminal, but one controls the session: /dev/tty is not opened to ask."""
     url = program.serve(replies(TOUCH, DONE))
     command = program.command("run", "go", *text_flags(program, url, CONFIRM))
@@ -230,7 +230,7 @@ def test_a_terminal_behind_other_streams(program: Program) -> None:
 
 
 @pytest.mark.terminal
-def test_a_terminal_that_goes_away(program: Program) -> None:
+def test_disconnected_terminal_ends_the_run(program: Program) -> None:
     """Its window is closed in the middle of a command: the run ends with a whole log, and leaves no process."""
     url = program.serve(replies(WAITS, DONE))
     pid, master = pty.fork()

@@ -134,7 +134,7 @@ def test_invalid_tool_configuration_is_reported_with_its_line(program: Program) 
     assert f"{file}:5: [[tool]] argv: {{lin}} names no argument; did you mean line?" in told.err
 
 
-def test_a_script_goes_the_whole_way(program: Program) -> None:
+def test_script_call_passes_through_every_stage(program: Program) -> None:
     policy = with_scripts(program)
     wanted = (
         ("note", {"line": "$(id) milk"}),
@@ -190,7 +190,7 @@ def test_a_script_goes_the_whole_way(program: Program) -> None:
 
 
 @pytest.mark.parametrize("plan", [True, False])
-def test_plan_mode_spares_what_can_only_read(program: Program, *, plan: bool) -> None:
+def test_plan_mode_allows_read_only_scripts(program: Program, *, plan: bool) -> None:
     policy = with_scripts(program)
     url = program.serve(
         replies(

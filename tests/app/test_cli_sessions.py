@@ -162,7 +162,7 @@ class TestList:
 
 @pytest.mark.terminal
 class TestGoingOn:
-    def test_the_newest_session_of_the_folder_goes_on_in_a_log_of_its_own(
+    def test_newest_session_of_the_folder_continues_in_a_new_log(
         self, program: Program, policy: str, talk: Talk
     ) -> None:
         look = Reply(text="looking", calls=(call("bash", command="echo seen"),))
@@ -217,7 +217,7 @@ class TestGoingOn:
         child.expect(f"resumed session {name}")
         leave(child)
 
-    def test_beside_another_terminal_it_is_the_newest_that_is_over(
+    def test_newest_finished_session_is_resumed_beside_a_running_one(
         self, program: Program, policy: str, talk: Talk
     ) -> None:
         name = run(program, policy, "one", Reply(text="first"))
@@ -260,7 +260,7 @@ class TestGoingOn:
         child.expect(f"not as it was: workspace {program.workspace} then, {other} now; model scripted then, better now")
         leave(child)
 
-    def test_its_model_goes_on_behind_the_same_address(self, program: Program, policy: str) -> None:
+    def test_session_continues_with_its_model_at_the_same_address(self, program: Program, policy: str) -> None:
         """Unless another one is named: what the environment says is for new sessions."""
         flags = ("--base-url", program.serve(replies(*(Reply(text=text) for text in "123"))), "--policy", policy)
         program.environment["HARNESS_MODEL"] = "usual"
@@ -289,7 +289,7 @@ class TestGoingOn:
             pytest.param((), [], id="all of it, and it was cleared"),
         ],
     )
-    def test_a_fork_holds_what_the_session_held_after_a_turn(
+    def test_fork_contains_the_session_up_to_a_turn(
         self, program: Program, talk: Talk, turn: tuple[str, ...], expected: list[str]
     ) -> None:
         child = talk(replies(*(Reply(text=text) for text in "123")), "one")
@@ -406,14 +406,14 @@ class TestRefusedAtATerminal:
             talk, "turn 2 does not exist: the session has only 1 turn", "sessions", "fork", name, "--turn", "2"
         )
 
-    def test_a_log_whose_chain_is_broken(self, program: Program, policy: str, talk: Talk) -> None:
+    def test_log_with_a_broken_chain_is_refused(self, program: Program, policy: str, talk: Talk) -> None:
         run(program, policy, "one", Reply(text="first"))
         (log,) = program.logs()
         log.write_bytes(log.read_bytes().replace(b'"first"', b'"worst"'))
         self.refused(talk, "cannot be relied on", "-c")
         assert program.logs() == [log]
 
-    def test_a_log_that_is_not_the_one_whose_head_was_kept(self, program: Program, policy: str, talk: Talk) -> None:
+    def test_log_with_a_missing_tail_is_refused(self, program: Program, policy: str, talk: Talk) -> None:
         run(program, policy, "one", Reply(text="first"))
         (log,) = program.logs()
         log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-2]))
@@ -435,7 +435,7 @@ class TestRefusedAtATerminal:
         self.refused(talk, "which is never changed", "-c", "--log", str(program.logs()[0]))
 
 
-def test_a_run_goes_on_with_a_session(program: Program) -> None:
+def test_run_continues_a_session(program: Program) -> None:
     """What was said then is before the model, in a log of its own; the old one is as it was."""
     url = program.serve(replies(say("it is blue"), say("as I said")))
     assert program.run("run", "which colour?", "--base-url", url).code == 0
@@ -450,7 +450,7 @@ def test_a_run_goes_on_with_a_session(program: Program) -> None:
     assert program.run("run", "go", "--base-url", url, "--resume", "nothing-like-it").code == 2
 
 
-def test_a_run_never_records_in_the_log_that_it_goes_on_from(program: Program, tmp_path: Path) -> None:
+def test_continued_run_has_its_own_log(program: Program, tmp_path: Path) -> None:
     url = program.serve(replies(say("one"), say("two")))
     program.run("run", "go", "--base-url", url)
     (old,) = program.logs()
@@ -533,7 +533,7 @@ def test_odd_file_names_among_the_logs_are_skipped(program: Program) -> None:
     assert (done.code, len(done.out.splitlines())) == (0, 1), done.err
 
 
-def test_only_what_ends_at_once_leaves_at_once() -> None:
+def test_only_short_commands_exit_without_cleanup() -> None:
     """A prompt has threads and things to close, and lives long enough for its garbage to count."""
     light = {name for name in COMMANDS if command(name).is_light}
     assert not {"", "sessions resume", "sessions fork", "run", "batch", "demo", "undo", "doctor"} & light

@@ -63,9 +63,7 @@ def test_there_is_a_module_of_each_name_that_is_not_to_be_loaded(name: str) -> N
     assert find_spec(name) is not None
 
 
-def test_a_run_comes_to_its_first_request_without_what_only_a_command_or_the_prompt_needs(
-    program: Program, tmp_path: Path
-) -> None:
+def test_run_imports_only_modules_needed_for_the_first_request(program: Program, tmp_path: Path) -> None:
     told, url = tmp_path / "told.jsonl", program.serve(replies(say("hello")))
     words = ("run", "go", "--base-url", url, "--model", "m", "--quiet", str(told))
     command = [sys.executable, "-c", WATCHED, *words]
@@ -77,7 +75,7 @@ def test_a_run_comes_to_its_first_request_without_what_only_a_command_or_the_pro
 
 
 @pytest.mark.terminal
-def test_the_prompt_is_drawn_without_what_only_a_turn_or_a_command_needs(program: Program, tmp_path: Path) -> None:
+def test_prompt_imports_only_modules_needed_to_draw_it(program: Program, tmp_path: Path) -> None:
     told = tmp_path / "told.jsonl"
     command = [sys.executable, "-c", WATCHED, "--base-url", "http://127.0.0.1:9/v1", "--model", "m", str(told)]
     with Prompt(command, columns=120, lines=20, cwd=program.workspace, environment=program.environment) as prompt:

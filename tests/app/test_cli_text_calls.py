@@ -51,7 +51,7 @@ def test_one_block_is_a_call_and_a_reply_without_is_the_answer(program: Program)
 BLOCK = "```bash\nmkdir -p docs/new && cat > docs/new/a.md <<'EOF'\n# A\nEOF\n```"
 
 
-def test_ci_policy_lets_a_block_write_what_write_file_may(program: Program) -> None:
+def test_ci_policy_allows_a_block_the_writes_of_write_file(program: Program) -> None:
     url = program.serve(replies(Reply(text=BLOCK), say("Written.")))
     given = ("--calls", "text", "--policy", "ci", "--base-url", url, "--model", "m")
     assert program.run("run", "Write it.", *given).code == 0
@@ -108,7 +108,7 @@ def test_refusal_is_sent_as_the_next_message(program: Program, tmp_path: Path) -
     assert "Denied" in str(program.players[0].requests[1]["messages"])
 
 
-def test_by_default_a_block_is_text(program: Program) -> None:
+def test_block_is_text_by_default(program: Program) -> None:
     url = program.serve(replies(Reply(text="```bash\ncat a\n```")))
     ended = program.run("run", "Look.", "--base-url", url, "--model", "m")
     assert ended.code == 0

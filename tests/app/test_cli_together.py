@@ -89,7 +89,7 @@ def test_a_signal_ends_all_that_run(program: Program, number: signal.Signals, co
     assert left_in(program.workspace) == []
 
 
-def test_a_kill_in_the_middle_leaves_what_is_known_and_what_is_not(program: Program) -> None:
+def test_killed_group_leaves_known_and_unknown_calls(program: Program) -> None:
     """The second had ended, and waited for the first to be told; nobody knows of it, nor of the third."""
     with ExitStack() as stack:
         pipes = Pipes(program)

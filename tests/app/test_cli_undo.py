@@ -125,7 +125,7 @@ CHANGES = [
 
 
 @all_rows(("calls", "expected"), CHANGES, fresh=True)
-def test_all_that_a_session_wrote_comes_back(
+def test_all_changes_of_a_session_are_undone(
     program: Program, calls: tuple[ToolCall, ...], expected: list[str]
 ) -> None:
     """Bytes and modes, back to the first call; and there is nothing to undo afterwards."""
@@ -148,7 +148,7 @@ def test_all_that_a_session_wrote_comes_back(
     assert tree(program.workspace) == before
 
 
-def test_without_to_one_change_after_another_is_undone(program: Program) -> None:
+def test_undo_reverts_one_change_after_another(program: Program) -> None:
     """The newest that is not undone yet; the record of an undoing tells which that is, even where contents repeat."""
     put(program, "a", "A")
     work(program, edit("a", "A", "B"), edit("a", "B", "A"), edit("a", "A", "B"), write("b", "x"))
@@ -306,7 +306,7 @@ def test_json_is_one_object_a_step_and_a_summary(program: Program) -> None:
     assert (done.code, summary["exit_code"], Path(summary["undo_log"]).exists()) == (7, 7, True)
 
 
-def test_an_undoing_is_in_a_log_of_its_own(program: Program) -> None:
+def test_undo_has_its_own_log(program: Program) -> None:
     """Whole, with its head kept; on disk before a file is touched is which calls are to be undone."""
     put(program, "a", "one")
     session = work(program, edit("a", "one", "two"), write("b", "x"))
@@ -438,7 +438,7 @@ def test_a_broken_log_is_refused(program: Program) -> None:
     assert (program.workspace / "a").read_text() == "two"
 
 
-def test_a_log_whose_end_was_cut_off_is_refused(program: Program) -> None:
+def test_log_with_a_cut_end_is_refused(program: Program) -> None:
     put(program, "a", "one")
     work(program, edit("a", "one", "two"), bash("true"))
     log = program.logs()[0]
@@ -500,7 +500,7 @@ def started(program: Program, code: str, *arguments: str) -> subprocess.Popen[by
     return subprocess.Popen(command, cwd=program.workspace, env=program.environment, stdout=pipe, stderr=pipe)
 
 
-def test_an_undoing_that_is_killed_again_and_again_comes_to_its_end(program: Program) -> None:
+def test_undo_killed_repeatedly_still_completes(program: Program) -> None:
     """At any moment a file is what it was between two calls; what was begun is in a log that can be verified."""
     files, rounds = 6, 8
     for number in range(files):
@@ -640,7 +640,7 @@ def test_path_with_a_masked_secret_is_refused(program: Program) -> None:
     assert (program.workspace / "hunter2hunter2").read_text() == "x"
 
 
-def test_a_reader_that_goes_away_does_not_stop_it_half_way(program: Program) -> None:
+def test_reader_that_disconnects_does_not_stop_undo(program: Program) -> None:
     put(program, "a", "one")
     work(program, edit("a", "one", "two"), write("b", "x"))
     reader, writer = os.pipe()

@@ -55,7 +55,7 @@ def test_only_words_are_taken_for_the_rest_of_a_prompt(message: str, *, is_promp
 
 
 @all_rows("width", [40, 60, 80, 100, 110])
-def test_help_is_as_wide_as_the_terminal_and_loses_no_word(width: int) -> None:
+def test_help_fits_the_terminal_without_losing_words(width: int) -> None:
     parser = parser_for("")
     for line in f"{parser.description}\n{parser.epilog}".splitlines():
         rows = fitted(line, width).splitlines()
@@ -64,7 +64,7 @@ def test_help_is_as_wide_as_the_terminal_and_loses_no_word(width: int) -> None:
         assert all(row.startswith("    ") for row in rows[1:] if line.startswith("  "))
 
 
-def test_a_description_goes_on_below_itself() -> None:
+def test_wrapped_description_is_indented() -> None:
     assert fitted("  go WHERE    to the left, then on", 28) == "  go WHERE    to the left,\n              then on"
     assert fitted("short", 28) == "short"
 

@@ -101,7 +101,7 @@ def test_torn_last_line_is_reported(tmp_path: Path) -> None:
 
 
 @all_rows(("raw", "read"), [("NaN", "NaN"), ("-Infinity", "-Infinity"), ("1e999", "1e999"), ("1.5", 1.5)])
-def test_a_number_that_json_cannot_hold_is_a_text(tmp_path: Path, raw: str, read: JsonValue) -> None:
+def test_number_beyond_json_becomes_text(tmp_path: Path, raw: str, read: JsonValue) -> None:
     path = write(tmp_path / "log", [f'{{"kind":"limit","session":"s","time":"","x":{raw}}}'])
     (one,) = records(path)
     assert one["x"] == read
@@ -189,7 +189,7 @@ class Counted(str):
         return str.__eq__(self, str(other))
 
 
-def test_the_work_for_open_ends_grows_with_the_sessions_and_not_with_their_square() -> None:
+def test_open_ends_are_found_in_linear_time() -> None:
     count = 400
     names = [Counted(f"{number:012x}") for number in range(count)]
     made = [record(kind, session=name) for name in names for kind in ("session_started", "intent")]
@@ -310,7 +310,7 @@ DETOUR = " Do not retry this call as it is, and do not get at what was refused a
         ("", "", ""),
     ],
 )
-def test_the_hint_is_what_the_policy_advised(told: str, facet: str, hint: str) -> None:
+def test_hint_is_taken_from_the_refusal_text(told: str, facet: str, hint: str) -> None:
     assert refused(told, facet=facet).hint == hint
 
 

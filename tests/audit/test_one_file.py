@@ -51,14 +51,14 @@ def with_rows(program: Program, *words: str) -> subprocess.CompletedProcess[str]
     return done
 
 
-def test_an_export_of_ones_own_is_offered_and_written(program: Program) -> None:
+def test_export_of_a_plugin_is_offered_and_written(program: Program) -> None:
     log = program.home / "log.jsonl"
     session(log, program.workspace, own_policy(program.home), [Call("bash", "ls")])
     assert "words" in with_rows(program, "audit", "export", "--help").stdout
     assert with_rows(program, "audit", "export", "--to", "words", str(log)).stdout == "bash: ls\n"
 
 
-def test_a_report_of_ones_own_is_offered_and_written(program: Program) -> None:
+def test_report_of_a_plugin_is_offered_and_written(program: Program) -> None:
     assert "words" in with_rows(program, "run", "--help").stdout
     report = program.home / "report.txt"
     url = program.serve(replies(say("done")))

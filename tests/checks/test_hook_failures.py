@@ -231,7 +231,7 @@ def test_a_hook_that_is_removed_in_the_middle_denies_from_then_on(tmp_path: Path
     assert [one.decision for one in checks.before("s", *judged(scene), None)] == [DENY]
 
 
-def test_the_person_stops_a_hook(tmp_path: Path) -> None:
+def test_user_can_stop_a_hook(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     interrupt = Interrupt()
     scene.hook(HANGS)
@@ -288,7 +288,7 @@ def test_hook_python_never_imports_from_the_workspace(tmp_path: Path, form: str,
     assert "No module named" in answer.reason
 
 
-def test_a_file_that_appears_in_the_workspace_under_a_name_of_the_command_is_not_run(tmp_path: Path) -> None:
+def test_workspace_file_named_like_a_hook_command_is_not_run(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     scene.declare("h", "before-call", ["sh", "check.sh"], form="claude")
     checks = scene.checks().calls

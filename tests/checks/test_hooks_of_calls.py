@@ -305,7 +305,7 @@ def test_call_cannot_write_the_program_of_a_hook(tmp_path: Path) -> None:
     assert not scene.records("hook_answered")
 
 
-def test_the_person_is_asked_about_their_own_command_where_a_hook_asks(tmp_path: Path) -> None:
+def test_user_command_is_asked_about_if_a_hook_asks(tmp_path: Path) -> None:
     scene = CheckScene(tmp_path)
     scene.hook(answers("confirm"), argv=["echo", "prod"])
     scene.hook(answers("deny"), argv=["echo", "never"])

@@ -77,7 +77,7 @@ def test_a_hook_in_the_workspace_is_refused_before_anything_begins(program: Prog
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_a_hook_of_a_project_counts_where_the_person_trusts_the_project(program: Program, trusted: bool) -> None:
+def test_project_hook_runs_only_in_a_trusted_project(program: Program, trusted: bool) -> None:
     (program.workspace / ".harness").mkdir()
     hook = hook_of(made(program.home / "check.sh", DENIES))
     (program.workspace / ".harness" / "config.toml").write_text(hook)

@@ -145,7 +145,7 @@ DENIES_ONCE = f'if [ -e "$0.told" ]; then exit 0; fi; touch "$0.told"; {DENIES}'
         "Claude's exit 2": ("echo tests >&2; exit 2", "claude", "unfit", 2, ": tests"),
     },
 )
-def test_an_answer_passes_the_hooks_or_is_asked_for_once_more(
+def test_answer_passes_the_hooks_or_is_requested_once_more(
     tmp_path: Path, body: str, form: str, stop: str, requests: int, detail: str
 ) -> None:
     scene = CheckScene(tmp_path)

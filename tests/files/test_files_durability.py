@@ -209,7 +209,7 @@ def test_a_full_disk_leaves_the_old_file_where_it_is_written_in_place(small_road
 
 
 @all_rows("limit", [150_000, 120_000, 50_000, 1])
-def test_a_file_that_is_written_in_place_and_meets_the_process_limit_is_put_back(tmp_path: Path, limit: int) -> None:
+def test_file_written_in_place_is_restored_after_a_size_limit(tmp_path: Path, limit: int) -> None:
     import resource
 
     path = tmp_path / "f"
@@ -486,7 +486,7 @@ sys.stdout.write(road.run("write_file", path="f", content="new\\n").content)
 """
 
 
-def test_root_of_a_container_writes_a_file_whose_owner_has_no_number_there(users: Path) -> None:
+def test_container_root_writes_a_file_of_an_unmapped_owner(users: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("giving files away needs root")
     make(users / "workspace" / "f", b"old\n", 0o666, owner=1234, folder_mode=0o777)
@@ -611,7 +611,7 @@ def current_umask() -> int:
     return umask
 
 
-def test_access_lists_and_attributes_go_with_the_file(road: Road) -> None:
+def test_access_lists_and_attributes_are_kept(road: Road) -> None:
     path = road.file("a.txt", b"old\n")
     try:
         os.setxattr(path, "user.one", b"1")

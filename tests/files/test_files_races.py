@@ -249,9 +249,7 @@ def test_a_reader_never_sees_half_a_file(road: Road) -> None:
     assert len(seen) > 1
 
 
-def test_a_folder_whose_lock_is_held_for_long_is_an_error_and_then_free(
-    road: Road, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_locked_for_too_long_is_an_error(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
     from harness.files import file_changes
@@ -271,7 +269,7 @@ def test_a_folder_whose_lock_is_held_for_long_is_an_error_and_then_free(
     assert road.tree() == {"f.txt": b"new\n"}
 
 
-def test_edits_by_two_sessions_are_never_made_on_what_the_other_left_unseen(road: Road) -> None:
+def test_sessions_never_edit_changes_of_others_they_have_not_read(road: Road) -> None:
     """The one that was judged on the older content is told so."""
     path = road.unread("f.txt", b"one\ntwo\n")
     first, second = EditFileTool(road.workspace), EditFileTool(road.workspace)

@@ -286,7 +286,7 @@ git -C cfg log -p
     "name",
     ["-n", "a b", "'", '"', "x\\y", "x/y z", "a=b", "+1", "x\ny", "\u00e9"],
 )
-def test_a_tracked_name_that_xargs_would_misread_asks_though_it_is_gone(name: str, tmp_path: Path) -> None:
+def test_deleted_tracked_name_that_xargs_would_misread_is_asked_about(name: str, tmp_path: Path) -> None:
     repository = made(tmp_path, tracked=False)
     path = repository.root / name
     path.parent.mkdir(exist_ok=True)
@@ -320,7 +320,7 @@ def test_a_tracked_name_that_git_writes_in_quotes_asks(name: str, tmp_path: Path
 
 
 @all_rows(("target", "word"), [(".env", "deny"), ("../out", "confirm"), ("cfg", "confirm"), ("a.py", "auto")])
-def test_a_tracked_link_is_what_it_leads_to(target: str, word: str, tmp_path: Path) -> None:
+def test_tracked_link_is_judged_by_its_target(target: str, word: str, tmp_path: Path) -> None:
     repository = made(tmp_path, tracked=False)
     (tmp_path / "out").write_text("x")
     (repository.root / "link").symlink_to(target)
@@ -478,7 +478,7 @@ def test_the_words_leave_no_name_out_that_git_shows(folder: str, odd: Path) -> N
         (("src/*",), {*FILES} - {"src/.env", "src/a.py", "src/deep/b.py", "src/!x"}),
     ],
 )
-def test_the_words_leave_out_what_they_say(words: tuple[str, ...], left_out: set[str], odd: Path) -> None:
+def test_narrowing_words_exclude_the_expected_files(words: tuple[str, ...], left_out: set[str], odd: Path) -> None:
     assert set(FILES) - _told(words, dashes=True, folder="", root=odd) == left_out
 
 
@@ -681,7 +681,7 @@ def test_grants_never_lift_the_refusal_of_an_add(tmp_path: Path) -> None:
         assert evaluate(policy, action).decision is word
 
 
-def test_question_names_what_is_new_to_git(tmp_path: Path) -> None:
+def test_question_names_files_new_to_git(tmp_path: Path) -> None:
     repository = planted(tmp_path)
     (repository.root / "sub" / ".env").unlink()
     assert "\nnew to git: sub/new.py\n" in asked_about("git add sub a.py", repository)

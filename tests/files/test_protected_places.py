@@ -159,14 +159,14 @@ def test_differences_are_shown_in_lines_and_binary_ones_in_sizes(tmp_path: Path)
     assert link.diff[1] == "+link to x"
 
 
-def test_files_that_no_call_may_write_are_looked_at_where_they_lie_in_the_workspace(tmp_path: Path) -> None:
+def test_unwritable_files_in_the_workspace_are_protected_places(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     noted = ProtectedPlaces(str(root), None).note([str(root / "Makefile"), "/etc/hosts", str(tmp_path / "w2" / "x")])
     run("echo x >> Makefile", root)
     assert told(noted.compared()) == "changed Makefile"
 
 
-def test_a_second_look_reads_only_what_was_changed_and_sees_that(tmp_path: Path) -> None:
+def test_second_look_reads_changed_files_only(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     old = 1_600_000_000
     for path in (*root.rglob("*"), root):
@@ -203,7 +203,7 @@ def test_search_past_its_limits_reports_the_gap_and_no_false_new_files(tmp_path:
     assert found.gaps == ("51 folders and what lies below them: too many",)
 
 
-def test_of_more_places_than_are_compared_none_is_taken_for_new(tmp_path: Path) -> None:
+def test_places_beyond_the_limit_are_not_taken_for_new(tmp_path: Path) -> None:
     root = tmp_path / "w"
     (root / ".vscode").mkdir(parents=True)
     for number in range(MOST_PLACES + 5):
@@ -234,7 +234,7 @@ def test_new_files_never_hide_changes_to_the_old(tmp_path: Path, command: str, e
     assert bool(found.changes)
 
 
-def test_a_wall_can_hold_the_places_that_are_there_but_no_link_and_no_store_of_a_program(tmp_path: Path) -> None:
+def test_walls_protect_existing_places_except_links_and_stores(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     places = ProtectedPlaces(str(root), None)
     places.note()

@@ -167,7 +167,7 @@ def test_inside_a_git_folder_it_is_asked_about(repo: Path) -> None:
     assert git_problem(str(repo / ".git" / "modules")) == "it is run inside a .git folder"
 
 
-def test_the_top_of_a_repository_is_where_paths_behind_revisions_begin(repo: Path) -> None:
+def test_git_top_is_the_root_of_the_repository(repo: Path) -> None:
     assert [git_top(str(folder)) for folder in (repo, repo / "sub", repo.parent)] == [
         str(repo),
         str(repo),

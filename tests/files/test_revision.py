@@ -54,7 +54,7 @@ def _packed_worktree(folder: Path) -> Path:
 
 
 @all_rows("made", [lambda f: f, lambda f: f / "sub", _packed, _detached, _worktree, _packed_worktree])
-def test_it_is_what_git_says(tmp_path: Path, made: Callable[[Path], Path]) -> None:
+def test_revision_equals_that_of_git(tmp_path: Path, made: Callable[[Path], Path]) -> None:
     repo = made_repository(tmp_path)
     folder = made(repo)
     assert checked_out(str(folder)) == git(folder, "rev-parse", "HEAD")

@@ -185,11 +185,11 @@ LOGGED_CHANGES = [
 
 
 @all_rows(("records", "steps"), LOGGED_CHANGES)
-def test_a_plan_is_what_the_records_tell(records: list[LogRecord], steps: tuple[Step, ...]) -> None:
+def test_plan_follows_the_records(records: list[LogRecord], steps: tuple[Step, ...]) -> None:
     assert changes_to_undo(records, SESSION) == steps
 
 
-def test_calls_that_were_undone_are_left_out_and_still_count_as_what_the_file_was() -> None:
+def test_undone_calls_are_skipped_but_count_as_earlier_states() -> None:
     records = written(1, A, B) + written(2, C, D) + written(3, B, D)
     assert changes_to_undo(records, SESSION, undone={2}) == (undoable(3, B, D, A, C), undoable(1, A, B))
 
@@ -341,7 +341,7 @@ def place(tmp_path: Path) -> Place:
     return make_place(tmp_path)
 
 
-def test_bytes_come_back_in_a_file_of_its_own(place: Place) -> None:
+def test_bytes_are_restored_in_a_new_file(place: Place) -> None:
     path = place.file(b"B", mode=0o755)
     old = path.stat().st_ino
     assert place.restore(place.step(mode=0o755)) == StepOutcome(step=place.step(mode=0o755), result=Result.RESTORED)
@@ -359,7 +359,7 @@ def test_undo_keeps_changed_permissions_and_reports_them(tmp_path: Path, mode: i
     assert place.tree() == {"a": (0o100000 | mode, b"A")}
 
 
-def test_set_id_bits_do_not_come_back(place: Place) -> None:
+def test_set_id_bits_are_not_restored(place: Place) -> None:
     (step,) = changes_to_undo(intent_with(path=f"{place.workspace.root}/a", before_mode=0o6755), SESSION)
     assert isinstance(step, Undoable)
     assert step.before_mode == 0o755
@@ -537,7 +537,7 @@ def test_workspace_with_an_undecodable_name_is_restored(tmp_path: Path) -> None:
     assert place.tree() == {"a": (0o100644, b"A")}
 
 
-def test_a_file_outside_the_workspace_comes_back_too(place: Place, tmp_path: Path) -> None:
+def test_file_outside_the_workspace_is_restored(place: Place, tmp_path: Path) -> None:
     """A person had allowed to write it; the log says where it is."""
     outside = tmp_path.resolve() / "outside"
     outside.write_bytes(b"B")
@@ -545,7 +545,7 @@ def test_a_file_outside_the_workspace_comes_back_too(place: Place, tmp_path: Pat
     assert outside.read_bytes() == b"A"
 
 
-def test_another_name_of_the_file_keeps_what_it_has(place: Place) -> None:
+def test_other_hard_link_keeps_its_content(place: Place) -> None:
     path = place.file(b"B")
     os.link(path, place.root / "other")
     outcome = place.restore(place.step())
@@ -631,7 +631,7 @@ OTHERS = [
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else in a process of its own")
 @pytest.mark.parametrize(("owner", "folder", "mode", "before", "to", "said", "then"), OTHERS)
-def test_as_an_ordinary_user(
+def test_ordinary_user_can_restore(
     owner: int, folder: int, mode: int, before: str | None, to: int, said: str, then: bytes
 ) -> None:
     """What one may not change stays; owners stay whose they are."""
@@ -707,7 +707,7 @@ def test_a_change_by_someone_else_in_between_ends_the_chain_there(place: Place) 
     assert place.tree() == {"a": (0o100644, b"C")}
 
 
-def test_other_files_go_on_when_one_is_stuck(place: Place) -> None:
+def test_stuck_file_does_not_block_others(place: Place) -> None:
     place.file(b"X", "a")
     place.file(b"B", "b")
     steps: list[Step] = [place.step(call=3), place.step(call=2, name="b"), place.step(D, A, call=1)]
@@ -746,7 +746,7 @@ ACTS = st.lists(
 @given(ACTS, ACTS, st.integers(1, 8))
 @settings(max_examples=examples(150), deadline=None)
 @example([Act("a", b"A", True), Act("a", b"B", True), Act("a", b"A", True)], [], 1)
-def test_unwinding_leaves_what_the_calls_found_or_what_others_left(acts: list[Act], later: list[Act], to: int) -> None:
+def test_undo_restores_the_earlier_state_except_for_foreign_changes(acts: list[Act], later: list[Act], to: int) -> None:
     """A model of whole contents: where only calls wrote a file it is as call `to` found it; and whatever others left is
     either still there, or was a content that the calls had found there."""
     with tempfile.TemporaryDirectory() as folder:

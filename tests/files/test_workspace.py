@@ -210,5 +210,5 @@ PLACES = [
 
 
 @all_rows(("root", "home", "path", "place"), PLACES)
-def test_places_hold_for_unusual_workspaces(root: str, home: str, path: str, place: Place) -> None:
+def test_paths_of_unusual_workspaces_have_the_right_place(root: str, home: str, path: str, place: Place) -> None:
     assert Workspace(root, home).resolve(path, Access.READ).place is place

@@ -43,7 +43,7 @@ def test_calls_without_writes_or_network_only_look(effects: Effects, looks: bool
     assert looks_only(effects) is looks
 
 
-def test_a_log_that_fails_in_the_middle_ends_what_runs(tmp_path: Path) -> None:
+def test_log_failure_ends_running_calls(tmp_path: Path) -> None:
     """The second waits until it is asked to stop, which nobody does but the gate that cannot write the first one's outcome."""
     scene = Together(
         str(tmp_path / "log.jsonl"), reply(deed(1, "reads"), deed(2, "reads", "wait"), deed(3, "writes")), together=2

@@ -73,7 +73,7 @@ def test_a_secret_among_the_words_of_a_yes_is_masked(path: str) -> None:
     assert secret not in Path(path).read_text()
 
 
-def test_words_with_a_yes_go_to_the_model_with_the_result(path: str) -> None:
+def test_comment_with_an_approval_reaches_the_model_with_the_result(path: str) -> None:
     """As the person's, behind what the call says; a resumed session has them, and without words nothing is added."""
     answers = iter(("only this once", ""))
 

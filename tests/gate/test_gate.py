@@ -446,9 +446,7 @@ def test_a_record_that_cannot_be_written_stops_everything(desk: MakeDesk, road: 
 
 
 @all_rows(("tool", "answer", "kinds"), ROADS.values(), ids=ROADS.keys(), anew={"desk": new_desk})
-def test_with_room_for_every_record_the_same_roads_come_to_their_end(
-    desk: MakeDesk, tool: str, answer: str, kinds: list[str]
-) -> None:
+def test_complete_log_has_all_records_of_the_call(desk: MakeDesk, tool: str, answer: str, kinds: list[str]) -> None:
     """The counterpart of the table above: it fails for no other reason than the missing room."""
     here = desk(ANSWERS[answer], room=len(kinds))
     assert (here.call(action(tool)).result.status is ResultStatus.OK) == ("intent" in kinds)
@@ -729,7 +727,7 @@ def test_secrets_in_extra_facts_are_masked_at_any_depth(desk: MakeDesk) -> None:
     ],
     anew={"desk": new_desk},
 )
-def test_extra_facts_that_no_log_could_hold_are_a_crash_of_the_tool(desk: MakeDesk, extra: Any, problem: str) -> None:
+def test_unloggable_extra_facts_are_a_crash_of_the_tool(desk: MakeDesk, extra: Any, problem: str) -> None:
     here = desk()
     result = here.call(action("free"), ToolOutput(content="", extra=extra)).result
     assert result.status is ResultStatus.CRASHED
@@ -790,7 +788,7 @@ def test_the_log_in_use_is_guarded(desk: MakeDesk) -> None:
 # --- calls that are never judged -----------------------------------------------------------------------------------
 
 
-def test_invalid_calls_and_calls_whose_turn_never_came_have_a_decision_and_an_end(desk: MakeDesk) -> None:
+def test_invalid_and_unreached_calls_have_a_decision_and_an_outcome(desk: MakeDesk) -> None:
     here = desk()
     first, second = (here.gate.propose(ToolCall(id=name, name="free", arguments="{")) for name in ("a", "b"))
     ended = here.gate.call(first)
@@ -816,7 +814,7 @@ def test_invalid_calls_and_calls_whose_turn_never_came_have_a_decision_and_an_en
     ids=lambda value: f"left after its {value}" if isinstance(value, str) else "",
     anew={"desk": new_desk},
 )
-def test_calls_that_something_cut_short_are_ended_but_not_those_that_may_have_run(
+def test_interrupted_calls_have_an_outcome_unless_they_may_have_run(
     desk: MakeDesk, last: str, added: list[str]
 ) -> None:
     """An exception after each record in turn; what the log lacks is added, once."""
@@ -981,7 +979,7 @@ PYTEST = command("pytest", "-q")
 MKDIR = command("mkdir", "x")
 
 
-def test_an_entry_point_written_unseen_suspends_the_auto_rule_until_it_was_shown(desk: MakeDesk) -> None:
+def test_unseen_entry_point_suspends_the_auto_rule(desk: MakeDesk) -> None:
     """Auto, then asked with the change shown, then auto again after the yes."""
     here = desk()
     assert judge(here, PYTEST) == "not asked"
@@ -1016,7 +1014,7 @@ def test_file_that_is_not_an_entry_point_suspends_no_grant(desk: MakeDesk) -> No
     ids=lambda answer: answer.value,
     anew={"desk": new_desk},
 )
-def test_without_a_yes_the_rule_stays_suspended(desk: MakeDesk, answer: Answer) -> None:
+def test_rule_stays_suspended_without_an_approval(desk: MakeDesk, answer: Answer) -> None:
     here = desk(says(answer))
     change(here, "conftest.py", "+import evil")
     assert judge(here, PYTEST) == "asked, notes ['+import evil']"
@@ -1041,7 +1039,7 @@ def test_a_second_change_of_the_same_file_does_not_hide_the_first(desk: MakeDesk
     assert judge(here, PYTEST) == "not asked"
 
 
-def test_a_change_that_a_person_approved_has_been_seen(desk: MakeDesk) -> None:
+def test_approved_change_counts_as_seen(desk: MakeDesk) -> None:
     here = desk()
     change(here, "conftest.py", "+import evil", tool="asked")
     assert judge(here, PYTEST) == "not asked"

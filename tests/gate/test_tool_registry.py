@@ -491,7 +491,7 @@ CRASHED = "Error: the tool probe crashed: "
         "an error for the model", "a bug", "no memory", "too deep", "an exit", "a bug without words", "Ctrl-C", "nothing",
         "a text", "bytes", "a claim that it was denied", "a claim that it did not run",
     ], anew={"run": new_run})  # fmt: skip
-def test_however_a_body_ends_it_ends_in_a_result(
+def test_tool_body_always_ends_in_a_result(
     run: Run, body: Callable[[Action], object], status: ResultStatus, content: str
 ) -> None:
     probe = Probe(body)

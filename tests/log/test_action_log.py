@@ -117,7 +117,7 @@ def test_records_are_chained_numbered_and_stamped(path: Path) -> None:
     assert proved(str(path)) == Verification(records=2, head=digest(second))
 
 
-def test_append_returns_and_shows_what_it_wrote(path: Path) -> None:
+def test_append_returns_the_written_record(path: Path) -> None:
     """The returned record, the observed one and the one on disk are the same."""
     seen: list[LogRecord] = []
     log = ActionLog.open(str(path), secrets=["hunter2-hunter2"])
@@ -170,7 +170,7 @@ def test_threads_write_sessions_of_their_own_into_one_chain(path: Path) -> None:
     assert [sum(record["session"] == name for record in records) for name in (own, *names)] == [3, 51, 51, 51, 51]
 
 
-def test_fields_cannot_overwrite_what_the_log_says_of_itself(path: Path) -> None:
+def test_fields_cannot_overwrite_the_own_fields_of_the_log(path: Path) -> None:
     """A caller's `seq`, `prev`, `kind` and the like do not count."""
     log = ActionLog.open(str(path))
     fields: dict[str, JsonValue] = {"seq": 7, "prev": "x", "kind": "intent", "v": 9, "session": "y", "time": ""}
@@ -208,7 +208,7 @@ def test_an_observer_that_raises_harms_neither_the_log_nor_the_others(path: Path
     assert proved(str(path)) == Verification(records=6, head=log.head)
 
 
-def test_an_observer_that_is_interrupted_leaves_a_log_that_goes_on(path: Path) -> None:
+def test_interrupted_observer_leaves_a_usable_log(path: Path) -> None:
     """Ctrl-C while a record is shown: the record is written, and the next follows from it."""
 
     def interrupted(record: LogRecord) -> None:
@@ -736,9 +736,7 @@ def test_secrets_never_break_a_record(tmp_path: Path, secret: str, shown: str) -
 
 @all_rows("ascii_only", [True, False], ids=["escaped letters", "plain letters"])
 @all_rows("secret", [KEY, 'pass"word\\long', "geheimnis-für-alle"], ids=["a key", "a quote", "a letter"])
-def test_secrets_in_raw_arguments_are_masked_although_they_are_json_inside_json(
-    tmp_path: Path, secret: str, ascii_only: bool
-) -> None:
+def test_secrets_in_nested_json_arguments_are_masked(tmp_path: Path, secret: str, ascii_only: bool) -> None:
     """The model's argument text is kept as it was sent: a quote in it is escaped once before the log escapes it again."""
     path = tmp_path / "log.jsonl"
     arguments = json.dumps({"command": f"login {secret} now"}, ensure_ascii=ascii_only)
@@ -748,7 +746,7 @@ def test_secrets_in_raw_arguments_are_masked_although_they_are_json_inside_json(
     assert masked(json.loads(str(record["arguments"]))) == {"command": "login [masked] now"}
 
 
-def test_the_longest_secret_goes_first(path: Path) -> None:
+def test_longest_secret_is_masked_first(path: Path) -> None:
     """A secret that begins like another leaves no rest."""
     log = ActionLog.open(str(path), secrets=["pass-word", "pass-word-and-more"])
     record = log.append("session_started", filled("session_started", {"text": "pass-word-and-more pass-word"}))
@@ -810,7 +808,7 @@ print(json.dumps([written, found.records, found.torn, found.broken_line, found.h
 """
 
 
-def test_a_disk_that_is_full_once_closes_the_log_for_good_and_leaves_whole_records(tmp_path: Path) -> None:
+def test_disk_full_once_closes_the_log_with_complete_records(tmp_path: Path) -> None:
     """RLIMIT_FSIZE cuts the write of the third record short; the part is taken back, and room later is not used."""
     for limit in (1500, 1501, 1800, 2000):
         path = tmp_path / f"{limit}.jsonl"

@@ -82,7 +82,7 @@ def test_a_slow_log_is_noted_by_the_clock(state: State, log: ActionLog) -> None:
     assert noted(state) == [1, 3]
 
 
-def test_a_note_says_what_pins_the_log(state: State, log: ActionLog) -> None:
+def test_note_pins_the_log(state: State, log: ActionLog) -> None:
     log.append("session_started", {"harness": "0"})
     state.record_head(log)
     (line,) = Path(state.heads).read_text().splitlines()
@@ -112,7 +112,7 @@ def test_failed_note_stops_a_run_only_at_its_end(state: State, log: ActionLog) -
         state.record_head(log)
 
 
-def test_a_pipe_in_the_place_of_the_heads_file_is_refused_at_once(state: State, log: ActionLog) -> None:
+def test_pipe_in_place_of_the_heads_file_is_refused_immediately(state: State, log: ActionLog) -> None:
     os.mkfifo(state.heads)
     with pytest.raises(LogError, match="not a regular file"):
         state.record_head(log)
@@ -190,7 +190,7 @@ def test_two_heads_of_the_same_length_are_both_kept(tmp_path: Path) -> None:
     assert known.noted == {4: frozenset({"h4", "other"})}
 
 
-def test_a_tombstone_ends_what_was_noted_before(tmp_path: Path) -> None:
+def test_tombstone_ends_earlier_notes(tmp_path: Path) -> None:
     """A new log under the old name is another one; while there is none, the tombstone is what is known."""
     stone = entry("/a", 4, tombstone=True, reason="older than 3 days", by="me")
     known = file_of(tmp_path / "h", entry("/a", 1), entry("/a", 4), stone).of_path("/a")

@@ -113,7 +113,7 @@ class TestHistory:
                 history.reply("", [call(f"c{number}")], ["r"])
         assert history.last_turn == expected
 
-    def test_a_splice_joins_what_meets(self) -> None:
+    def test_splice_merges_adjacent_messages(self) -> None:
         history = History("s")
         for text in ("one", "two", "three"):
             history.ask(text)
@@ -287,7 +287,7 @@ def _may_reply(live: Live, text: str, outcomes: list[str]) -> bool:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(steps=STEPS)
-def test_every_prefix_of_the_records_comes_to_what_the_session_held(steps: list[tuple[str | list[str], ...]]) -> None:
+def test_every_prefix_of_the_records_rebuilds_the_session(steps: list[tuple[str | list[str], ...]]) -> None:
     live = lived(steps)
     for count, expected in enumerate(live.expected, start=1):
         found = rebuilt(live.records[:count])
@@ -320,14 +320,14 @@ class TestRebuilt:
     def test_empty_log_rebuilds_an_empty_history(self) -> None:
         assert rebuilt([]) == Rebuilt()
 
-    def test_the_calls_whose_end_is_unknown_are_named(self) -> None:
+    def test_calls_with_an_unknown_end_are_named(self) -> None:
         found = rebuilt(
             self.records(self.response(2), self.proposed(1), self.proposed(2), {"kind": "intent", "call": 1})
         )
         assert found.unknown_calls == (call("c1"),)
         assert [message.content for message in found.messages[2:]] == [UNKNOWN, NOT_RUN]
 
-    def test_arguments_that_the_log_cut_are_json_that_says_so(self) -> None:
+    def test_truncated_arguments_are_json_with_a_notice(self) -> None:
         cut = self.proposed(1, arguments='{"content":"' + "x" * 988, arguments_characters=70_000, arguments_sha256="0")
         found = rebuilt(
             self.records(self.response(1, echo="{}"), cut, {"kind": "outcome", "call": 1, "content": "done"})

@@ -312,7 +312,7 @@ def test_kills_at_every_boundary_of_every_step(tmp_path: Path) -> None:
     assert int(str(seen["before body"])) == int(str(seen["after body"])) > 3
 
 
-def test_kills_at_every_boundary_while_several_calls_run_at_once(tmp_path: Path) -> None:
+def test_kills_during_parallel_calls_leave_a_valid_log(tmp_path: Path) -> None:
     """Whatever was begun has its intent, and whatever has no end is unknown: of a group perhaps each."""
     seen = in_a_process("boundary_kills", str(tmp_path), "3")
     assert seen.pop("found") == []
@@ -383,7 +383,7 @@ def verify_bytes(path: Path, data: bytes) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 200])
-def test_the_program_says_that_a_log_is_torn_and_its_recover_mends_it(
+def test_verify_reports_a_torn_log_and_recover_repairs_it(
     tmp_path: Path, program_run: Callable[..., tuple[int, str]], cut: int
 ) -> None:
     """A real run's log, cut within its last record: exit 3 and the tear in words; mended, nothing of before is lost."""

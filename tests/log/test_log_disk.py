@@ -134,7 +134,7 @@ def what_is_wrong(world: World, disk: Failing) -> Iterator[str]:
     [("error", error) for error in ERRORS]
     + [("short and full", errno.ENOSPC), ("nothing", 0), ("sync", errno.EIO), ("sync", errno.ENOSPC)],
 )
-def test_a_disk_that_fails_at_any_write_or_sync_ends_the_run_for_good(tmp_path: Path, how: str, error: int) -> None:
+def test_disk_failure_at_any_write_or_sync_ends_the_run(tmp_path: Path, how: str, error: int) -> None:
     """For every n of a run. The stop reason is `log_error`, and the file ends in a whole record."""
     counts = whole_run(tmp_path / "whole").counts
     count = counts["sync" if how == "sync" else "write"]
@@ -153,7 +153,7 @@ def test_a_disk_that_fails_at_any_write_or_sync_ends_the_run_for_good(tmp_path: 
     assert wrong == []
 
 
-def test_a_short_write_is_gone_on_with(tmp_path: Path) -> None:
+def test_short_write_is_continued(tmp_path: Path) -> None:
     """Which write(2) allows at any time: the run is the same, and no record is torn. So with pieces of any size."""
     count = whole_run(tmp_path / "whole").counts["write"]
     for number in spread("DISK_FAILURES", range(1, count + 1), 15):

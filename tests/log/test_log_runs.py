@@ -326,9 +326,7 @@ def test_the_log_of_any_run_tells_it_as_it_was(plan: Plan) -> None:
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plans(), plans(), st.integers(0, 5))
-def test_a_call_that_never_came_back_stays_unknown_and_the_next_session_goes_on(
-    first: Plan, second: Plan, place: int
-) -> None:
+def test_unfinished_call_stays_unknown_and_the_next_session_starts(first: Plan, second: Plan, place: int) -> None:
     """A tool raises what nobody expects: its call has no end, in this session, and after another one in the same file."""
     leaving = reply(ToolCall(id="c99", name="free", arguments='{"do": "leave"}'))
     steps = list(first.steps)
@@ -355,7 +353,7 @@ def _renumbered(steps: list[Step]) -> list[Step]:
     return made
 
 
-def test_the_random_runs_come_to_every_end_and_every_status() -> None:
+def test_random_runs_reach_every_end_and_status() -> None:
     """Else the properties above would hold of little."""
     found: set[str] = set()
     for number in (2, 0, *range(40)):  # these two come to all of it, as things are
@@ -406,7 +404,7 @@ FAULTY: tuple[tuple[str, list[Spoken]], ...] = (
 
 @all_rows("clears", [False, True], ids=["", "and then the conversation is cleared"])
 @all_rows("answers", [answers for _, answers in FAULTY], ids=[name for name, _ in FAULTY])
-def test_a_call_that_a_fault_cut_short_reads_the_same_in_the_conversation_and_in_the_log(
+def test_interrupted_call_reads_the_same_in_conversation_and_log(
     tmp_path: Path, answers: list[Spoken], clears: bool
 ) -> None:
     """The approver breaks: what the live history says of the call is what a resumed session will read."""
@@ -423,7 +421,7 @@ def test_a_call_that_a_fault_cut_short_reads_the_same_in_the_conversation_and_in
     assert rebuilt(read_log(world.path)).messages == live
 
 
-def test_the_auditor_finds_what_the_gate_never_does(tmp_path: Path) -> None:
+def test_auditor_finds_impossible_records(tmp_path: Path) -> None:
     """A log with one record less, or another word, in it: what checks the runs above is not blind itself."""
     plan = Plan(
         steps=[reply(ToolCall(id="c1", name="asked", arguments='{"do": "work"}')), reply(text="done")],

@@ -65,7 +65,7 @@ def test_the_program_prints_the_schema_and_it_is_a_json_schema(program: Program)
     assert printed["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
-def test_every_kind_has_an_alternative_of_its_own() -> None:
+def test_each_kind_has_its_alternative() -> None:
     """And no record fits another: its `kind` is that of one alternative alone."""
     assert [choice["$ref"] for choice in SCHEMA["oneOf"]] == [f"#/$defs/{kind}" for kind in RECORDS]  # type: ignore[index,union-attr,call-overload]
     for kind in RECORDS:
@@ -387,7 +387,7 @@ def test_hostile_record_breaks_the_log_at_its_line(tmp_path: Path, made: Callabl
 
 
 @pytest.mark.forges_logs
-def test_the_census_finds_what_does_not_fit(tmp_path: Path) -> None:
+def test_census_finds_unfit_records(tmp_path: Path) -> None:
     """The check that runs after each test: it sees a record that does not fit, and none beyond a break of the chain."""
     good = forged([("session_started", {}), ("user_message", {}), ("session_ended", {})])
     bad = forged([("session_started", {}), ("user_message", {"text": 1}), ("session_ended", {})])

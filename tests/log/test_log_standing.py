@@ -170,7 +170,7 @@ def asked(program: Program, action: str, log: Path) -> tuple[int, str]:
 
 
 @all_rows("tampering", TAMPERINGS)
-def test_every_action_says_of_a_log_what_verify_does(scene: Scene, tampering: Tampering) -> None:
+def test_every_command_agrees_with_verify(scene: Scene, tampering: Tampering) -> None:
     scene.again()
     program = scene.program
     log = tampering.do(scene.log, scene.elsewhere)
@@ -234,7 +234,7 @@ def test_log_replacing_a_missing_one_is_reported(scene: Scene) -> None:
     assert (everything.code, everything.out.count("BROKEN"), was in everything.out) == (1, 1, True), everything
 
 
-def test_a_log_that_was_emptied_is_not_gone_on_with(scene: Scene) -> None:
+def test_emptied_log_is_not_continued(scene: Scene) -> None:
     empty(scene.log, scene.elsewhere)
     assert scene.run_on("--log", str(scene.log)) == 8
     assert "was emptied" in scene.err

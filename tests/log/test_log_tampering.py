@@ -429,7 +429,7 @@ def test_every_edit_is_found_with_the_head(scene: Scene) -> None:
     assert 10 * len(ALL) > EDITS or min(kinds.values()) >= 10
 
 
-def test_without_a_head_only_the_blind_kinds_are_missed_and_they_are_named(scene: Scene) -> None:
+def test_blind_spots_without_a_head_are_named(scene: Scene) -> None:
     """A cut tail, a rewritten end or whole, another log: that these could not be seen stands in the findings."""
     wrong, missed = [], Counter[str]()
     for name, kind, data in edits(scene):
@@ -535,7 +535,7 @@ def spoiled(folder: Path, program: Program) -> dict[str, tuple[Callable[[Scene, 
     return found
 
 
-def test_the_program_finds_it_and_says_without_a_head_what_it_could_not_see(ran: Program, tmp_path: Path) -> None:
+def test_verify_finds_tampering_or_names_its_blind_spots(ran: Program, tmp_path: Path) -> None:
     """Exit 1 with the kept head; without it 1, 3 where something is torn or open, or 4 with the blind kinds named."""
     logs = spoiled(tmp_path, ran)
     with_heads = ran.run("audit", "verify", str(tmp_path / "logs"), "--heads", str(tmp_path / "heads.jsonl"), "--json")
@@ -554,7 +554,7 @@ def test_the_program_finds_it_and_says_without_a_head_what_it_could_not_see(ran:
 
 
 @all_rows("kind", [flip_byte, cut_in_a_record, cut_at_a_record, rewrite_all])
-def test_the_program_says_it_in_words(
+def test_tampering_is_reported_in_words(
     ran: Program, tmp_path: Path, kind: Callable[[Scene, random.Random], bytes]
 ) -> None:
     """One log, as a person asks: the exit code and what is printed."""
@@ -571,7 +571,7 @@ def test_the_program_says_it_in_words(
     assert (NO_HEAD.format(kind="") in without.out) == (kind is not flip_byte)
 
 
-def test_a_log_that_is_gone_is_missed(ran: Program) -> None:
+def test_missing_log_is_noticed(ran: Program) -> None:
     """Deleted, with its note still there: exit 1 for the folder as a whole."""
     (path,) = ran.logs()
     path.unlink()

@@ -169,7 +169,7 @@ def test_shown_run_keeps_its_order_despite_clock_jumps(program: Program, tmp_pat
         assert not any(word.startswith("-") and word[1:2].isdigit() for word in done.out.split()), done.out
 
 
-def test_a_monotonic_clock_that_goes_back_within_a_session_is_found(tmp_path: Path) -> None:
+def test_backward_monotonic_clock_is_found(tmp_path: Path) -> None:
     """Which no system's does: records were put into another order, and their hashes made right."""
     ticks = iter([10, 20, 19])
     log = ActionLog.open(str(tmp_path / "log.jsonl"), monotonic_ns=lambda: next(ticks))

@@ -154,7 +154,7 @@ def test_calls_run_in_order_and_are_answered_in_order(path: str) -> None:
     ]
 
 
-def test_the_first_record_says_what_the_session_was_made_of(path: str) -> None:
+def test_first_record_describes_the_session(path: str) -> None:
     """Versions, model, tools, policy and its digest; what the caller adds cannot pass for any of it."""
     log = ActionLog.open(path)
     agent = Agent(
@@ -198,7 +198,7 @@ def test_first_record_names_the_folder_of_the_tools(
     assert next(read_log(path)).get("workspace") == (expected and os.path.join(os.path.realpath(folder), expected))
 
 
-def test_a_call_is_prepared_anew_when_its_turn_comes(path: str) -> None:
+def test_call_is_prepared_again_before_it_runs(path: str) -> None:
     """What ran before it may have changed what it means: it is judged, shown and run as it stands then."""
     scene = Scene(path, reply(call(1, "free"), call(2, "asked", "as it stands")), DONE, approver=ScriptedAnswers(["y"]))
     scene.play()
@@ -262,7 +262,7 @@ def test_call_that_does_not_run_has_a_result_and_the_loop_goes_on(
     )
 
 
-def test_a_second_prompt_goes_on_with_the_conversation(path: str) -> None:
+def test_second_prompt_continues_the_conversation(path: str) -> None:
     """One session of the log, the call numbers go on, and the model sees everything."""
     scene = Scene(path, reply(call(1, "free")), DONE, reply(call(1, "free")), reply(text="again done"))
     session = scene.session = scene.agent.start()
@@ -311,7 +311,7 @@ def test_two_agents_one_after_the_other_share_a_log(path: str) -> None:
     scene.check()
 
 
-def test_text_is_passed_on_as_it_comes(path: str) -> None:
+def test_text_is_passed_on_immediately(path: str) -> None:
     heard: list[str] = []
 
     def speak(on_text: OnText, on_retry: OnRetry) -> ModelResponse:
@@ -367,7 +367,7 @@ def test_blocked_call_prevents_every_question_of_its_reply(path: str) -> None:
     assert scene.results() == [OTHER_BLOCKED, OTHER_BLOCKED, BLOCKED, OTHER_BLOCKED]
 
 
-def test_a_call_that_becomes_a_block_by_what_ran_before_it_halts_the_run(path: str) -> None:
+def test_call_blocked_by_an_earlier_one_halts_the_run(path: str) -> None:
     """It was none when the reply came; it is judged again before it would run."""
     calls = (call(1, "free"), call(2, "free", "write the log, once something ran"), call(3, "free"))
     scene = Scene(path, reply(*calls))
@@ -1128,7 +1128,7 @@ def summarized(scene: Scene) -> list[str]:
     return told
 
 
-def test_a_conversation_that_is_too_long_is_summarized_once_and_the_turn_goes_on(path: str) -> None:
+def test_too_long_conversation_is_summarized_once(path: str) -> None:
     scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, SUMMARY, DONE)
     assert scene.play().stop is StopReason.COMPLETED
     assert summarized(scene) == ["turn of 2", "turn of 4", "summary of 2", "compacted 0 to 3", "turn of 2"]
@@ -1169,7 +1169,7 @@ def test_too_long_a_second_time_is_an_end(path: str) -> None:
     ],
     anew={"path": new_path},
 )
-def test_a_summary_that_cannot_be_had_leaves_the_conversation_as_it_was(
+def test_failed_summary_leaves_the_conversation_unchanged(
     path: str, answer: Step, stop: StopReason, detail: str
 ) -> None:
     scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, answer)
@@ -1180,7 +1180,7 @@ def test_a_summary_that_cannot_be_had_leaves_the_conversation_as_it_was(
     assert "compacted" not in " ".join(summarized(scene))
 
 
-def test_near_the_context_limit_the_older_part_is_summarized_before_the_next_request(path: str) -> None:
+def test_older_part_is_summarized_near_the_context_limit(path: str) -> None:
     script = (
         reply(call(1, "free", LONG), usage=(700, 50)),
         reply(call(2, "free", "more"), usage=(750, 50)),
@@ -1317,7 +1317,7 @@ def test_unasked_call_does_not_begin_after_the_time_limit(path: str) -> None:
     assert "intent 1; outcome 1 failed; limit; decide 2 none; outcome 2 not_run" in scene.story()
 
 
-def test_a_yes_that_comes_after_the_time_holds(path: str) -> None:
+def test_approval_after_the_time_limit_is_valid(path: str) -> None:
     now = [0.0]
 
     def late() -> object:
@@ -1349,9 +1349,7 @@ def test_time_is_looked_at_before_every_call_is_prepared(path: str) -> None:
 
 
 @all_rows(("struck", "later"), product(["0", "1", "cannot be prepared"], [False, True]), anew={"path": new_path})
-def test_an_interrupt_while_a_call_is_prepared_ends_the_run_before_any_is_asked_about(
-    path: str, struck: str, later: bool
-) -> None:
+def test_interrupt_during_preparation_ends_the_run_before_any_question(path: str, struck: str, later: bool) -> None:
     prepared: list[str] = []
 
     def strike(do: str) -> str:
@@ -1410,7 +1408,7 @@ def test_a_summary_that_is_not_whole_takes_nobodys_place(path: str, finish: Fini
     assert len(scene.session.messages) == 4
 
 
-def test_a_summary_is_not_asked_for_beyond_a_limit(path: str) -> None:
+def test_summary_is_not_requested_beyond_a_limit(path: str) -> None:
     scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, limits=Limits(max_turns=2))
     assert (scene.play().stop, len(scene.model.seen)) == (StopReason.LIMIT, 2)
 
@@ -1455,7 +1453,7 @@ def test_an_answer_is_checked_within_the_time_of_the_run(
 
 
 @all_rows("part", ["text", "echo", "name", "id"], anew={"path": new_path})
-def test_a_reply_that_no_record_could_hold_is_the_fault_of_the_model(path: str, part: str) -> None:
+def test_unloggable_reply_is_a_model_error(path: str, part: str) -> None:
     """The log has its end, and what the reply has used."""
     much = "x" * (MAX_REPLY_CHARACTERS + 1)
     names = {"id": "c1", "name": "free", part: much}
@@ -1482,7 +1480,7 @@ def test_undone_turn_does_not_count_toward_the_next_summary(path: str) -> None:
     scene.agent.end(session)
 
 
-def test_a_session_goes_on_after_a_fault_and_its_records_give_the_same_conversation(path: str) -> None:
+def test_session_continues_after_a_fault_with_the_recorded_conversation(path: str) -> None:
     """A gate error, and an exception that passes through while a tool runs: each call has one result in both."""
 
     def yes() -> object:
@@ -1517,7 +1515,7 @@ def test_an_agent_without_tools_is_refused(path: str) -> None:
         Agent(model=Playing([DONE]), tools=[], policy=rules, approver=NOBODY, log=ActionLog.open(path))
 
 
-def test_a_call_that_was_understood_begins_the_count_of_bad_ones_anew(path: str) -> None:
+def test_valid_call_resets_the_count_of_bad_ones(path: str) -> None:
     bad = [ToolCall(id=f"b{n}", name="rm", arguments="{}") for n in range(4)]
     scene = Scene(path, reply(*bad[:2], call(9, "free"), *bad[2:]), DONE, limits=Limits(max_bad_calls=3))
     assert scene.play().stop is StopReason.COMPLETED
@@ -1531,7 +1529,7 @@ def test_broken_carried_conversation_leaves_the_log_empty(path: str) -> None:
     assert scene.log.count == 0
 
 
-def test_an_interrupt_in_the_summary_that_is_due_says_what_it_interrupted(path: str) -> None:
+def test_interrupt_during_a_summary_names_it(path: str) -> None:
     script = (reply(call(1, "free", LONG), usage=(900, 50)), KeyboardInterrupt())
     scene = Scene(path, *script, context_tokens=1_000)
     result = scene.play()
@@ -1539,7 +1537,7 @@ def test_an_interrupt_in_the_summary_that_is_due_says_what_it_interrupted(path: 
     assert summarized(scene)[-1] == "summary of 2"
 
 
-def test_a_summary_that_is_due_and_cannot_be_had_is_asked_for_once_for_each_reply(path: str) -> None:
+def test_failed_summary_is_requested_once_per_reply(path: str) -> None:
     script = (reply(call(1, "free", LONG), usage=(900, 50)), ModelError("status 500"), DONE)
     scene = Scene(path, *script, context_tokens=1_000)
     assert scene.play().stop is StopReason.COMPLETED

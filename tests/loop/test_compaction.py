@@ -236,13 +236,13 @@ MARKED = (
 
 
 @all_rows("summary", MARKED, ids=["the mark", "one in another", "one in one in another"])
-def test_a_summary_cannot_end_itself_and_go_on_in_the_persons_name(summary: str) -> None:
+def test_summary_cannot_imitate_the_user(summary: str) -> None:
     older = OlderPart(start=0, stop=2, request=(), prompt="my own words")
     (message,) = older.replacement(summary)
     assert split_summary(message.content)[1] == "my own words"
 
 
-def test_a_long_prompt_of_the_person_stays_word_for_word() -> None:
+def test_long_prompt_stays_unchanged() -> None:
     prompt = "x" * 15_000 + "NEVER touch prod" + "y" * 15_000
     messages = [
         Message(role=Role.SYSTEM, content="s"),
@@ -270,7 +270,7 @@ def test_the_pictures_of_a_prompt_that_stays_stay_with_it(results: Sequence[str]
     assert (split_summary(prompt.content)[1], prompt.attachments) == ("What is on it?", (shown,))
 
 
-def test_of_a_long_summary_the_beginning_is_kept() -> None:
+def test_beginning_of_a_long_summary_is_kept() -> None:
     made = OlderPart(start=0, stop=2, request=(), prompt="my own words").replacement(
         "s" * (MAX_SUMMARY_CHARACTERS + 5_000)
     )

@@ -54,7 +54,7 @@ def fail() -> None:
     raise ValueError("the body's own")
 
 
-def test_inside_a_window_a_signal_raises_at_once(interrupt: Interrupt) -> None:
+def test_signal_inside_a_window_raises_immediately(interrupt: Interrupt) -> None:
     after: list[bool] = []
     with pytest.raises(KeyboardInterrupt):
         in_window(interrupt, strike, lambda: after.append(True))
@@ -62,7 +62,7 @@ def test_inside_a_window_a_signal_raises_at_once(interrupt: Interrupt) -> None:
     strike()
 
 
-def test_a_window_does_not_open_on_a_request_that_came_before(interrupt: Interrupt) -> None:
+def test_window_does_not_open_after_an_earlier_request(interrupt: Interrupt) -> None:
     """Raised at the door: the body is never entered. The door is shut again."""
     strike()
     entered = False
@@ -98,7 +98,7 @@ def test_a_request_for_later_never_raises(interrupt: Interrupt) -> None:
     assert interrupt.requested is True
 
 
-def test_a_second_signal_does_not_cut_short_what_the_first_set_going(interrupt: Interrupt) -> None:
+def test_second_signal_does_not_interrupt_the_cleanup_of_the_first(interrupt: Interrupt) -> None:
     """The end of a process group, say: it is done when the exception leaves the window."""
     cleaned: list[bool] = []
 

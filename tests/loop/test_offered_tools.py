@@ -36,7 +36,7 @@ def agent(path: str, model: Playing, ran: list[str], news: Iterator[OutsideTools
     )
 
 
-def test_a_tool_is_offered_from_the_request_on_before_which_it_came_and_until_it_goes(tmp_path: Path) -> None:
+def test_tool_is_offered_from_its_arrival_until_its_removal(tmp_path: Path) -> None:
     path, ran = str(tmp_path / "log.jsonl"), list[str]()
     news = iter(
         [

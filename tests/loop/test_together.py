@@ -55,7 +55,7 @@ DEEDS = st.tuples(
     together=st.integers(2, 5),
     shuffle=st.randoms(use_true_random=False),
 )
-def test_every_interleaving_tells_what_one_after_the_other_would(
+def test_parallel_calls_are_logged_as_if_sequential(
     replies: list[list[tuple[str, str]]], together: int, shuffle: object
 ) -> None:
     """The history and the records of each call are the same; the log has its grammar, and outcomes are in call order."""
@@ -91,7 +91,7 @@ def test_writing_or_asked_call_runs_alone_and_in_order(tmp_path: Path) -> None:
     assert scene.results() == [f"did work {number}" for number in range(1, 10)]
 
 
-def test_a_group_is_decided_on_behind_what_ran_before_it(tmp_path: Path) -> None:
+def test_group_is_judged_after_the_calls_before_it(tmp_path: Path) -> None:
     """What a call writes may change what the next ones mean."""
     calls = [
         deed(1, "reads", "later closed"), deed(2, "writes"), deed(3, "reads"),
@@ -121,7 +121,7 @@ def test_a_stop_at_a_question_between_two_groups_ends_the_second(tmp_path: Path)
     assert sorted(scene.floor.ran) == ["reads1", "reads2"]
 
 
-def test_with_a_word_that_ends_the_run_each_is_alone(tmp_path: Path) -> None:
+def test_calls_run_alone_with_a_done_marker(tmp_path: Path) -> None:
     """Any call may be the last, and none behind that runs."""
     scene = Together(
         str(tmp_path / "log.jsonl"), reply(deed(1, "reads"), deed(2, "reads")), DONE, together=4, done_marker="DONE"
@@ -130,7 +130,7 @@ def test_with_a_word_that_ends_the_run_each_is_alone(tmp_path: Path) -> None:
     assert scene.kinds("intent", "outcome") == ["intent 1", "outcome 1", "intent 2", "outcome 2"]
 
 
-def test_an_interrupt_ends_all_of_a_group_and_what_waits_for_its_turn(tmp_path: Path) -> None:
+def test_interrupt_ends_running_and_waiting_calls_of_a_group(tmp_path: Path) -> None:
     """Two may run at once; the third and fourth have an intent, and are not begun."""
     calls = [deed(number, "reads", "wait") for number in (1, 2, 3, 4)]
     scene = Together(str(tmp_path / "log.jsonl"), reply(*calls, deed(5, "writes")), together=2)
@@ -231,7 +231,7 @@ def run_commands(folder: Path, commands: Sequence[str], together: int) -> tuple[
 
 
 @confined
-def test_commands_that_only_read_run_at_once_and_are_shown_in_order(tmp_path: Path) -> None:
+def test_reading_commands_run_in_parallel_and_are_shown_in_order(tmp_path: Path) -> None:
     """Each waits for a pipe whose writer opens the last one first: one after the other they would never end."""
     work = tmp_path / "w"
     work.mkdir()

@@ -78,7 +78,7 @@ def end(reason: str, **usage: int) -> dict[str, object]:
     return {"type": "message_delta", "delta": {"stop_reason": reason}, **({"usage": usage} if usage else {})}
 
 
-def test_a_conversation_becomes_turns_of_blocks() -> None:
+def test_conversation_is_converted_to_turns_of_blocks() -> None:
     found = body(
         SYSTEM,
         user("a"),
@@ -163,7 +163,7 @@ def test_an_echo_that_does_not_belong_to_the_message_is_left_out(echo: str) -> N
     assert [block["type"] for block in blocks] == ["text", "tool_use"]
 
 
-def test_marks_are_set_where_they_save_and_what_was_asked_before_stays_the_same() -> None:
+def test_cache_marks_save_tokens_and_keep_earlier_messages_unchanged() -> None:
     dialect = MessagesDialect("m", Endpoint())
     history = [SYSTEM, user("go")]
     before = b""
@@ -213,7 +213,7 @@ def test_a_refusal_teaches_once(name: str) -> None:
     assert fits(second)
 
 
-def test_usage_counts_what_the_cache_gave_and_took() -> None:
+def test_usage_includes_cache_reads_and_writes() -> None:
     begun = {"input_tokens": 3, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 1}
     reply = read(
         {"type": "message_start", "message": {"id": "m", "usage": begun}},
@@ -344,7 +344,7 @@ def test_pictures_are_blocks_of_the_prompt_and_of_the_result(program: Program) -
     assert (answered["content"][1], marks(second)) == (image, 4)
 
 
-def test_a_picture_whose_bytes_are_gone_is_named() -> None:
+def test_missing_picture_is_named() -> None:
     picture = Attachment(sha256="a" * 64, media_type="image/png", width=3, height=2, size=9)
     seeing = MessagesDialect("claude-x", Endpoint(attachments=lambda _: None))
     for dialect, why in ((seeing, "its file beside the log is gone"), (None, "this model is not sent pictures")):

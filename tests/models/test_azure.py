@@ -49,7 +49,7 @@ def header(request: Request, name: str) -> str:
         pytest.param(OpenAIResponses, "/openai/responses", id="responses"),
     ],
 )
-def test_an_api_version_means_a_deployment_of_a_resource(
+def test_api_version_selects_an_azure_deployment(
     adapter: type[OpenAIChat | OpenAIResponses], target: str, path: str
 ) -> None:
     text, request = ask(adapter, fine(SPEAKERS[adapter]), path, azure_api_version=VERSION)
@@ -60,7 +60,7 @@ def test_an_api_version_means_a_deployment_of_a_resource(
 
 
 @all_rows("adapter", ADAPTERS)
-def test_without_a_version_the_address_is_like_openai_s_own(adapter: type[OpenAIChat | OpenAIResponses]) -> None:
+def test_address_without_a_version_is_like_that_of_openai(adapter: type[OpenAIChat | OpenAIResponses]) -> None:
     text, request = ask(adapter, fine(SPEAKERS[adapter]), "/openai/v1/")
     assert text == "fine"
     assert re.match(r"POST /openai/v1/(chat/completions|responses) HTTP", request.head)

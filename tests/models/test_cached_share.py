@@ -11,7 +11,7 @@ from places import ROOT
 LEAST_SHARE = 0.85
 
 
-def test_most_of_a_long_session_comes_from_the_cache() -> None:
+def test_most_tokens_of_a_long_session_are_cached() -> None:
     command = [sys.executable, f"{ROOT}/bench/cached_share.py", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     shares = json.loads(done.stdout)

@@ -149,7 +149,7 @@ def never(divergence: Divergence) -> None:
 # What is recorded
 
 
-def test_a_cassette_is_private_lines_of_json_that_say_what_was_asked_and_what_came(tmp_path: Path) -> None:
+def test_cassette_is_a_private_file_of_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     result = run(
         RecordingModel(Saying(calling(1, "bash", command="echo hi"), said("done")), str(path), PLAIN), tmp_path / "a"
@@ -310,7 +310,7 @@ def test_the_same_run_in_another_folder_does_not_diverge(tmp_path: Path) -> None
     assert (replaying.unused, (b / "work" / "a.txt").read_text()) == (0, "one\n")
 
 
-def test_paths_of_the_recorded_workspace_mean_the_present_one(tmp_path: Path) -> None:
+def test_recorded_workspace_paths_are_translated(tmp_path: Path) -> None:
     a, b = tmp_path / 'a "q"', tmp_path / "b\\bbb"  # as long: results tell sizes
     path = str(a / "work" / "f.txt")
     answers = (calling(1, "write_file", path=path, content=f"{path} {path}2"), said(f"I wrote {path}."))
@@ -424,7 +424,7 @@ def test_difference_in_the_middle_is_shown_by_its_digest(tmp_path: Path) -> None
     assert max(len(found.recorded), len(found.now)) <= SHOWN_CHARACTERS
 
 
-def test_other_tools_are_a_difference(tmp_path: Path) -> None:
+def test_changed_tools_are_a_difference(tmp_path: Path) -> None:
     recording = RecordingModel(Saying(said("x")), str(tmp_path / "c"), PLAIN)
     spec = ToolSpec(name="bash", description="", parameters={})
     recording.complete([USER], [spec], on_text=lambda _: None, on_retry=lambda _: None)
@@ -661,7 +661,7 @@ def test_recording_without_an_exchange_leaves_no_file(tmp_path: Path, kind: str)
     assert (tmp_path / "c").exists() == (kind != "nothing")
 
 
-def test_a_closed_recording_says_what_it_lacks(tmp_path: Path) -> None:
+def test_closed_recording_names_its_gaps(tmp_path: Path) -> None:
     recording = RecordingModel(Saying(said("a"), said("b")), str(tmp_path / "c"), PLAIN)
     ask(recording)
     recording.close()
@@ -680,7 +680,7 @@ while True:
 
 
 @all_rows("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_recording_leaves_what_came_before(tmp_path: Path, number: int) -> None:
+def test_killed_recording_keeps_the_earlier_exchanges(tmp_path: Path, number: int) -> None:
     path = tmp_path / "c"
     process = subprocess.Popen(
         [sys.executable, "-c", RECORDS_FOR_EVER, str(path), SUPPORT, os.path.dirname(__file__)], cwd=ROOT

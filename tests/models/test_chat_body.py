@@ -117,7 +117,7 @@ def test_roles_alternate_on_the_wire(messages: list[Message], expected: list[tup
         pytest.param("[" * 100_000, json.dumps({"invalid_arguments": "[" * 100_000}, separators=(",", ":")), id="deep"),
     ],
 )
-def test_past_arguments_are_an_object_on_the_wire(arguments: str, expected: str) -> None:
+def test_past_arguments_are_sent_as_an_object(arguments: str, expected: str) -> None:
     message = sent([user("a"), assistant("", bash(arguments))])["messages"][1]
     assert message["tool_calls"][0]["function"]["arguments"] == expected
 
@@ -148,7 +148,7 @@ def test_an_id_that_another_one_was_turned_into_is_turned_itself() -> None:
     assert (ids.of("a long id"), len(ids.of(taken))) == (taken, 9)
 
 
-def test_reasoning_goes_back_and_that_of_earlier_turns_stays_where_it_was() -> None:
+def test_reasoning_is_sent_back_in_its_turn() -> None:
     echo = json.dumps(
         {
             "api": "chat",
@@ -181,7 +181,7 @@ def test_echo_of_another_adapter_is_not_sent(echo: str) -> None:
         (Quirks(stream=False), {"model": "m1", "stream": False, "messages": []}),
     ],
 )
-def test_a_body_asks_for_what_the_server_takes(quirks: Quirks, expected: object) -> None:
+def test_body_uses_the_fields_that_the_server_accepts(quirks: Quirks, expected: object) -> None:
     assert sent([], quirks) == expected
 
 

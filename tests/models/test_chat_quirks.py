@@ -122,7 +122,7 @@ def test_blank_replaces_missing_reasoning_of_another_model(said: str) -> None:
     assert sent == [[None, None, None, "hm", None], *[[None, " ", None, "hm", None]] * 2]
 
 
-def test_reasoning_whose_signature_is_refused_is_left_out_and_that_of_later_replies_is_not() -> None:
+def test_reasoning_with_a_refused_signature_is_left_out() -> None:
     thought = '{"api":"chat","reasoning":{"reasoning_details":[{"signature":"s"}]}}'
     turn = [*USER, Message(role=Role.ASSISTANT, content="a", echo=thought), *USER]
     later = [*turn, Message(role=Role.ASSISTANT, content="b", echo=thought), *USER]
@@ -233,7 +233,7 @@ def test_text_that_only_mentions_such_a_call_is_a_reply(text: str) -> None:
         assert Asked(wire.url).complete(tools=(BASH,)) == reply(text)
 
 
-def test_after_an_empty_stream_one_request_goes_without() -> None:
+def test_request_after_an_empty_stream_is_sent_without_streaming() -> None:
     with Wire(http(200, b""), DOCUMENT, GOOD) as wire:
         asked = Asked(wire.url)
         assert [asked.complete().text, asked.complete().text] == ["Hi", "Hi"]
@@ -264,12 +264,12 @@ ANSWERS = {
 
 
 @all_rows("text", ANSWERS)
-def test_text_behind_thoughts_is_an_answer(text: str) -> None:
+def test_text_after_thoughts_is_an_answer(text: str) -> None:
     with Wire(stream(said(text), STOP, DONE)) as wire:
         assert Asked(wire.url).complete() == reply(text)
 
 
-def test_of_a_long_text_beginning_and_end_are_looked_at() -> None:
+def test_beginning_and_end_of_a_long_text_are_searched() -> None:
     call, bash_only = UNREAD["Hermes"], frozenset(("bash",))
     assert unread_call(call + "\n" + "x" * 1_000_000, bash_only) == "bash"
     assert unread_call("x" * 1_000_000 + "\n" + call, bash_only) == "bash"
@@ -284,7 +284,7 @@ def test_search_for_marks_in_a_text_is_bounded() -> None:
     assert steps[0] == steps[1]
 
 
-def test_a_real_call_beside_such_a_text_counts() -> None:
+def test_real_call_with_such_a_text_counts() -> None:
     with Wire(stream(said(UNREAD["Hermes"]), calls(fragment("{}", call_id="c1", name="bash")), DONE)) as wire:
         assert Asked(wire.url).complete(tools=(BASH,)) == reply(UNREAD["Hermes"], bash("{}"))
 

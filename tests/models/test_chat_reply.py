@@ -194,7 +194,7 @@ WHOLE = {
 
 
 @all_rows(("wire", "expected"), WHOLE)
-def test_a_stream_becomes_a_reply(wire: bytes, expected: ModelResponse) -> None:
+def test_stream_is_assembled_into_a_reply(wire: bytes, expected: ModelResponse) -> None:
     assert read(wire) == (expected.text, expected)
 
 
@@ -402,7 +402,7 @@ def test_an_id_that_an_earlier_turn_used_is_replaced() -> None:
     assert read(wire, taken=frozenset({"call_0", "call_1"})) == ("", reply("", bash("{}", call_id="call_2")))
 
 
-def test_many_calls_without_ids_after_a_long_history_get_the_next_ones() -> None:
+def test_calls_without_ids_get_the_next_free_ones() -> None:
     taken = frozenset(f"call_{number}" for number in range(1, 200_001))
     found = told_apart([bash(call_id="")] * 128, taken)
     assert [call.id for call in found] == [f"call_{number}" for number in range(200_001, 200_129)]
@@ -704,7 +704,7 @@ ALL_WIRES = [
 CUTS_APART = proof_size("CUTS_APART", 11, full=1)
 
 
-def test_every_stream_means_the_same_cut_anywhere() -> None:
+def test_stream_cut_at_any_place_gives_the_same_reply() -> None:
     """Byte by byte, and cut once, at every byte with HARNESS_FULL."""
     for number, wire in enumerate(ALL_WIRES):
         if len(wire) > 2000:
@@ -717,7 +717,7 @@ def test_every_stream_means_the_same_cut_anywhere() -> None:
 
 @given(data=st.data())
 @settings(max_examples=examples(300), deadline=None)
-def test_random_streams_mean_the_same_however_they_are_sliced_and_end_well(data: st.DataObject) -> None:
+def test_random_streams_give_the_same_reply_for_any_cuts(data: st.DataObject) -> None:
     pieces = st.sampled_from(
         [*(w for w in ALL_WIRES if len(w) < 2000), b"\r", b"\n", b"data: ", b"\xef", b"\xbb\xbf", b" ", b"{"]
     )

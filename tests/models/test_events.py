@@ -35,7 +35,7 @@ LONGEST = {
 
 
 @all_rows(("wire", "expected"), LONGEST)
-def test_the_longest_line_or_event_is_known_while_it_comes(wire: bytes, expected: int) -> None:
+def test_too_long_line_or_event_is_noticed_early(wire: bytes, expected: int) -> None:
     for size in range(1, len(wire) + 1):
         decoder = EventDecoder()
         for start in range(0, len(wire), size):

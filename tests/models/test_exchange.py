@@ -32,7 +32,7 @@ def started(
     return exchange
 
 
-def test_pieces_come_in_order_and_then_the_end() -> None:
+def test_pieces_arrive_in_order_and_then_the_end() -> None:
     exchange = started(lambda: iter([b"a", b"", b"b" * 3 * CREDIT_BYTES]))
     assert [exchange.take(60) for _ in range(3)] == [b"a", b"b" * 3 * CREDIT_BYTES, None]
     assert exchange.close() is True
@@ -78,7 +78,7 @@ def test_waiting_thread_can_be_interrupted_by_another() -> None:
     assert (exchange.close(), all_over()) == (False, True)
 
 
-def test_phases_come_before_the_pieces_that_follow_them() -> None:
+def test_phases_arrive_before_the_pieces_that_follow_them() -> None:
     def send() -> Iterator[bytes]:
         exchange.report(Phase.CONNECTED)
         yield b"a"
@@ -157,7 +157,7 @@ def test_stuck_thread_is_not_waited_for() -> None:
     assert all_over()
 
 
-def test_an_interrupt_reaches_who_waits_at_once() -> None:
+def test_interrupt_reaches_the_waiting_thread_immediately() -> None:
     """Nothing else would come. A busy machine may strike before it waits, and passes then."""
     hung_up, waits = threading.Event(), threading.Event()
 
@@ -233,7 +233,7 @@ def test_one_thread_sends_one_request_after_the_other() -> None:
     assert len({sent_by(senders) for _ in range(100)}) == 1
 
 
-def test_a_thread_that_is_stuck_is_left_to_itself_and_sends_again_when_it_comes_back() -> None:
+def test_stuck_thread_is_abandoned_and_reused_when_it_recovers() -> None:
     senders, stuck = Senders(), threading.Event()
     first = sent_by(senders)
     held = begun(senders, lambda: iter([b""] if stuck.wait() else []))
@@ -244,7 +244,7 @@ def test_a_thread_that_is_stuck_is_left_to_itself_and_sends_again_when_it_comes_
     assert sent_by(senders) in {first, *others}
 
 
-def test_of_many_threads_that_sent_at_once_a_few_are_kept() -> None:
+def test_few_of_many_sending_threads_are_kept() -> None:
     senders, stuck = Senders(), threading.Event()
     before = set(os.listdir("/proc/self/task"))
     many = [begun(senders, lambda: iter([b""] if stuck.wait() else [])) for _ in range(20)]
@@ -285,7 +285,7 @@ def test_a_thread_that_sends_obeys_no_signal() -> None:
     assert (b"SIGINT" in told, b"SIGTERM" in told, exchange.take(60), exchange.close()) == (True, True, None, True)
 
 
-def test_a_forked_process_sends_on_threads_of_its_own() -> None:
+def test_forked_process_has_its_own_threads() -> None:
     senders = Senders()
     sent_by(senders)
     child = os.fork()
@@ -352,7 +352,7 @@ def test_hang_up_wakes_readers_and_closes_later_connections() -> None:
     connections.hang_up()
 
 
-def test_sockets_that_are_gone_are_forgotten() -> None:
+def test_closed_sockets_are_forgotten() -> None:
     connections = Connections()
     trace = traced(connections)
     for _ in range(50):

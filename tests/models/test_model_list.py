@@ -45,7 +45,7 @@ def test_the_names_are_taken(body: bytes, names: Sequence[str]) -> None:
 
 
 @all_rows(("version", "asked"), [("", "/models"), ("2023-06-01", "/models?limit=1000")])
-def test_anthropics_list_is_asked_for_whole(version: str, asked: str) -> None:
+def test_model_list_of_anthropic_is_fetched_completely(version: str, asked: str) -> None:
     """Of its pages the first has 20 models where nobody asks for more."""
     with FaultServer([answered(data("a"))]) as server:
         listed_models(Endpoint(base_url=server.url, api_key="k-0815", anthropic_version=version), seconds=60.0)

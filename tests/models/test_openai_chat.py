@@ -42,7 +42,7 @@ from harness.models.openai_chat import OpenAIChat
 from harness.record import replace
 
 
-def test_a_request_is_what_the_api_takes() -> None:
+def test_request_matches_the_api() -> None:
     call = ToolCall(id="c1", name="functions.bash", arguments='{"command": "\ud83d"')
     messages = (
         Message(role=Role.SYSTEM, content="Be good."),
@@ -95,7 +95,7 @@ def test_tools_are_left_out_when_there_are_none() -> None:
     assert "tools" not in wire.bodies[0]
 
 
-def test_text_is_delivered_as_it_comes() -> None:
+def test_text_is_delivered_immediately() -> None:
     with Wire(stream(said("Hel"), said("lo"), STOP, DONE)) as wire:
         asked = Asked(wire.url)
         assert (asked.complete(), asked.text) == (reply("Hello"), ["Hel", "lo"])
@@ -395,7 +395,7 @@ CUT_OFF = {
 
 
 @all_rows(("answer", "why", "characters", "begun"), CUT_OFF)
-def test_a_reply_that_breaks_off_is_asked_for_again_once_it_has_shown_something_only_once(
+def test_interrupted_reply_is_requested_again_but_only_once_after_shown_text(
     answer: bytes, why: str, characters: int, begun: int
 ) -> None:
     with Wire(answer, answer, answer) as wire:
@@ -545,7 +545,7 @@ def test_an_admin_key_alone_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> No
     assert wire.heads == []
 
 
-def test_key_and_address_come_from_the_environment_where_none_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_and_address_default_to_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with Wire(GOOD) as wire:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", wire.url)

@@ -742,7 +742,7 @@ def test_an_id_that_the_api_refuses_is_another_one_in_call_and_result(call_id: s
     assert len(sent[0]["call_id"]) <= 64
 
 
-def test_a_body_says_what_is_asked_for() -> None:
+def test_responses_body_contains_the_request() -> None:
     tool = ToolSpec(name="bash", description="Run.", parameters={"type": "object"})
     history = [Message(role=Role.SYSTEM, content="s\ud800"), GO]
     assert json.loads(ResponsesDialect("m", Endpoint()).request(history, [tool])) == {
@@ -807,7 +807,7 @@ LONG = "Zeile für Zeile \U0001f600\n" * 40
 
 @all_rows("stream", [True, False])
 @all_rows("fragment", [1, 7, 100_000])
-def test_a_conversation_goes_there_and_back_unchanged(fragment: int, stream: bool) -> None:
+def test_responses_conversation_survives_a_round_trip(fragment: int, stream: bool) -> None:
     written = Reply(
         text=LONG,
         calls=(call("write_file", path="a", content=LONG), call("bash", command='"\\')),
@@ -837,7 +837,7 @@ def reasoned(*output: object) -> Answer:
     return whole(sse(*(done(item, place) for place, item in enumerate(output)), completed()))
 
 
-def test_reasoning_goes_back_before_what_it_led_to() -> None:
+def test_reasoning_is_sent_back_before_its_call() -> None:
     second = {**ENCRYPTED, "id": "rs_2", "status": "completed", "content": None}
     plain = {"type": "reasoning", "id": "rs_3", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
     mere = {"type": "reasoning", "id": "rs_4", "summary": []}
@@ -862,7 +862,7 @@ def test_reasoning_goes_back_before_what_it_led_to() -> None:
     ]
 
 
-def test_reasoning_of_a_reply_without_an_end_of_its_own_does_not_go_back() -> None:
+def test_reasoning_of_an_unfinished_reply_is_not_sent_back() -> None:
     wire = sse(done(ENCRYPTED), done(function(), 1), incomplete("max_output_tokens"))
     assert read(wire)[1].echo == ""
 
@@ -884,7 +884,7 @@ def test_a_server_that_has_no_encrypted_reasoning_is_asked_once_only(code: int, 
     assert ask.slept == []
 
 
-def test_a_server_that_has_no_streams_is_asked_for_whole_replies_from_then_on() -> None:
+def test_server_without_streams_is_asked_for_complete_replies() -> None:
     document = whole(json.dumps(completed()["response"]).encode(), kind="application/json")
     refused = status(400, {"error": {"message": "Streaming is not supported for this model."}})
     with FaultServer([refused, document, document]) as server:
@@ -914,7 +914,7 @@ REASONING_REFUSALS = {
 
 
 @all_rows(("code", "body"), REASONING_REFUSALS)
-def test_reasoning_that_the_server_refuses_is_left_out_and_later_reasoning_is_not(code: int, body: object) -> None:
+def test_refused_reasoning_is_left_out_but_later_reasoning_is_sent(code: int, body: object) -> None:
     old = assistant("", bash(), echo=[[1, {"type": "reasoning", "id": "rs_1"}]])
     new = assistant("", bash(call_id="c2"), echo=[[1, {"type": "reasoning", "id": "rs_2"}]])
     fine = whole(sse(delta("a"), completed()))

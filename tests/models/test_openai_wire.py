@@ -192,14 +192,14 @@ UNREADABLE = {
 
 
 @all_rows(("body", "header"), UNREADABLE)
-def test_an_encoding_that_was_not_asked_for_is_not_read(body: bytes, header: str) -> None:
+def test_unrequested_encoding_is_not_decoded(body: bytes, header: str) -> None:
     with Wire(http(200, body, header)) as wire, pytest.raises(ModelError, match=" was not requested ") as raised:
         Asked(wire.url).complete()
     assert (raised.value.fault, KEY in str(raised.value)) == (ModelFault.REPLY, False)
 
 
 @all_rows("header", ["gzip", "GZIP, identity", "x-gzip"])
-def test_gzip_is_asked_for_and_read(header: str) -> None:
+def test_gzip_is_requested_and_decoded(header: str) -> None:
     with Wire(http(200, PACKED, f"content-encoding: {header}")) as wire:
         assert Asked(wire.url).complete() == reply("Hi")
     assert re.findall("(?im)^accept-encoding: (.*)\r$", wire.heads[0]) == ["gzip"]
@@ -239,7 +239,7 @@ EARLY = {
 
 
 @all_rows("form", EARLY)
-def test_an_answer_that_came_too_early_is_not_that_to_the_next_request(form: Callable[[bytes], bytes]) -> None:
+def test_early_answer_is_not_used_for_the_next_request(form: Callable[[bytes], bytes]) -> None:
     first, second = (form(sse(said(text), STOP, DONE)) for text in ("one", "two"))
     with FaultServer([Answer(steps=(Send(data=first + first),)), Answer(steps=(Send(data=second),))]) as server:
         with closing(Asked(server.url, attempts=1).model) as model:
@@ -247,7 +247,7 @@ def test_an_answer_that_came_too_early_is_not_that_to_the_next_request(form: Cal
         assert (texts, len(server.requests), server.connections) == (["one", "two"], 2, 2)
 
 
-def test_an_error_that_came_too_early_is_not_the_next_answer() -> None:
+def test_early_error_is_not_used_for_the_next_request() -> None:
     twice = (head(500, "content-length: 2") + b"no") * 2
     with FaultServer([Answer(steps=(Send(data=twice),)), whole(sse(said("two"), STOP, DONE))]) as server:
         asked = Asked(server.url, attempts=2)
@@ -318,7 +318,7 @@ def test_adapted_request_is_reported_and_counted() -> None:
     )
 
 
-def test_events_that_come_in_time_are_waited_for() -> None:
+def test_events_in_time_extend_the_wait() -> None:
     """Each is a wait of its own: together they take longer than one may."""
     with Wire([LEFT_OPEN, *(Send(data=FIRST), Wait(seconds=0.05)) * 5, sse(STOP, DONE)]) as wire:
         clock = Clock(60)  # at each look, of which an event takes two
@@ -488,7 +488,7 @@ TOO_MUCH = {
 
 
 @all_rows(("steps", "what", "bound"), TOO_MUCH)
-def test_more_than_the_bounds_is_noticed_while_it_comes_and_dropped(steps: Steps, what: str, bound: str) -> None:
+def test_reply_beyond_the_bounds_is_dropped_early(steps: Steps, what: str, bound: str) -> None:
     # The server leaves the answer open: what is noticed, is noticed before its end; a document is read at its end.
     left_open = [End.STALL] if len(steps) == 1 else []
     with Wire([LEFT_OPEN.replace(b"left open", b"open"), *steps, *left_open]) as wire:
@@ -580,7 +580,7 @@ FAULTS: dict[str, tuple[bytes, ModelFault, int]] = {
 
 
 @all_rows(("answer", "fault", "tries"), FAULTS)
-def test_every_failure_has_its_fault_and_only_passing_ones_are_tried_again(
+def test_each_failure_has_its_fault_and_temporary_ones_are_retried(
     answer: bytes, fault: ModelFault, tries: int
 ) -> None:
     with Wire(*[answer] * tries) as wire:
@@ -642,7 +642,7 @@ def test_a_redirect_within_the_origin_is_followed_with_the_whole_request(status:
     assert wire.heads[1].startswith(f"POST {target} HTTP/1.1\r\n")
 
 
-def test_redirects_come_to_an_end() -> None:
+def test_redirects_are_limited() -> None:
     with Wire(*[redirect(307, "/v1/again")] * 9) as wire:
         with pytest.raises(ModelError, match=r" redirects the request again and again, at last to .*/v1/again\.$"):
             Asked(wire.url).complete()
@@ -650,7 +650,7 @@ def test_redirects_come_to_an_end() -> None:
 
 
 @all_rows("kind", ["application/json", "text/plain"])
-def test_of_an_error_s_body_only_so_much_is_read(kind: str) -> None:
+def test_error_body_is_read_up_to_a_limit(kind: str) -> None:
     """The server would send for ever: the answer is told before it comes to an end."""
     head = f"HTTP/1.1 400 Word\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n".encode()
     with Wire([head, b'{"error": {"message": "no ', endless(b"x" * 10_000)]) as wire:
@@ -661,7 +661,7 @@ def test_of_an_error_s_body_only_so_much_is_read(kind: str) -> None:
     assert str(raised.value).startswith('The provider refused the request (HTTP 400: {"error": {"message": "no xxx')
 
 
-def test_quirks_say_what_holds_now() -> None:
+def test_quirks_include_those_learned_from_refusals() -> None:
     refused = failure(400, "Unrecognized request argument supplied: stream_options")
     with Wire(refused, GOOD) as wire:
         asked = Asked(wire.url, quirks=Quirks(echo=()))
@@ -740,7 +740,7 @@ def context() -> tuple[ssl.SSLContext, str]:
 
 
 @all_rows("tls", [False, True], ids=["plain", "TLS"])
-def test_a_connection_is_used_again_until_its_request_is_let_go(tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_is_reused_until_its_request_is_abandoned(tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if tls and shutil.which("openssl") is None:
         pytest.skip("there is no openssl to make a certificate with")
     made, certificate = context() if tls else (None, "")

@@ -21,7 +21,7 @@ ROWS = [pytest.param(preset, id=name) for name, preset in PRESETS.items()]
 LEAST_ROWS = 17
 
 
-def test_the_table_holds_what_it_should() -> None:
+def test_preset_titles_and_addresses_are_unique() -> None:
     assert len(PRESETS) >= LEAST_ROWS
     assert len({preset.title for preset in PRESETS.values()}) == len(PRESETS)
     urls = [preset.base_url for preset in PRESETS.values() if preset.base_url]
@@ -38,7 +38,7 @@ def test_a_row_is_fit_for_use(preset: Preset) -> None:
 
 
 @all_rows("preset", ROWS)
-def test_a_server_of_one_s_own_is_guessed_by_its_port_alone_and_others_have_a_host(preset: Preset) -> None:
+def test_local_server_is_guessed_by_its_port_and_others_by_host(preset: Preset) -> None:
     is_local = (preset.base_url or "").startswith("http://localhost:")
     assert bool(preset.hosts) is not is_local
 
@@ -108,7 +108,7 @@ ONE_MORE = """\
 """
 
 
-def test_one_entry_in_the_table_is_all_that_a_new_server_takes(tmp_path: Path, program: Program) -> None:
+def test_new_server_needs_only_one_table_entry(tmp_path: Path, program: Program) -> None:
     """In a copy of the program: it is known by name, told of, and asked as its entry says."""
     for name in ("harness", "policies"):
         shutil.copytree(f"{ROOT}/{name}", tmp_path / "copy" / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -110,7 +110,7 @@ def test_a_proxy_that_refuses_is_named(
     assert len(proxy.requests) == requests
 
 
-def test_a_status_that_a_proxy_may_have_written_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_possibly_written_by_a_proxy_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     with Wire(http(403, b"blocked by the company")) as proxy:
         address = proxy.url.removesuffix("/v1")
         monkeypatch.setenv("HTTP_PROXY", address)

@@ -152,7 +152,7 @@ def test_jitter_takes_up_to_a_quarter_off() -> None:
     assert Retries(attempts=2, seconds=9).after(busy(), is_shown=False, elapsed=0, jitter=1).wait_seconds == 0.375
 
 
-def test_a_retry_says_which_try_failed_and_why() -> None:
+def test_retry_names_the_failed_try_and_its_reason() -> None:
     assert Retries(attempts=3, seconds=9).after(busy(3), is_shown=False, elapsed=0) == Retry(
         attempt=1, attempts=3, wait_seconds=3, reason="busy."
     )
@@ -196,7 +196,7 @@ def test_there_is_an_end_to_it(
     assert (type(raised.value), str(raised.value), raised.value.fault) == (kind, text, ModelFault.SERVER)
 
 
-def test_the_last_failure_says_how_often_it_was_tried() -> None:
+def test_last_failure_names_the_number_of_tries() -> None:
     retries = Retries(attempts=2, seconds=9)
     retries.after(busy(), is_shown=False, elapsed=0)
     with pytest.raises(ModelError, match=r"^busy\. \(tried 2 times\)$"):

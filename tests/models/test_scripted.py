@@ -231,7 +231,7 @@ def test_after_its_end_a_script_answers_only_the_last_request_over_again() -> No
     assert player.finished
 
 
-def test_a_script_without_a_word_is_over_at_once() -> None:
+def test_empty_script_is_finished_immediately() -> None:
     player = Player(replies())
     assert (player.answer(request(USER)), player.finished) == (refusal("the script is over"), True)
 
@@ -572,7 +572,7 @@ def test_without_streaming_a_response_is_one_document(served: tuple[Player, http
         ("odd", "incomplete", {"reason": "odd"}),
     ],
 )
-def test_a_finish_reason_becomes_a_status(finish_reason: str | None, status: str, details: object) -> None:
+def test_finish_reason_is_converted_to_a_status(finish_reason: str | None, status: str, details: object) -> None:
     response = whole_response(Reply(text="a", finish_reason=finish_reason), {"model": "m"})
     assert isinstance(response, dict)
     assert (response["status"], response["incomplete_details"]) == (status, details)
@@ -625,7 +625,7 @@ LONG = "Zeile für Zeile \U0001f600\n" * 40
 
 
 @all_rows("fragment", [1, 7, 100_000])
-def test_a_conversation_goes_there_and_back_unchanged(fragment: int) -> None:
+def test_scripted_conversation_survives_a_round_trip(fragment: int) -> None:
     written = Reply(
         text=LONG,
         calls=(call("write_file", path="a", content=LONG), call("bash", command='"\\')),

@@ -79,7 +79,7 @@ def seen(asked: Any) -> tuple[str, int]:
 
 @all_rows("said", {"one is too large": TOO_LARGE, "one of many is too large": TOO_MANY}.items())
 @all_rows("made", ADAPTERS)
-def test_after_a_refused_picture_the_newest_is_tried_alone_then_none_and_later_ones_are_sent(
+def test_refused_pictures_are_retried_one_by_one_and_later_ones_sent(
     made: type[OpenAIWire], said: tuple[str, str]
 ) -> None:
     ok = fine(SPEAKERS[made])

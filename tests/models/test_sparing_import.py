@@ -132,7 +132,7 @@ def _made(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-def test_a_package_that_does_more_than_import_names_is_run_at_once(tmp_path: Path) -> None:
+def test_package_with_other_code_is_executed_immediately(tmp_path: Path) -> None:
     path = _made(
         tmp_path,
         {
@@ -149,7 +149,7 @@ def test_a_version_that_cannot_be_imported_so_is_imported_as_always(tmp_path: Pa
     assert _python(f"{SPARING}\nprint(openai.types.Chat.__name__)", path=path) == "False\nTrue\nChat\n"
 
 
-def test_a_package_that_is_broken_says_why(tmp_path: Path) -> None:
+def test_broken_package_is_reported_with_the_reason(tmp_path: Path) -> None:
     path = _made(
         tmp_path, {"__init__.py": "from . import types\n", "types/__init__.py": "from .gone import Chat\nChat\n"}
     )

@@ -178,7 +178,7 @@ def interrupted(stage: Stage, when: Callable[[], bool]) -> StopReason:
 
 
 @all_rows("answers", INTERRUPTED)
-def test_an_interrupt_takes_effect_at_once(answers: tuple[Given, ...], tmp_path: Path) -> None:
+def test_wire_interrupt_takes_effect_immediately(answers: tuple[Given, ...], tmp_path: Path) -> None:
     with FaultServer(answers or (long_body(),), afterwards=FINE) as server:
         stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=server.url), sleep=time.sleep)
         stage.chat.warm_up()

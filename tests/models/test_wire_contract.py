@@ -154,7 +154,7 @@ ASSEMBLIES = [(CHAT, ChatReply), (RESPONSES, ResponsesReply), (MESSAGES, Message
 
 
 @all_rows(("speaker", "assembly"), ASSEMBLIES, ids=["chat", "responses", "messages"])
-def test_of_a_long_text_no_more_is_taken_in_than_a_reply_may_have(speaker: Speaker, assembly: type[Assembly]) -> None:
+def test_long_text_is_read_up_to_the_reply_limit(speaker: Speaker, assembly: type[Assembly]) -> None:
     """Counted is what was fed: 200 MB were offered."""
     body = ReplyBody(assembly())
     fed: list[str] = []

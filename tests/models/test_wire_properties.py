@@ -240,7 +240,7 @@ apis = pytest.mark.parametrize("api", list(Api), ids=lambda api: api.value)
 @apis
 @given(sent=_sent(), data=st.data())
 @trial
-def test_a_stream_means_the_same_however_it_is_sliced(api: Api, sent: Sent, data: st.DataObject) -> None:
+def test_stream_cut_anywhere_gives_the_same_reply(api: Api, sent: Sent, data: st.DataObject) -> None:
     events, _ = EVENTS[api](sent)
     comments = data.draw(st.lists(st.integers(0, len(events)), max_size=3))
     wires = [b": keep-alive\n\n" * comments.count(number) + wire(event) for number, event in enumerate(events)]

@@ -88,7 +88,7 @@ def test_writable_paths_are_those_of_every_file(tables: list[SandboxTable], writ
         ([said(network=False, trusted=False), said(network=True)], False),
     ],
 )
-def test_one_no_to_the_network_is_enough(tables: list[SandboxTable], network: bool) -> None:
+def test_one_denial_of_the_network_is_enough(tables: list[SandboxTable], network: bool) -> None:
     assert sandbox_of(tuple(tables)).network is network
 
 
@@ -256,7 +256,7 @@ VERDICTS: list[tuple[tuple[Facet, ...], Decision, tuple[tuple[str, ...], bool, b
 
 
 @all_rows(("facets", "decision", "expected"), VERDICTS)
-def test_a_verdict_grants_what_its_rules_grant_and_a_person_what_the_policy_does(
+def test_verdict_grants_by_rules_and_a_person_by_the_policy(
     facets: tuple[Facet, ...], decision: Decision, expected: tuple[tuple[str, ...], bool, bool]
 ) -> None:
     verdict = verdict_of(facets)
@@ -296,7 +296,7 @@ def test_cache_is_open_to_its_owner_alone(command: Command, caches: tuple[str, .
     assert (verdict.decision, verdict.effects.granted) == (Decision.CONFIRM, (".", *caches))
 
 
-def test_a_default_that_runs_everything_grants_what_a_person_would() -> None:
+def test_auto_default_grants_the_effects_of_an_approval() -> None:
     free = POLICY.replace('bash = "confirm"', 'bash = "auto"')
     assert granted(verdict_of((run("make"),), free).effects) == ((".", "~/.cache"), True, True)
     assert granted(verdict_of((run("ls", act=Act.LOOKS),), free).effects) == ((), False, True)
@@ -312,7 +312,7 @@ def test_a_default_that_runs_everything_grants_what_a_person_would() -> None:
         ("confirm", True, Decision.DENY),
     ],
 )
-def test_running_without_confinement_is_asked_about_at_least_and_refused_where_it_is_required(
+def test_unconfined_run_is_at_least_asked_about_and_refused_if_forbidden(
     bash: str,
     required: bool,
     decision: Decision,

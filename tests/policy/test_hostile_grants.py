@@ -241,5 +241,5 @@ def test_edit_grants_never_cover_protected_files(tool: str, path: str, offered: 
     assert evaluate(granted, action_for(tool, path, world.workspace)).decision is not Decision.AUTO
 
 
-def test_the_list_of_what_walls_hold_names_hostile_commands() -> None:
+def test_commands_held_by_walls_are_in_the_hostile_table() -> None:
     assert {row.command for row in HOSTILE} >= LOOKED_AT

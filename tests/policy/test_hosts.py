@@ -43,7 +43,7 @@ from harness.policy.hosts import address_problem, canonical_host, host_pattern, 
         ("_service.example.org", "_service.example.org", 443, True),
     ],
 )
-def test_a_pattern_means_just_these_hosts(pattern: str, host: str, port: int, listed: bool) -> None:
+def test_pattern_matches_exactly_these_hosts(pattern: str, host: str, port: int, listed: bool) -> None:
     assert is_listed([host_pattern(pattern)], canonical_host(host), port) is listed
 
 

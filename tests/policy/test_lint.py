@@ -320,7 +320,7 @@ def test_several_files_are_looked_at_together() -> None:
     assert (str(found.origin), "rule no (a.toml:2)" in found.problem) == ("b.toml:2", True)
 
 
-def test_an_example_counts_for_the_rule_of_its_own_file_alone() -> None:
+def test_example_applies_to_the_rule_of_its_file_only() -> None:
     shown = policy(DENY_PUSH, "a.toml", Layer.USER)
     other = policy(deny(argv=["hg", "push"]), "b.toml", Layer.PROJECT)
     assert {each.id for each in shown.rules} == {each.id for each in other.rules}

@@ -150,7 +150,7 @@ def line_of(line: str) -> int:
     return FULL.splitlines().index(line) + 1
 
 
-def test_every_key_is_accepted_and_means_what_it_says() -> None:
+def test_every_key_is_accepted_and_has_its_effect() -> None:
     loaded = parse(FULL, layer=Layer.USER)
     assert loaded == Policy(
         name="full",
@@ -767,11 +767,11 @@ GOOD_EXAMPLES = [
 
 
 @all_rows(("body", "decision"), GOOD_EXAMPLES)
-def test_examples_that_come_out_as_they_say_load(body: str, decision: str) -> None:
+def test_correct_examples_load(body: str, decision: str) -> None:
     assert parse(rule(body, decision)).rules[0].id == "a"
 
 
-def test_a_tool_of_a_program_of_ones_own_can_be_named_once_it_is_known() -> None:
+def test_tool_of_another_program_can_be_named_once_declared() -> None:
     text = b'version = 1\n[tools]\nfetch = "deny"\n[[rule]]\nid = "a"\ndecision = "confirm"\ntool = ["fetch"]\n'
     loaded = parse_policy(text, "p.toml", extra_tools=["fetch"])
     assert (loaded.defaults[0].tool, loaded.rules[0].tools) == ("fetch", ("fetch",))
@@ -1019,7 +1019,7 @@ def test_a_combination_has_everything_and_the_strictest_of_each() -> None:
     )
 
 
-def test_the_digest_of_a_combination_does_not_depend_on_order_but_on_content_layer_and_trust() -> None:
+def test_combined_digest_depends_on_content_layer_and_trust_but_not_order() -> None:
     one, two = parse("version = 1"), parse("version = 1 # two", layer=Layer.PROJECT)
     digests = {
         combine([one, two]).sha256,

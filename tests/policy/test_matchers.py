@@ -311,7 +311,7 @@ PARTS = st.text("abA.-e", min_size=1, max_size=4).filter(lambda part: part not i
 @example(["/a*b/"], ["aab", "x"])
 @example(["a/b"], ["x", "a", "b"])
 @example(["*.pem", "a/", "b"], ["a.pem", "b"])
-def test_simple_patterns_mean_what_pathspec_says(texts: list[str], parts: list[str]) -> None:
+def test_simple_patterns_match_like_pathspec(texts: list[str], parts: list[str]) -> None:
     name = "/".join(parts)
     rule = PathPatterns(patterns=tuple(texts))
     spec = GitIgnoreSpec.from_lines(texts)
@@ -503,7 +503,7 @@ REFUSED = [
 
 
 @all_rows(("text", "problem"), REFUSED)
-def test_a_pattern_that_does_not_mean_what_it_seems_to_is_refused(text: str, problem: str) -> None:
+def test_misleading_pattern_is_refused(text: str, problem: str) -> None:
     found = check_pattern(text)
     assert found is not None
     assert found.startswith(problem) if problem.endswith(": ") else found == problem

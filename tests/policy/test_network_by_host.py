@@ -115,7 +115,7 @@ def test_a_list_that_is_not_plain_does_not_load(said: str, problem: str) -> None
         (("*.org", "x.net"), ("a.org", "x.net", "y.net"), ("x.net", "a.org")),
     ],
 )
-def test_two_lists_leave_what_both_let(one: Reach, other: Reach, both: Reach) -> None:
+def test_two_host_lists_allow_their_intersection(one: Reach, other: Reach, both: Reach) -> None:
     assert meet(one, other) == both
     turned = meet(other, one)
     assert (turned and set(turned)) == (both and set(both))
@@ -142,7 +142,7 @@ def test_a_grant_keeps_its_hosts() -> None:
         (True, (), Decision.AUTO),
     ],
 )
-def test_beside_another_rule_a_granted_program_gets_no_host_that_it_was_not_granted(
+def test_granted_program_gets_no_further_host_beside_another_rule(
     network: bool, hosts: tuple[str, ...], decision: Decision
 ) -> None:
     pattern = GrantPattern(

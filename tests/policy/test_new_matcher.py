@@ -114,7 +114,7 @@ def test_lasting_matcher_alone_allows_no_call() -> None:
     assert decided(policy(rule(Decision.AUTO, Lasting())), "wget https://example.org") == "confirm"
 
 
-def test_the_trust_question_says_it() -> None:
+def test_trust_question_describes_the_matcher() -> None:
     argv = parse_policy(AUTO, "p.toml").rules[0].matchers
     project = policy(rule(Decision.AUTO, *argv, Lasting()))
     assert loosening(project)[1:] == (
@@ -123,7 +123,7 @@ def test_the_trust_question_says_it() -> None:
 
 
 @all_rows("kind", MATCHERS)
-def test_every_kind_that_a_file_can_write_says_what_others_ask(kind: type[Matcher]) -> None:
+def test_each_matcher_kind_defines_the_required_members(kind: type[Matcher]) -> None:
     assert set(kind.keys) <= set(RULE_KEYS)
     assert set(kind.needs) | set(kind.needs.values()) <= set(kind.keys)
     for asked in ("read", "hits", "words"):

@@ -348,14 +348,12 @@ JUDGED = [
     ("tool", "what", "decision", "by"),
     [pytest.param(*row, id=f"{row[0]} {row[1]!a} is {row[2]} by {row[3]}") for row in JUDGED],
 )
-def test_a_call_is_decided_as_the_table_says(
-    workspace: Workspace, tool: str, what: str, decision: str, by: str
-) -> None:
+def test_decision_matches_the_table(workspace: Workspace, tool: str, what: str, decision: str, by: str) -> None:
     verdict = evaluate(policy(RULES), action(workspace, tool, what))
     assert (verdict.decision.word, who(verdict)) == (decision, by)
 
 
-def test_the_verdict_names_every_part_and_who_decided_it(workspace: Workspace) -> None:
+def test_verdict_names_each_part_and_its_decider(workspace: Workspace) -> None:
     rules = policy(RULES)
     judged = action(workspace, "bash", "ls src && git push -f")
     ls, push = judged.facets
@@ -418,7 +416,7 @@ def test_every_rule_of_the_deciding_strictness_is_named(workspace: Workspace) ->
         pytest.param("tool /etc/x", False, id="what is built in"),
     ],
 )
-def test_a_verdict_says_whether_defaults_alone_made_it(workspace: Workspace, line: str, from_default: bool) -> None:
+def test_verdict_states_whether_only_defaults_decided(workspace: Workspace, line: str, from_default: bool) -> None:
     verdict = evaluate(policy(RULES), action(workspace, "bash", line))
     assert (verdict.decision, verdict.from_default) == (Decision.CONFIRM, from_default)
 
@@ -683,7 +681,7 @@ def test_a_changed_entry_point_leaves_file_tools_and_readers_by_default_alone(wo
     assert evaluate(policy(RULES), action(workspace, "write_file", "docs/a.md"), changed).decision is Decision.AUTO
 
 
-def test_a_suspended_rule_says_what_was_changed(workspace: Workspace) -> None:
+def test_suspended_rule_names_the_change(workspace: Workspace) -> None:
     rules = policy(RULES)
     line = next(rule.origin.line for rule in rules.rules if rule.id == "tests")
     deciding = evaluate(rules, action(workspace, "bash", "pytest"), ("conftest.py", "Makefile")).deciding
@@ -712,7 +710,7 @@ WITH_PATH = [
 
 
 @all_rows(("access", "line", "decision"), WITH_PATH)
-def test_an_auto_rule_with_argv_and_path_covers_commands_that_do_no_more_to_no_other_files(
+def test_auto_rule_with_argv_and_path_covers_only_its_commands_and_files(
     workspace: Workspace, access: str, line: str, decision: str
 ) -> None:
     """What a program that is not known does to its operands is reading and writing."""
@@ -733,9 +731,7 @@ def test_an_auto_rule_with_argv_and_path_covers_commands_that_do_no_more_to_no_o
         pytest.param("/etc/passwd", "deny", id="nor what lies elsewhere"),
     ],
 )
-def test_an_auto_rule_for_every_file_means_files_of_the_workspace(
-    workspace: Workspace, path: str, decision: str
-) -> None:
+def test_auto_rule_for_every_file_covers_workspace_files_only(workspace: Workspace, path: str, decision: str) -> None:
     rules = policy('[tools]\nwrite_file = "deny"\n[[rule]]\nid = "a"\ndecision = "auto"\npath = ["*"]\n')
     assert evaluate(rules, action(workspace, "write_file", path)).decision.word == decision
 
@@ -749,9 +745,7 @@ AS_ANOTHER_TOOL = [
 
 
 @all_rows(("tool", "decision"), AS_ANOTHER_TOOL)
-def test_a_call_that_does_only_what_another_tool_does_has_that_tools_default(
-    workspace: Workspace, tool: str, decision: str
-) -> None:
+def test_call_equal_to_that_of_another_tool_has_its_default(workspace: Workspace, tool: str, decision: str) -> None:
     rule = f'[[rule]]\nid = "a"\ndecision = "deny"\nreason = "no"\n{tool}\n' if tool else ""
     rules = policy(f'[tools]\nread_file = "auto"\nedit_file = "deny"\n{rule}')
     edit = replace(action(workspace, "read_file", "src/a.py"), tool="edit_file", default_of="read_file")
@@ -996,7 +990,7 @@ def test_adding_a_deny_or_block_rule_never_loosens(
 
 @PROPERTY
 @given(rules=RULE_LISTS, tools=TOOLS, layer=LAYERS, added=AUTO_RULES)
-def test_an_auto_rule_never_changes_an_action_whose_parts_all_match_already(
+def test_auto_rule_never_changes_a_fully_matched_action(
     calls: tuple[Action, ...], rules: list[Written], tools: dict[str, str], layer: Layer, added: Written
 ) -> None:
     """Nor does it ever tighten."""
@@ -1023,7 +1017,7 @@ def test_opaque_or_built_in_call_is_never_auto(
 
 @PROPERTY
 @given(rules=RULE_LISTS, tools=TOOLS)
-def test_a_policy_without_what_loosens_is_at_least_as_strict(
+def test_tightening_part_of_a_policy_is_at_least_as_strict(
     calls: tuple[Action, ...], rules: list[Written], tools: dict[str, str]
 ) -> None:
     whole = written(list(enumerate(rules)), tools, "p.toml")

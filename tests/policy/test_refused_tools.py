@@ -28,6 +28,6 @@ TOOLS = ("bash", "edit_file", "mcp__files__read", "read_file", "todo", "web_fetc
 
 
 @all_rows("text, refused", ROWS)
-def test_a_tool_whose_every_call_is_refused(text: str, refused: list[str]) -> None:
+def test_tool_with_only_refused_calls_is_found(text: str, refused: list[str]) -> None:
     policy = parse_policy(text.encode(), "p.toml")
     assert [tool for tool in TOOLS if denies_altogether(policy, tool)] == refused

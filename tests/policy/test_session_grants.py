@@ -151,7 +151,7 @@ def test_a_grant_is_suspended_with_the_entry_point(workspace: Workspace) -> None
         ("python3 a.py > x.lock", (False, False, ("x.lock",))),
     ],
 )
-def test_a_yes_to_the_rest_of_a_line_opens_the_walls_of_a_granted_program_no_further(
+def test_approval_of_the_rest_of_a_line_never_widens_program_walls(
     workspace: Workspace, text: str, expected: tuple[bool, bool, tuple[str, ...]]
 ) -> None:
     offer = offered(workspace, "bash", "python3 a.py", policy())

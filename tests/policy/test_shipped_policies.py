@@ -433,7 +433,7 @@ HOSTILE = [
     ("tool", "what", "decisions"),
     [pytest.param(*row, id=f"{row[0]} {row[1]!r} is {row[2]}") for row in EVERYDAY + HOSTILE],
 )
-def test_each_policy_decides_as_the_table_says(
+def test_each_policy_decides_as_listed(
     tool: str, what: str, decisions: str, policies: dict[str, Policy], registry: ToolRegistry
 ) -> None:
     expected = dict(zip(("default", "ci", "readonly", "demo"), decisions.split(), strict=True))

@@ -367,7 +367,7 @@ black --check .
 
 
 @all_rows("line", HIDDEN.strip().splitlines())
-def test_reader_runs_without_what_walls_hide(line: str, tmp_path: Path) -> None:
+def test_reader_runs_without_files_hidden_by_walls(line: str, tmp_path: Path) -> None:
     root = planted(tmp_path)
     policy = load_policy(str(Path(ROOT) / "policies" / "default.toml"))
     action = action_for("bash", line, Workspace(str(root), str(tmp_path)))
@@ -432,7 +432,7 @@ tar cf x.tar .                             **/.env\nkey.pem                     
 
 
 @all_rows("row", BUILT.strip().splitlines())
-def test_build_reads_what_its_ignore_files_do_not_leave_out(row: str, tmp_path: Path) -> None:
+def test_build_reads_files_not_excluded_by_its_ignore_files(row: str, tmp_path: Path) -> None:
     line, text, decision = re.split(r"  +", row)
     root = planted(tmp_path)
     (root / ".dockerignore").write_text(text.replace("\\n", "\n"))

@@ -36,7 +36,7 @@ def test_a_hostile_command_is_never_judged_laxer_than_its_row(row: Row, world_of
 
 
 @all_rows("row", HARMLESS, ids=[f"{row.line}: {row.command[:50]!r}" for row in HARMLESS])
-def test_a_harmless_command_runs_unasked_unless_its_row_says_that_it_asks(row: Row, world: World) -> None:
+def test_harmless_command_runs_unasked_unless_listed_as_asked(row: Row, world: World) -> None:
     verdict = world.judge(row)
     assert (verdict.decision, verdict.deciding.reason if verdict.decision is not row.decision else "") == (
         row.decision,

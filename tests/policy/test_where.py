@@ -161,9 +161,7 @@ def test_claims_of_a_server_loosen_only_by_rule(
         (f'[tools]\ndefault = "auto"\n{auto("", "mcp__*")}', "confirm", "auto"),
     ],
 )
-def test_a_star_never_means_a_tool_that_says_that_it_destroys(
-    workspace: Workspace, text: str, destroying: str, other: str
-) -> None:
+def test_star_never_matches_a_destructive_tool(workspace: Workspace, text: str, destroying: str, other: str) -> None:
     held, calls = policy(text), (called(workspace, says_destroys=True), called(workspace))
     assert [decided(held, call) for call in calls] == [destroying, other]
     assert [bool(destroys(call)) for call in calls] == [True, False]
@@ -230,9 +228,7 @@ def test_a_refusal_names_the_argument(workspace: Workspace) -> None:
         (".git/x", Access.WRITE, "confirm"),
     ],
 )
-def test_a_rule_for_a_tool_covers_what_it_reads_and_writes_in_the_workspace(
-    workspace: Workspace, path: str, access: Access, decision: str
-) -> None:
+def test_tool_rule_covers_its_workspace_files(workspace: Workspace, path: str, access: Access, decision: str) -> None:
     held = policy(auto("", "script__lint"))
     use = ToolUse(tool="script__lint", bounds=ToolBounds())
     action = call_from_outside(use, "{}", workspace)
@@ -273,7 +269,7 @@ def test_script_is_asked_about_after_an_unseen_change_of_an_entry_point(workspac
         (auto("read_only = true") + strict("where = {path = ['src/']}", "confirm"), {"says_reads": True}, "deny"),
     ],
 )
-def test_in_plan_mode_only_what_reads_runs(
+def test_plan_mode_runs_reading_tools_only(
     workspace: Workspace, text: str, told: dict[str, object], decision: str
 ) -> None:
     held = policy(text)

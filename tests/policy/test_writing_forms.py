@@ -128,7 +128,7 @@ TRIED = spread("FORMS", list(forms()), 60)
 
 
 @all_rows("form", [pytest.param(form, id=f"{form.command} ;; {form.before}") for form in TRIED])
-def test_a_covered_command_does_within_its_walls_what_it_does_without(form: Form, scene: Path, tmp_path: Path) -> None:
+def test_covered_command_works_the_same_within_its_walls(form: Form, scene: Path, tmp_path: Path) -> None:
     missing = [program for program in form.programs if shutil.which(program, path=PATH) is None]
     assert ALWAYS.isdisjoint(missing)
     if missing:
@@ -148,7 +148,7 @@ NOT_TRIED = frozenset(
 )
 
 
-def test_every_program_that_writes_what_it_names_has_a_line() -> None:
+def test_each_writing_program_has_a_line() -> None:
     tried = {program for form in forms() for program in form.programs} | NOT_TRIED
     assert sorted(set(_writers()) - tried) == []
 

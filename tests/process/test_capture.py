@@ -106,7 +106,7 @@ def test_binary_output_is_kept(tmp_path: Path, raw: bytes, text: str) -> None:
         (b"\r\r\n\r", "\n"),
     ],
 )
-def test_of_a_line_that_is_written_over_the_last_state_is_shown(raw: bytes, text: str) -> None:
+def test_last_state_of_an_overwritten_line_is_shown(raw: bytes, text: str) -> None:
     assert readable(raw) == text
 
 
@@ -138,7 +138,7 @@ def test_a_tenth_of_nul_bytes_is_still_text() -> None:
     ("size", "note"),
     [pytest.param(1 << 20, "", id="exactly as much"), pytest.param((1 << 20) + 1, " (spill cut at 1 MiB)", id="more")],
 )
-def test_a_file_is_bounded_and_says_so(tmp_path: Path, size: int, note: str) -> None:
+def test_saved_file_is_bounded_with_a_notice(tmp_path: Path, size: int, note: str) -> None:
     spill = OutputFolder(str(tmp_path), call_bytes=1 << 20).spill()
 
     text = captured(in_blocks(b"x" * size, 65_536), spill).text

@@ -162,7 +162,7 @@ def test_an_id_as_text(value: object, text: str) -> None:
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(min_value=1, max_value=7))
-def test_lines_are_the_same_however_they_come(pieces: list[bytes], size: int) -> None:
+def test_lines_do_not_depend_on_the_pieces_received(pieces: list[bytes], size: int) -> None:
     data = b"\n".join(pieces)
     splitter = LineSplitter()
     found = [line for start in range(0, len(data), size) for line in splitter.add(data[start : start + size])]

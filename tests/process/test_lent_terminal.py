@@ -34,7 +34,7 @@ def ends() -> Iterator[tuple[int, int]]:
     os.close(master)
 
 
-def test_it_is_as_it_was_where_no_thread_can_be_started(ends: tuple[int, int]) -> None:
+def test_terminal_is_restored_if_a_thread_cannot_start(ends: tuple[int, int]) -> None:
     before = termios.tcgetattr(ends[1])
     terminal = LentTerminal(ends[1], ends[1], {})
     usual = threading.stack_size(TOO_MUCH)
@@ -47,7 +47,7 @@ def test_it_is_as_it_was_where_no_thread_can_be_started(ends: tuple[int, int]) -
 
 
 @pytest.mark.parametrize("name", ["setraw", "start", "join", "_put_back"])
-def test_it_is_as_it_was_after_an_interrupt(ends: tuple[int, int], name: str) -> None:
+def test_terminal_is_restored_after_an_interrupt(ends: tuple[int, int], name: str) -> None:
     def interrupt(frame: FrameType, event: str, _: Any) -> None:
         if frame.f_code.co_name == name and event == "return":
             sys.setprofile(None)

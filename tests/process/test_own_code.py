@@ -257,7 +257,7 @@ import made
 """
 
 
-def test_a_program_that_uses_the_library_imports_what_an_agent_wrote(program: Program, source: Path) -> None:
+def test_program_using_the_library_can_import_workspace_modules(program: Program, source: Path) -> None:
     installed = installed_in(program.workspace, source)
     assert script(program, installed, LIBRARY, str(installed.packages)) == "made\n"
 

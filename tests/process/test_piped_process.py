@@ -23,7 +23,7 @@ def no_walls() -> None:
         ("the approver's program", True, "the approver's program cannot be confined: /no/such/program: no walls"),
     ],
 )
-def test_the_caller_says_what_cannot_be_started(noun: str, confined: bool, told: str) -> None:
+def test_error_of_a_failed_start_names_the_program(noun: str, confined: bool, told: str) -> None:
     program = "/no/such/program"
     launch = Launch(
         argv=(program,), executable=program, cwd="/", environment={}, confine=no_walls if confined else None

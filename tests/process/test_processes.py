@@ -218,7 +218,7 @@ def test_a_job_has_a_moment_to_put_its_files_in_order(tmp_path: Path) -> None:
     assert not lock.exists()
 
 
-def test_a_job_that_ends_of_its_own_accord_prints_its_last() -> None:
+def test_job_that_ends_by_itself_prints_all_its_output() -> None:
     ended, text = run("(sleep 0.05; echo late) &", pace=replace(PATIENT, settle_seconds=ENOUGH))
 
     assert (ended.terminated, text) == ((), "late\n")
@@ -257,7 +257,7 @@ def test_processes_of_the_library_user_are_left_alone(tmp_path: Path) -> None:
             child.wait()
 
 
-def test_a_command_does_not_end_what_another_left_running(tmp_path: Path, token: str) -> None:
+def test_command_never_ends_leftovers_of_another(tmp_path: Path, token: str) -> None:
     results: list[tuple[Ended, str]] = []
     begun, go = tmp_path / "begun", tmp_path / "go"
     last = f"touch {shell_word(begun)}; {until_there(go)}; echo fine"
@@ -517,7 +517,7 @@ def test_the_harnesss_environment_is_closed_to_an_ordinary_users_command(
 
 
 @all_rows("counted", [True, False], ids=["the second is counted", "both raise"], anew={"token": sleep_token})
-def test_a_second_request_kills_at_once(token: str, counted: bool) -> None:
+def test_second_request_kills_immediately(token: str, counted: bool) -> None:
     """As the program wires Ctrl-C, the second one is only counted. The command asks again when it gets SIGTERM."""
     interrupt = Interrupt()
     asked: list[int] = []

@@ -106,7 +106,7 @@ def test_process_started_as_a_sibling_is_ended(token: str, confine: Callable[[],
     assert alive(token) == []
 
 
-def test_a_first_process_that_ended_is_looked_at_no_more_and_what_it_left_is(token: str) -> None:
+def test_ended_first_process_is_ignored_and_its_leftovers_found(token: str) -> None:
     """It is reaped by whoever started it, after all else."""
     hardening.adopt_orphans()
     survivors = Survivors(confined=False)
@@ -256,7 +256,7 @@ time.sleep(1000)
 """
 
 
-def test_a_command_that_takes_its_own_output_does_not_hold_up_its_timeout() -> None:
+def test_command_reading_its_output_cannot_delay_its_timeout() -> None:
     """One try in four did."""
     for _ in range(2):
         ended, _ = run(f"exec $PYTHON -S -c '{STEALING}'", seconds=0.7)

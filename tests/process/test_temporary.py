@@ -29,7 +29,7 @@ def below(tmp_path: Path) -> Iterator[Path]:
 parent = pytest.fixture(below)
 
 
-def test_it_is_made_when_it_is_asked_for_and_stays_the_same(parent: Path) -> None:
+def test_temporary_folder_is_created_on_demand_and_kept(parent: Path) -> None:
     folder = TemporaryFolder()
     assert list(parent.iterdir()) == []
     path = folder.path()
@@ -75,7 +75,7 @@ def test_replaced_temporary_folder_is_created_again(parent: Path, instead: str) 
     assert (elsewhere / "precious").read_text() == "kept"
 
 
-def test_a_folder_that_a_command_made_again_is_used_and_goes_too(parent: Path) -> None:
+def test_temporary_folder_created_again_by_a_command_is_used_and_removed(parent: Path) -> None:
     folder = TemporaryFolder()
     path = folder.path()
     os.rmdir(path)
@@ -106,7 +106,7 @@ REMOVED = {
 
 
 @all_rows("user", ["this user", "an ordinary user"], anew={"parent": below})
-def test_all_of_it_goes_with_the_program(parent: Path, user: str) -> None:
+def test_temporary_folder_is_removed_at_the_end(parent: Path, user: str) -> None:
     """Go's module cache is read-only, for one. Root could remove it anyhow."""
     if user == "an ordinary user" and os.getuid() != 0:
         pytest.skip("NOT TESTED AS ANOTHER USER: the tests are not root's")
@@ -145,7 +145,7 @@ def test_all_of_it_goes_with_the_program(parent: Path, user: str) -> None:
     assert os.stat(parent / "outside").st_mode & 0o777 == 0o555
 
 
-def test_a_folder_deeper_than_any_path_goes(parent: Path) -> None:
+def test_folder_deeper_than_any_path_is_removed(parent: Path) -> None:
     """In memory, if there is room: a disk takes milliseconds for each folder."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else parent) as place:
         tempfile.tempdir = place

@@ -194,7 +194,7 @@ WITH_OUTPUT = {
 
 
 @needs_git
-def test_the_next_word_is_a_value_exactly_where_the_table_says_so(repository: Path, tmp_path: Path) -> None:
+def test_next_word_is_a_value_only_for_listed_options(repository: Path, tmp_path: Path) -> None:
     """`git log OPTION --output=f` writes f, or the option has taken that for its value; both must be known.
 
     Options without a value are tried once, for `git log`; a git that does not know an option ends with an error.
@@ -218,7 +218,7 @@ def test_the_next_word_is_a_value_exactly_where_the_table_says_so(repository: Pa
 
 
 @needs_git
-def test_an_unknown_option_behind_an_option_is_seen_by_git(repository: Path) -> None:
+def test_unknown_option_after_an_option_reaches_git(repository: Path) -> None:
     """The same for subcommands without --output: git complains about the next word, unless it is a value."""
     wrong = []
     names = ("grep", "ls-files", "branch", "tag", "for-each-ref", "config", "cat-file", "describe")
@@ -298,7 +298,7 @@ def test_command_that_shows_a_secret_by_its_name_reads_it(repository: Path) -> N
 
 
 @needs_git
-def test_words_behind_two_dashes_are_options_to_a_stash_list(repository: Path, tmp_path: Path) -> None:
+def test_words_after_two_dashes_are_options_of_a_stash_list(repository: Path, tmp_path: Path) -> None:
     """The reason for a gap that looks odd: this git writes a file that stands where operands do."""
     output = tmp_path / "f"
     run_git(repository, "stash", "list", "--", f"--output={output}")

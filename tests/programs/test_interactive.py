@@ -25,12 +25,12 @@ def lines(text: str) -> list[str]:
 
 
 @all_rows("line", lines(SIT_AT))
-def test_one_sits_at(line: str) -> None:
+def test_interactive_program_asks_for_keys(line: str) -> None:
     assert asks_for_keys(shlex.split(line))
 
 
 @all_rows("line", lines(CAPTURED))
-def test_one_reads_what_comes(line: str) -> None:
+def test_program_reading_its_input_asks_for_no_keys(line: str) -> None:
     assert not asks_for_keys(shlex.split(line))
 
 

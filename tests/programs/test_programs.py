@@ -203,7 +203,7 @@ _WORDS = st.one_of(
 
 @settings(max_examples=examples(400))
 @given(st.sampled_from(sorted(MODELS)), st.lists(_WORDS, max_size=7))
-def test_any_words_are_read_and_unknown_ones_never_decide(name: str, words: list[str]) -> None:
+def test_any_words_are_parsed_and_unknown_ones_never_decide(name: str, words: list[str]) -> None:
     use = read_command(MODELS[name], [name, *words])
     assert (use.act is Act.UNKNOWN) == bool(use.gap)
     assert all(inner.argv and not isinstance(inner.argv[0], Unknown | Found) for inner in use.commands)

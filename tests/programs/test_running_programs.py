@@ -113,7 +113,7 @@ def stands_for(predicted: tuple[str, ...], ran: tuple[str, ...]) -> bool:
     return same and stands_for(rest, ran[1:])
 
 
-def test_the_programs_run_what_their_models_say(tmp_path: Path) -> None:
+def test_programs_behave_as_their_models(tmp_path: Path) -> None:
     record = tmp_path / "record"
     record.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {shell_word(tmp_path)}/log\n')
     record.chmod(0o755)

@@ -74,7 +74,7 @@ def test_the_model_and_the_log_get_a_mark(place: Place, asked: ModelResponse) ->
     assert SECRET not in Path(place.path).read_text()
 
 
-def test_the_record_says_how_often_which_rule_masked(place: Place) -> None:
+def test_record_counts_masked_values_by_rule(place: Place) -> None:
     place.play(DONE)
     said = next(record for record in read_log(place.path) if record["kind"] == "user_message")
     assert (said["text"], said["masked"]) == (f"the password is {place.mark}", {"known": 1})

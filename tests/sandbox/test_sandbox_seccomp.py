@@ -171,7 +171,7 @@ def test_a_call_is_answered(name: str, arguments: tuple[int, ...], filters: tupl
 
 @all_rows("architecture", list(ARCHITECTURES))
 @all_rows("calls", ALL)
-def test_every_other_call_is_let_through_and_newer_ones_do_not_exist(calls: Calls, architecture: str) -> None:
+def test_other_system_calls_pass_and_newer_ones_do_not_exist(calls: Calls, architecture: str) -> None:
     filtered = program(architecture, calls)
     named = set(numbers_of(architecture).values())
     assert {answer_of(filtered, n) for n in range(FIRST_UNKNOWN) if n not in named} == {ALLOW}
@@ -181,7 +181,7 @@ def test_every_other_call_is_let_through_and_newer_ones_do_not_exist(calls: Call
 
 @all_rows("architecture", list(ARCHITECTURES))
 @all_rows("calls", ALL)
-def test_a_filter_is_what_the_kernel_takes(calls: Calls, architecture: str) -> None:
+def test_filter_is_accepted_by_the_kernel(calls: Calls, architecture: str) -> None:
     """At most 4096 instructions, jumps forward and inside only, every path ends with an answer."""
     steps = list(struct.iter_unpack("=HBBI", program(architecture, calls)))
     assert len(steps) <= 4096

@@ -121,7 +121,7 @@ def test_a_single_file_can_be_hidden_from_a_reader(scene: Scene) -> None:
 
 
 @needs_walls
-def test_a_hidden_link_hides_what_it_leads_to(scene: Scene) -> None:
+def test_hidden_link_hides_its_target(scene: Scene) -> None:
     walls = {**scene.reader, "hide": [f"{scene.folder}/W/link-to-key"]}
     assert scene.run('cat "$H/key"', walls).code == 1
     assert scene.run("cat link-to-key", walls).code == 1
@@ -250,7 +250,7 @@ def test_closing_twice_closes_no_foreign_descriptor() -> None:
 
 
 @needs_walls
-def test_at_most_sixteen_walls_fit_into_each_other() -> None:
+def test_sixteen_walls_can_be_nested_at_most() -> None:
     walls = Walls(write=(), network=False)
 
     def nest() -> None:
@@ -341,7 +341,7 @@ def test_a_secret_that_appears_later_is_hidden_from_the_next_command(scene: Scen
 
 
 @needs_walls
-def test_a_hidden_link_that_led_nowhere_hides_what_it_leads_to_later(scene: Scene) -> None:
+def test_hidden_dangling_link_hides_its_later_target(scene: Scene) -> None:
     os.symlink(f"{scene.folder}/O/later", f"{scene.folder}/link")
     walls = {**scene.reader, "hide": [f"{scene.folder}/link"]}
     assert scene.run('cat "$O/file"', {**walls, "write": [f"{scene.folder}/T"]}).code == 0
@@ -367,7 +367,7 @@ def test_rulesets_are_cached_until_a_change_and_bounded(tmp_path: Path) -> None:
 
 
 @needs_walls
-def test_a_ruleset_is_kept_while_folders_that_are_changed_hold_what_they_held(tmp_path: Path) -> None:
+def test_ruleset_is_kept_while_folder_entries_stay_the_same(tmp_path: Path) -> None:
     """In the folders above, other tests make what stays: then it is tried again."""
     kept, passing, hidden = Rulesets(), tmp_path / "passing", tmp_path / "hidden"
     hidden.mkdir()
@@ -580,5 +580,5 @@ def test_within(path: str, folder: str, inside: bool) -> None:
     assert is_within(path, folder) is inside
 
 
-def test_unhidden_is_what_is_written_in_a_policy() -> None:
+def test_unhidden_values_are_those_of_the_policy_file() -> None:
     assert [one.value for one in Unhidden] == ["refuse", "tell"]

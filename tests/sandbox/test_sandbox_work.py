@@ -108,7 +108,7 @@ def repositories(harness: Harness) -> Iterator[Scenes]:
         pytest.param("cd /usr && readlink -f /bin/sh && /bin/sh -c true && test -e /bin/..", id="links at the top"),
     ],
 )
-def test_work_inside_the_walls_goes_on(command: str, harness: Harness) -> None:
+def test_ordinary_work_succeeds_inside_the_walls(command: str, harness: Harness) -> None:
     for scene in scene_of(harness):
         done = scene.run(f"set -e; {command}", scene.writer)
         if done.code != 0:
@@ -137,7 +137,7 @@ def test_work_inside_the_walls_goes_on(command: str, harness: Harness) -> None:
         pytest.param("timeout 0.1 sleep 1000 || test $? = 124; sleep 1000 & kill $!", id="its own processes"),
     ],
 )
-def test_reading_goes_on_for_a_reader(command: str, repositories: Scenes) -> None:
+def test_reading_succeeds_for_a_reader(command: str, repositories: Scenes) -> None:
     scene = repositories.unchanged()
     before = scene.look("W", "T", "O", "H")
     done = scene.run(f"set -e; {command}", scene.reader)
@@ -233,7 +233,7 @@ def test_pseudo_terminal_can_be_opened_with_own_devices_only(own_terminals: Harn
         assert scene.run(PSEUDO_TERMINAL, scene.reader).code != 0
 
 
-def test_the_terminal_of_a_person_is_out_of_reach(scene: Scene) -> None:
+def test_terminal_of_the_user_is_out_of_reach(scene: Scene) -> None:
     """Whoever can write to it can draw a prompt on it; whoever can read it can take the answer away."""
     master, slave = os.openpty()
     try:

@@ -76,9 +76,7 @@ def from_outside(workspace: Path, arguments: str, **told: object) -> Action:
         ('{"text": "two\\nlines \\u00e4"}', '{"text" = ["two\\u000alines \\u00e4"]}'),
     ],
 )
-def test_a_call_of_a_tool_from_outside_is_advised_by_what_it_is_called_with(
-    workspace: Path, arguments: str, where: str
-) -> None:
+def test_advice_for_an_outside_tool_uses_its_arguments(workspace: Path, arguments: str, where: str) -> None:
     policy = parse_policy(POLICY, "ci.toml")
     action = from_outside(workspace, arguments)
     advice = advice_on(policy, action, evaluate(policy, action))

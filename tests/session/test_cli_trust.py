@@ -262,7 +262,7 @@ def test_an_interrupt_is_a_no(tmp_path: Path) -> None:
     assert here.autos() == []
 
 
-def test_a_later_word_of_trust_counts_above_a_no(tmp_path: Path) -> None:
+def test_later_trust_overrides_a_refusal(tmp_path: Path) -> None:
     here = Folder(tmp_path).says(LOOSENS)
     here.asks(Asked(Answer.NO))
     here.state.trust_content(policy(LOOSENS).sha256, str(here.file))
@@ -366,7 +366,7 @@ def test_a_yes_at_the_prompt_trusts_and_is_asked_once(
     ],
     fresh=True,
 )
-def test_any_other_answer_goes_on_without_trust_and_is_remembered(
+def test_other_answer_continues_without_trust_and_is_remembered(
     program: Program, in_workspace: Callable[[str, str], Path], start: Start, key: str
 ) -> None:
     in_workspace(".harness/policy.toml", LOOSENS)
@@ -408,7 +408,7 @@ def test_enter_paste_and_typed_ahead_keys_grant_no_trust(
 
 
 @pytest.mark.terminal
-def test_the_question_is_drawn_and_keys_count_as_the_configuration_says(
+def test_trust_question_follows_the_terminal_configuration(
     program: Program, in_workspace: Callable[[str, str], Path], start: Start
 ) -> None:
     in_workspace(".harness/policy.toml", LOOSENS)
@@ -496,7 +496,7 @@ state.trust_content("c" * 64, "p")
 
 
 @all_rows("torn", ["b" * 20, "declined", "declined " + "b" * 64 + " /sr"])
-def test_a_yes_behind_a_line_that_a_crash_cut_short_is_not_lost(tmp_path: Path, torn: str) -> None:
+def test_approval_after_a_torn_line_is_kept(tmp_path: Path, torn: str) -> None:
     state = State(state=str(tmp_path), config=str(tmp_path))
     state.trust_content("a" * 64, "p")
     with Path(state.trust).open("a") as file:

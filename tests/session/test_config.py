@@ -515,7 +515,7 @@ MODELS = {
 
 
 @all_rows(("flags", "environment", "file_text", "expected"), MODELS.values(), ids=MODELS)
-def test_the_model_and_who_named_it(
+def test_model_is_chosen_by_precedence_with_its_origin(
     flags: dict[str, str], environment: dict[str, str], file_text: str, expected: tuple[str, str]
 ) -> None:
     assert told(settings(flags, environment, file_text), "model") == [expected]
@@ -619,7 +619,7 @@ SERVERS: dict[str, tuple[dict[str, str], dict[str, str], str, list[tuple[object,
 
 
 @all_rows(("flags", "environment", "file_text", "expected"), SERVERS.values(), ids=SERVERS)
-def test_the_server_and_who_named_it(
+def test_server_is_chosen_by_precedence_with_its_origin(
     flags: dict[str, str], environment: dict[str, str], file_text: str, expected: list[tuple[object, str]]
 ) -> None:
     found = settings(flags, environment, file_text)
@@ -755,7 +755,7 @@ def test_file_settings_apply_to_the_server_of_the_file_only(
     assert (found.key_variable.value, found.api.value, [*found.of_model]) == expected
 
 
-def test_another_model_leaves_the_settings_of_a_profile_behind_and_stays_at_its_server() -> None:
+def test_changed_model_drops_profile_settings_and_keeps_its_server() -> None:
     file = f'''\
 effort = "low"
 [models.fast]
@@ -857,7 +857,7 @@ def test_settings_of_a_model_by_flags(effort: str | None, pairs: list[str], expe
     assert str(caught.value).startswith(expected)
 
 
-def test_tables_of_a_request_are_joined_and_the_newer_word_holds() -> None:
+def test_request_tables_are_merged_with_the_newer_value_first() -> None:
     file = """\
 [extra_body.metadata]
 team = "a"
@@ -952,6 +952,6 @@ def test_invalid_value_is_refused_with_its_origin(
     assert str(caught.value).startswith(message)
 
 
-def test_settings_hold_no_key() -> None:
+def test_settings_contain_no_key() -> None:
     found = settings({}, KEY)
     assert (found.key_set, "sk-of-openai" in repr(found)) == (True, False)

@@ -80,7 +80,7 @@ SENT: dict[str, tuple[dict[str, str], dict[str, str], str, tuple[str, str]]] = {
 
 
 @all_rows(("flags", "environment", "file", "expected"), SENT.values(), ids=SENT)
-def test_the_address_and_the_key_that_goes_there(
+def test_endpoint_pairs_each_address_with_its_key(
     flags: dict[str, str], environment: dict[str, str], file: str, expected: tuple[str, str]
 ) -> None:
     found = endpoint(flags, environment, file)
@@ -257,7 +257,7 @@ def test_the_second_adapter_is_imported_only_when_it_is_chosen() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_secrets_are_known_by_their_name_and_by_what_the_configuration_calls_the_key() -> None:
+def test_secrets_are_recognized_by_name_and_by_the_configured_key() -> None:
     environment = {"OPENAI_API_KEY": "a", "GIT_AUTHOR_NAME": "b", "CORP_LLM": "c", "PATH": "d", "MY_TOKEN": "e"}
     assert secrets_of(environment, "CORP_LLM") == ["a", "e", "c"]
     assert secrets_of(environment, "OPENAI_API_KEY") == ["a", "e"]
@@ -296,7 +296,7 @@ def test_location_of_a_secret_is_not_masked(name: str) -> None:
         ("http://[::1]:8/v1", "http://[::1]:8/v1"),
     ],
 )
-def test_an_address_is_shown_without_what_may_be_secret(url: str, shown: str) -> None:
+def test_address_is_shown_without_secrets(url: str, shown: str) -> None:
     assert shown_address(url) == shown
 
 

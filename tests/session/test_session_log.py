@@ -78,7 +78,7 @@ def test_a_head_that_was_noted_earlier_must_be_passed_too(state: State) -> None:
         gone_on_with(state, path)
 
 
-def test_a_session_that_another_wrote_behind_the_head_is_refused(state: State) -> None:
+def test_session_written_after_the_head_by_another_is_refused(state: State) -> None:
     lines = lines_of(a_session())
     path = noted(state, lines)
     write(path, [*lines, *lines_of((started(), ended()), session="f" * 12, after=lines)])

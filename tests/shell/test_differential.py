@@ -220,7 +220,7 @@ def test_these_are_auto_and_run_as_predicted(stubs: Oracle, text: str) -> None:
         pytest.param("no && ok; false || run", [["no"], ["false"], ["run"]], id="programs that fail"),
     ],
 )
-def test_the_oracle_sees_what_is_run(stubs: Oracle, text: str, ran: list[list[str]]) -> None:
+def test_oracle_sees_executed_programs(stubs: Oracle, text: str, ran: list[list[str]]) -> None:
     assert stubs.ask([text])["ran"] == ran
 
 
@@ -234,7 +234,7 @@ def test_the_oracle_sees_what_is_run(stubs: Oracle, text: str, ran: list[list[st
         pytest.param("find sub -name e.txt -delete", ["sub/e.txt"], id="one that is gone"),
     ],
 )
-def test_the_oracle_sees_what_is_written_and_puts_it_back(stubs: Oracle, text: str, changed: list[str]) -> None:
+def test_oracle_sees_and_restores_written_files(stubs: Oracle, text: str, changed: list[str]) -> None:
     assert stubs.ask([text])["changed"] == changed
     assert stubs.ask([":"])["changed"] == []
 
@@ -250,7 +250,7 @@ def test_the_oracle_sees_what_is_written_and_puts_it_back(stubs: Oracle, text: s
         pytest.param("cat a.txt; git status; git diff", [], id="readers"),
     ],
 )
-def test_the_oracle_sees_what_programs_write(programs: Oracle, text: str, changed: list[str]) -> None:
+def test_oracle_sees_files_written_by_programs(programs: Oracle, text: str, changed: list[str]) -> None:
     assert programs.ask([text])["changed"] == changed
     if changed:
         assert not programs.ask(text)["auto"]
@@ -331,7 +331,7 @@ dd if=k.pem
 
 @needs_bash
 @all_rows("text", READS)
-def test_readers_do_not_show_what_a_rule_forbids(programs: Oracle, text: str) -> None:
+def test_readers_never_show_forbidden_files(programs: Oracle, text: str) -> None:
     answer = programs.ask(text)
     assert answer["finding"] is None
 

@@ -46,7 +46,7 @@ FACETS = text_rows(Path(__file__).with_name("facets.txt"))
 
 
 @all_rows(("line", "facets"), [(row.text, row.answers) for row in FACETS], ids=[row.place for row in FACETS])
-def test_a_line_becomes_these_facets(line: str, facets: list[str]) -> None:
+def test_line_has_the_expected_facets(line: str, facets: list[str]) -> None:
     assert read(line) == facets
 
 
@@ -277,11 +277,11 @@ OPERANDS = [
 
 
 @all_rows(("words", "found"), OPERANDS)
-def test_every_word_that_may_be_a_path_is_taken_as_one(words: str, found: set[str]) -> None:
+def test_every_possible_path_is_taken_as_one(words: str, found: set[str]) -> None:
     assert set(likely_paths(words.split())) == found
 
 
-def test_an_option_of_too_many_letters_is_opaque_so_that_no_name_in_it_goes_unseen() -> None:
+def test_option_with_too_many_letters_is_opaque() -> None:
     assert read("tool -" + "a" * (MAX_CLUSTER_LETTERS + 1)) == ["? there is no model of tool"]
 
 

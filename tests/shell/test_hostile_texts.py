@@ -189,7 +189,7 @@ def test_number_of_words_never_hides_an_operand() -> None:
         pytest.param(lambda number: f"-{number:08}".translate(LETTERS), id="letters of short options"),
     ],
 )
-def test_the_work_is_linear_in_words_that_may_be_paths_and_few_of_them_are_looked_up(
+def test_possible_paths_are_found_in_linear_time_and_bounded(
     word: Callable[[int], str],
 ) -> None:
     def text(count: int) -> str:

@@ -560,7 +560,7 @@ SCRIPTS = st.builds(changed, _script, _changes)
     max_examples=examples(400),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_bash_accepts_the_syntax_of_what_is_read(tmp_path: Path, text: str) -> None:
+def test_bash_accepts_the_syntax_of_parsed_lines(tmp_path: Path, text: str) -> None:
     if isinstance(parse(text), Unread):
         return
     done = run_bash("-n", "-c", "--", text, folder=tmp_path)

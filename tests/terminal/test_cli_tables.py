@@ -118,7 +118,7 @@ def test_text_of_a_call_never_starts_a_row_of_the_timeline(program: Program) -> 
     assert f"          | {'x' * 66}\n              confirm  write /etc/passwd" in shown
 
 
-def test_times_are_the_persons_at_a_terminal_and_utc_elsewhere(program: Program, logs: Path) -> None:
+def test_times_are_local_at_a_terminal_and_utc_elsewhere(program: Program, logs: Path) -> None:
     _, shown = program.at_terminal("audit", "list", "--all", columns=200, TZ="Asia/Tokyo")
     assert ("2024-05-01 19:00" in shown, "Times are in JST." in shown) == (True, True)
     assert "2024-05-01 10:00:00Z" in program.run("audit", "list", "--all").out
@@ -137,7 +137,7 @@ def test_verify_of_many_logs_is_a_table_and_json_stays(program: Program, logs: P
     assert at_terminal == program.run("audit", "verify", "--all", "--json").out
 
 
-def test_settings_of_the_terminal_hold_for_finished_output_too(program: Program, logs: Path) -> None:
+def test_terminal_settings_apply_to_finished_output(program: Program, logs: Path) -> None:
     path = program.home / ".config/harness/config.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("[terminal]\nascii = true\n")

@@ -85,7 +85,7 @@ ENDED = [
 
 
 @all_rows(("ended", "decided", "line"), ENDED)
-def test_a_call_that_ended_says_why(ended: Fields, decided: Fields, line: str) -> None:
+def test_ended_call_shows_its_reason(ended: Fields, decided: Fields, line: str) -> None:
     assert ended_line(ended, decided, {}).text == line
 
 
@@ -133,7 +133,7 @@ def test_unjudged_call_is_named(arguments: str, named: str) -> None:
     assert line.text == f"- edit_file  {named}  not run: another call was blocked"
 
 
-def test_a_call_that_was_judged_and_did_not_run_says_why() -> None:
+def test_judged_call_that_did_not_run_shows_its_reason() -> None:
     about: Fields = {"session": "s", "call": 2}
     tracer = Tracer()
     decision: Fields = {"decision": "confirm", "by": "default for bash (p.toml:3)", "summary": "git push"}

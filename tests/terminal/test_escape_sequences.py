@@ -47,7 +47,7 @@ def test_unknown_sequence_is_dropped_from_the_text(sequence: str) -> None:
 
 
 @all_rows(("unit", "key"), list(KEYS.items()), ids=list(map(repr, KEYS)))
-def test_a_key_is_what_other_terminals_send(unit: str, key: str) -> None:
+def test_keys_of_other_terminals_are_recognized(unit: str, key: str) -> None:
     assert EscapeSequences().feed(unit) == [unit]
     assert key_of(unit) == key
 
@@ -90,7 +90,7 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.lists(st.integers(0, 200), max_size=5))
-def test_units_do_not_depend_on_the_pieces_that_come(pieces: list[str], cuts: list[int]) -> None:
+def test_units_do_not_depend_on_the_pieces_received(pieces: list[str], cuts: list[int]) -> None:
     text = "".join(pieces)
     sequences, ends = EscapeSequences(), [*sorted(cuts), len(text)]
 

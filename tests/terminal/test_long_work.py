@@ -44,7 +44,7 @@ def play(*words: str, columns: int = 80, **environment: str) -> PlayedTerminal:
 
 
 @all_rows("columns", [120, 80, 40, 24])
-def test_one_line_is_written_over_and_goes_away(columns: int) -> None:
+def test_progress_line_is_overwritten_and_removed(columns: int) -> None:
     with play(columns=columns) as terminal:
         terminal.wait_for("0 of 3")
         terminal.send("\n")
@@ -86,7 +86,7 @@ def test_progress_line_is_removed_before_an_error(tmp_path: Path) -> None:
     assert (raised.value.__traceback__ is not None, threading.active_count()) == (True, before)
 
 
-def test_without_colour_and_with_ascii_there_is_neither() -> None:
+def test_plain_ascii_output_has_neither_colour_nor_unicode() -> None:
     with play("ascii", NO_COLOR="1") as terminal:
         terminal.wait_for("0 of 3")
         terminal.send("\n\n\n")

@@ -35,7 +35,7 @@ def python(script: str, *, columns: int = 80, lines: int = 24) -> PlayedTerminal
     return PlayedTerminal([sys.executable, "-c", script], columns=columns, lines=lines)
 
 
-def test_keys_go_in_and_what_is_written_is_drawn() -> None:
+def test_keys_are_sent_and_output_is_drawn() -> None:
     with python(READS) as terminal:
         terminal.wait_for("ready")
         for keys, shown in (

@@ -105,7 +105,7 @@ def test_long_cell_continues_on_the_next_row() -> None:
     ]
 
 
-def test_colour_is_in_the_cells_that_say_it_and_only_where_there_is_colour() -> None:
+def test_colour_is_used_in_its_cells_only_if_supported() -> None:
     table = Table(
         columns=(Column(name="a"), Column(name="b", toned=True)), rows=(TableRow(cells=("x", "bad"), tone=Tone.BAD),)
     )
@@ -136,7 +136,7 @@ def test_pipe_gets_all_columns_as_plain_text() -> None:
         ("", ""),
     ],
 )
-def test_a_time_is_shown_on_the_persons_clock(stamp: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_is_shown_in_the_local_zone(stamp: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     try:

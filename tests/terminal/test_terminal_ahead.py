@@ -96,7 +96,7 @@ def test_key_sequences_do_not_continue_after_the_end(before: bytes, told: list[K
     assert typing.take() == "[A"
 
 
-def test_there_is_an_end_to_what_is_kept() -> None:
+def test_queued_text_is_bounded() -> None:
     typing = Typing()
     assert typing.feed(b"x\r" * MOST_LINES) == []
     assert typing.feed(b"y\r") == [Keyed.DROPPED]

@@ -165,7 +165,7 @@ def test_edited_arguments_are_returned_completely(
     assert (answer, json.loads(edited)) == ("edit", wanted)
 
 
-def test_the_file_for_the_editor_is_private_and_goes_again(tmp_path: Path) -> None:
+def test_editor_file_is_private_and_removed(tmp_path: Path) -> None:
     """Mode 0600 in a folder of mode 0700, and nothing is left."""
     told = tmp_path / "told"
     text = f'stat -c "%a %n" "$1" "$(dirname "$1")" > {shlex.quote(str(told))}; printf "touch b" > "$1"'
@@ -225,7 +225,7 @@ def test_wrong_edit_is_reported_and_has_no_effect(tmp_path: Path) -> None:
     assert {name: told[name] for name, (_, why) in WRONG.items() if why not in told[name]} == {}
 
 
-def test_an_editor_that_goes_wrong_leaves_the_question(tmp_path: Path) -> None:
+def test_failed_editor_leaves_the_question(tmp_path: Path) -> None:
     """It says why; the y that was typed in the editor does not count, a n afterwards does."""
 
     def play(edit: str, why: str) -> None:

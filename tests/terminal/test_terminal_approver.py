@@ -232,7 +232,7 @@ def test_a_keyboard_that_never_rests_is_a_no(touch: Asked) -> None:
     assert (approval.answer, approval.words) == (Answer.NO, "keys kept coming while the question was put")
 
 
-def test_ctrl_c_counts_at_once(touch: Asked) -> None:
+def test_ctrl_c_takes_effect_immediately(touch: Asked) -> None:
     """To stop needs no dead time, and comes through among other keys."""
     with Played(touch, dead_seconds=5.0) as played:
         played.wait_for("touch made")
@@ -305,7 +305,7 @@ def test_an_interrupt_from_elsewhere_stops(touch: Asked) -> None:
         assert played.answer().answer is Answer.STOP
 
 
-def test_ctrl_z_suspends_and_comes_back(touch: Asked) -> None:
+def test_ctrl_z_suspends_and_resumes(touch: Asked) -> None:
     """The question is there again afterwards, with dead keys first."""
     with Played(touch) as played:
         played.press("\x1a")
@@ -326,7 +326,7 @@ def test_ctrl_z_suspends_and_comes_back(touch: Asked) -> None:
     ("p12", GrantScope.WORKSPACE, 7),
     ("P13", GrantScope.WORKSPACE, None),
 )
-def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: GrantScope, days: int | None) -> None:
+def test_grant_is_exactly_the_shown_one(touch: Asked, keys: str, scope: GrantScope, days: int | None) -> None:
     """What it covers and for how long stands on the screen before the key that grants it."""
     with Played(touch) as played:
         played.press(keys[0])
@@ -360,7 +360,7 @@ def test_with_ascii_alone_a_wrapped_row_is_marked_in_ascii(root: str) -> None:
         assert played.written().isascii()
 
 
-def test_words_go_with_a_grant(touch: Asked) -> None:
+def test_comment_can_accompany_a_grant(touch: Asked) -> None:
     with Played(touch) as played:
         for key in ("\t", "a", "\r", "s", "1"):
             played.press(key)
@@ -495,7 +495,7 @@ def test_a_question_of_the_program_itself_offers_no_grant_edit_or_halt(root: str
         assert [row for row in played.rows() if row][-1].startswith("+ yes  put back  by you, after ")
 
 
-def test_words_at_a_plan_come_back(root: str) -> None:
+def test_comment_on_a_plan_is_returned(root: str) -> None:
     with Played(own_question(root, "plan")) as played:
         for key in ("r", "a", "b", "\r"):
             played.press(key)
@@ -606,7 +606,7 @@ def test_destructive_command_typed_by_the_user_asks_for_a_word(root: str) -> Non
         assert played.answer().answer is Answer.NO
 
 
-def test_a_word_that_is_typed_before_it_counts_is_asked_for_again(root: str) -> None:
+def test_word_typed_too_soon_is_requested_again(root: str) -> None:
     """What is typed right behind the y is dropped, and that is said where it is to be typed."""
     with Played(command(root, "rm -rf src"), columns=40) as played:
         played.press("y")
@@ -789,7 +789,7 @@ def test_note_and_list_replace_the_rows_below_the_question(root: str) -> None:
 
 
 @at_once((60, "touch made"), (24, "rm -rf src"), (10, "touch made"))
-def test_help_goes_with_the_key_that_showed_it_and_with_the_answer(root: str, lines: int, line: str) -> None:
+def test_help_disappears_with_its_key_and_with_the_answer(root: str, lines: int, line: str) -> None:
     """From the screen, also where it is longer than that."""
     shown = "refuses and ends the turn"
     for again in (True, False):
@@ -899,7 +899,7 @@ def test_terminal_without_repainting_gets_sentences(touch: Asked) -> None:
     assert played.written().isascii()
 
 
-def test_the_person_is_called_when_a_long_turn_asks(touch: Asked) -> None:
+def test_user_is_alerted_when_a_long_turn_asks(touch: Asked) -> None:
     """At once after a turn of more than 10 s; a bell."""
     with Played(touch) as early:
         early.rest()

@@ -61,7 +61,7 @@ def texts(rows: list[Row]) -> list[str]:
 # --- code ---
 
 
-def test_parts_of_code_are_named_by_what_they_are() -> None:
+def test_code_tokens_have_their_kinds() -> None:
     assert inks("python", 'def f(x): return "a" + 12  # why') == [
         [
             ("def", Ink.KEYWORD),
@@ -79,7 +79,7 @@ def test_parts_of_code_are_named_by_what_they_are() -> None:
     ("c", ("/* one", "two", "three */ + 1")),
     ("ts", ("`one", "two", "three` + 1")),
 ])  # fmt: skip
-def test_a_string_or_a_comment_goes_on_in_the_next_lines_and_ends(language: str, lines: tuple[str, ...]) -> None:
+def test_string_or_comment_continues_on_later_lines_and_ends(language: str, lines: tuple[str, ...]) -> None:
     first, second, third = inks(language, *lines)
     kind = first[0][1]
     assert (kind in (Ink.STRING, Ink.COMMENT), second) == (True, [("two", kind)])
@@ -93,7 +93,7 @@ def test_a_comment_that_begins_where_a_string_ends_is_one() -> None:
     ]
 
 
-def test_a_long_line_and_what_is_behind_much_work_stay_plain_and_whole() -> None:
+def test_long_lines_and_lines_after_much_work_stay_plain() -> None:
     highlighter = Highlighter("python")
     assert highlighter.line(f"return {'x' * LONGEST}") == ()
     assert highlighter.line("return 1") != ()
@@ -122,13 +122,13 @@ def test_every_language_has_its_lexer() -> None:
     ("a/b.py", "py"), ("Makefile", "makefile"), ("x/Dockerfile", "dockerfile"), ("a.tar.gz", ""), ("a.H", "c"),
     ("README.md", "md"), ("", ""), ("a/.bashrc", "bash"), ("py/plain", ""), ("a.\x1b[31m", ""),
 ])  # fmt: skip
-def test_a_name_of_a_file_tells_its_language(path: str, language: str) -> None:
+def test_language_follows_from_the_file_name(path: str, language: str) -> None:
     assert language_of(path) == language
 
 
 @all_rows("language", ["python", "bash", "html", "klingon", ""])
 @pytest.mark.parametrize("width", [12, 40, 80])
-def test_hostile_code_is_shown_whole_and_safe_behind_its_gutter(language: str, width: int) -> None:
+def test_hostile_code_is_shown_completely_and_safely(language: str, width: int) -> None:
     for hostile in HOSTILE:
         rows = list(code_rows(hostile.split("\n"), Highlighter(language), width, gutter="  $ "))
         plain = texts(rows)
@@ -178,7 +178,7 @@ def test_lines_that_have_little_in_common_have_no_marked_words() -> None:
     assert [[tint.ink for tint in row.tints] for row in rows] == [[Ink.COMMENT]] * 2  # of their numbers
 
 
-def test_in_a_long_line_the_words_that_changed_are_marked() -> None:
+def test_changed_words_of_a_long_line_are_marked() -> None:
     line = "var x=1;" * 20_000
     rows = list(changed_rows(f"{line}var a = 1;\n", f"{line}var b = 1;\n", "x.txt", 400))
 
@@ -282,14 +282,14 @@ def test_missing_theme_or_colour_support_disables_colours(
 
 
 @all_rows("name", sorted(PALETTES))
-def test_every_palette_has_a_colour_for_everything_and_letters_on_its_own_grounds(name: str) -> None:
+def test_each_palette_is_complete(name: str) -> None:
     palette = PALETTES[name]
     assert (set(palette.tones), set(palette.inks), set(palette.fills)) == (set(Tone), set(Ink), set(Fill))
     if palette.behind:
         assert all(re.fullmatch(r"38;5;\d+;48;5;\d+", code) for code in palette.fills.values())
 
 
-def test_a_ground_begins_behind_the_first_two_columns() -> None:
+def test_background_starts_after_the_first_two_columns() -> None:
     row = Row(text="  $ ls", tints=(Tint(4, 6, Ink.NAME),), fill=Fill.CODE)
     base = DARK.fills[Fill.CODE]
     name = f"{base};{DARK.inks[Ink.NAME]}"

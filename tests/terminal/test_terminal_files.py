@@ -85,7 +85,7 @@ def _listed(root: Path) -> set[str]:
     return {*names, *others}
 
 
-def test_git_lists_what_is_tracked_and_what_is_not_ignored(repository: Path) -> None:
+def test_git_lists_tracked_and_unignored_files(repository: Path) -> None:
     assert git_names(str(repository), TRACKED, ENVIRONMENT) == [".gitignore", "README.md", "src/parse.py"]
     assert _listed(repository) == {".gitignore", "README.md", "src/parse.py", "new.txt", "deep/keep.log"}
     assert git_names(str(repository / "src"), TRACKED, ENVIRONMENT) == ["parse.py"]
@@ -98,7 +98,7 @@ def test_untracked_build_files_are_not_offered(repository: Path) -> None:
     assert "node_modules/x/parse.js" in PatientIndex(str(repository), ENVIRONMENT).matches("parse")
 
 
-def test_without_git_all_files_are_listed_but_those_in_folders_of_tools(repository: Path) -> None:
+def test_all_files_outside_tool_folders_are_listed_without_git(repository: Path) -> None:
     shutil.rmtree(repository / ".git")
     _files(repository, "node_modules/x/y.js", "deep/build/z")
     (repository / "link").symlink_to("/")
@@ -204,7 +204,7 @@ def test_new_files_are_found_without_being_waited_for(repository: Path) -> None:
     assert wait_until(lambda: index.matches("later") == ("later.py",), seconds=60)
 
 
-def test_a_folder_that_is_gone_has_no_files(tmp_path: Path) -> None:
+def test_missing_folder_has_no_files(tmp_path: Path) -> None:
     assert PatientIndex(str(tmp_path / "gone"), ENVIRONMENT).matches("x") == ()
 
 
@@ -248,7 +248,7 @@ NAME = st.text("aAbB/._-\n é\u4e2d", min_size=1, max_size=12)
 
 
 @given(names=st.lists(NAME, max_size=30), question=st.text("aAbB/.\n é", max_size=4))
-def test_it_is_what_a_plain_search_finds(names: list[str], question: str) -> None:
+def test_matches_equal_those_of_a_plain_search(names: list[str], question: str) -> None:
     wanted = question.lower()
 
     def kind(name: str) -> int | None:
@@ -304,7 +304,7 @@ def test_a_name_can_be_read_in_one_way_only(name: str, written: str, word: str) 
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30))
-def test_every_name_comes_back_from_how_it_is_written(name: str) -> None:
+def test_inserted_name_reads_back_as_the_file(name: str) -> None:
     written = mention(name)
     assert (json.loads(written) if written[0] == '"' else written) == name
     assert visible_line(written, 10_000) == written
@@ -383,7 +383,7 @@ def test_completions_at_the_cursor_are_offered(text: str, inserted: list[tuple[s
         ("!cat @sr", []),
     ],
 )
-def test_behind_an_exclamation_mark_there_are_only_files(text: str, inserted: list[tuple[str, int]]) -> None:
+def test_only_files_are_offered_after_an_exclamation_mark(text: str, inserted: list[tuple[str, int]]) -> None:
     assert _completions(text) == inserted
 
 

@@ -93,7 +93,7 @@ def test_keys_become_exactly_this_text(line: PlayedLine, keys: str, text: object
     line.reads(keys, text)
 
 
-def test_ctrl_c_ends_a_paste_whose_end_is_lost(line: PlayedLine) -> None:
+def test_ctrl_c_ends_an_unfinished_paste(line: PlayedLine) -> None:
     """What came of it stands in the line, to be sent or cleared."""
     line.stands("see ", "> see ")
     line.send("\x1b[200~abc")
@@ -108,7 +108,7 @@ def test_ctrl_c_in_a_paste_with_an_end_is_text(line: PlayedLine) -> None:
     line.reads(paste(f"a{CTRL_C}b\r!rm x\r") + ENTER, f"a{CTRL_C}b\n!rm x\n")
 
 
-def test_lines_that_come_at_once_are_read_one_after_the_other(line: PlayedLine) -> None:
+def test_simultaneous_lines_are_read_one_by_one(line: PlayedLine) -> None:
     line.reads(f"first{ENTER}second{ENTER}third{ENTER}", "first", "second", "third")
 
 
@@ -325,7 +325,7 @@ def test_ctrl_c_in_the_editor_is_for_the_editor(tmp_path: Path) -> None:
 # Terminals that show less
 
 
-def test_the_status_line_is_drawn_below_and_says_in_words_and_red_what_loosens(tmp_path: Path) -> None:
+def test_status_line_marks_loosened_rules_in_words_and_red(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, loosened=["UNCONFINED allowed"]) as line:
         line.wait_for("! UNCONFINED allowed | mode ask | model-1 | 2 grants | ? shows the keys")
         assert {(cell.bg, cell.reverse) for cell in line.cells("UNCONFINED")} == {("red", False)}
@@ -342,7 +342,7 @@ def test_colours_are_disabled_by_no_color(tmp_path: Path) -> None:
         assert seen == {("default", "default", True, True)}
 
 
-def test_at_40_columns_the_status_line_has_one_row(tmp_path: Path) -> None:
+def test_status_line_has_one_row_at_40_columns(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, columns=40, loosened=["UNCONFINED allowed"]) as line:
         rows = [">", "! UNCONFINED allowed | mode ask"]
         line.wait_until(lambda: [row for row in line.display() if row] == rows, "it is not one row")

@@ -37,7 +37,7 @@ def _lines(path: Path, *texts: object) -> None:
     path.chmod(0o600)
 
 
-def test_entries_come_back_whole_the_newest_first(tmp_path: Path) -> None:
+def test_entries_are_loaded_newest_first(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "history"
     texts = ["one", "two\nlines", "tab\tand \x1b[31m", "ü \u202e \udcff", '"quoted" \\ #', "+plus"]
     first = _history(path)
@@ -76,7 +76,7 @@ def test_text_typed_before_the_file_was_read_is_listed_once(tmp_path: Path) -> N
     assert (_loaded(history), history.get_strings()) == (["more", "own", "new", "old"], ["old", "new", "own", "more"])
 
 
-def test_loading_that_was_cut_short_goes_on(tmp_path: Path) -> None:
+def test_interrupted_loading_continues(tmp_path: Path) -> None:
     _lines(tmp_path / "history", *map(str, range(5)))
     history = _history(tmp_path / "history")
 
@@ -100,7 +100,7 @@ def test_loading_that_was_cut_short_goes_on(tmp_path: Path) -> None:
         pytest.param(b"x" * 3_000_000 + b'\n"a"\n', ["a"], id="an entry behind one"),
     ],
 )
-def test_a_broken_file_is_read_as_far_as_it_goes_and_added_to(
+def test_broken_file_is_read_as_far_as_possible_and_extended(
     tmp_path: Path, content: bytes, entries: list[str]
 ) -> None:
     path = tmp_path / "history"
@@ -147,7 +147,7 @@ def _of_another(path: Path) -> None:
         pytest.param(_of_another, "belongs to user 12345", id="somebody else's"),
     ],
 )
-def test_a_file_that_is_not_ones_own_is_neither_read_nor_written(
+def test_file_of_another_user_is_neither_read_nor_written(
     tmp_path: Path, make: Callable[[Path], None], problem: str
 ) -> None:
     path = tmp_path / "history"
@@ -218,7 +218,7 @@ def test_concurrent_programs_keep_all_lines(tmp_path: Path) -> None:
     assert sorted(kept) == sorted(f"{name} {number}" for name in ("one", "two", "three") for number in range(150))
 
 
-def test_programs_that_write_and_trim_at_once_leave_the_newest(tmp_path: Path) -> None:
+def test_concurrent_writers_and_trimmers_keep_the_newest(tmp_path: Path) -> None:
     _write_together(tmp_path / "history", 2_000)
     kept = _loaded(_history(tmp_path / "history"))
     assert len(kept) == len(set(kept)) > 50

@@ -111,7 +111,7 @@ def test_every_block_fits_and_leaves_column_1_alone() -> None:
         assert [one for one in lines if not one[1].startswith("  ") or cells(one[1]) > width] == []
 
 
-def test_every_block_comes_to_the_same_in_pieces() -> None:
+def test_each_block_looks_the_same_in_pieces() -> None:
     for colour in (False, True):
         whole = {name: lines_of(text, colour=colour) for name, (text, _) in BLOCKS.items()}
         for step in (1, 2, 7):
@@ -217,7 +217,7 @@ def test_printed_prose_never_becomes_a_heading_or_table() -> None:
     assert lines_of(f"short\n===\n{WORDS}")[0] == "  # short"
 
 
-def test_a_paragraph_in_a_terminal_that_becomes_narrow_stays_within_it() -> None:
+def test_paragraph_fits_a_narrowed_terminal() -> None:
     width = [60]
     markdown = Markdown(lambda: width[0], DARK)
     before = markdown.feed(f"{WORDS} **{WORDS}** {WORDS} ")
@@ -235,7 +235,7 @@ PROSE = ["word ", "**bold** ", "*em ", "ends* ", "`code` ", "`open ", "[l](http:
 
 @settings(max_examples=150, deadline=None)
 @given(parts=st.lists(st.sampled_from(PROSE), max_size=40), step=st.integers(1, 9), colour=st.booleans())
-def test_prose_by_the_line_comes_to_the_same_as_at_once(parts: list[str], step: int, colour: bool) -> None:
+def test_prose_by_the_line_equals_prose_in_one_piece(parts: list[str], step: int, colour: bool) -> None:
     text = "".join(parts)
     assert lines_of(text, 30, colour=colour, step=step) == lines_of(text, 30, colour=colour)
 
@@ -331,7 +331,7 @@ def test_signs_within_a_line() -> None:
     assert found == {name: expected for name, (_, expected) in IN_A_LINE.items()}
 
 
-def test_code_is_coloured_and_holds_what_it_held() -> None:
+def test_coloured_code_keeps_its_text() -> None:
     text = '```python\ndef f(x):\n    return "a\\n" + x  # why\n```\n```none\nx = 1\n```\n```diff\n-a\n+b\n```\n'
     coloured = lines_of(text, 80, colour=True)
     assert [SGR.sub("", line) for line in coloured] == lines_of(text, 80)
@@ -400,7 +400,7 @@ def test_addresses_never_become_terminal_links() -> None:
         assert re.findall(r"[\x00-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;]*m)", shown) == []
 
 
-def test_hostile_code_comes_through_no_lexer_as_anything_but_text() -> None:
+def test_hostile_code_stays_text_in_every_lexer() -> None:
     for language, code, lead in itertools.product(
         ("python", "c", "diff", "[red]", "\x1b[31m"), HOSTILE_CODE, ("", "> ", "- ")
     ):

@@ -76,7 +76,7 @@ class PlayedPlaces(Played):
         "another key is none": (["s", "p", "h", "1", "v", "?", "K"], PlacesAnswer.KEEP),
     },
 )
-def test_each_key_is_the_answer_that_it_says(tmp_path: Path, keys: list[str], answer: PlacesAnswer) -> None:
+def test_each_key_gives_its_answer(tmp_path: Path, keys: list[str], answer: PlacesAnswer) -> None:
     with PlayedPlaces(tmp_path, about(changed(".npmrc", " a", "+b"))) as played:
         for key in keys:
             assert played.is_open, key
@@ -94,7 +94,7 @@ def test_keys_typed_before_are_dropped_and_a_hang_up_gives_no_answer(tmp_path: P
         assert played.answered is PlacesAnswer.NOBODY
 
 
-def test_the_places_are_shown_whole_and_what_is_kept_was_seen(tmp_path: Path) -> None:
+def test_places_are_shown_completely_before_they_can_be_kept(tmp_path: Path) -> None:
     changes = [changed(f"d{number}/.envrc", " a", "+b") for number in range(20)]
     with PlayedPlaces(tmp_path, about(*changes), lines=20) as played:
         played.press("k")
@@ -134,7 +134,7 @@ def test_shell_output_during_a_suspension_stays_above_the_places(tmp_path: Path)
         assert played.text().count("! .npmrc  changed") == 2
 
 
-def test_the_person_is_called_when_a_long_turn_asks(tmp_path: Path) -> None:
+def test_user_is_alerted_when_a_long_turn_asks(tmp_path: Path) -> None:
     played = PlayedPlaces(tmp_path, about(changed()))
     played.approver._last -= 11
     with played:

@@ -117,9 +117,7 @@ def test_a_row_of_the_question(root: str, line: str, expected: str) -> None:
         ({"says_reads": True, "bounds": ToolBounds()}, "    it writes nothing, and does not reach the network"),
     ],
 )
-def test_a_question_says_what_the_server_of_a_tool_claims_and_what_holds_it(
-    root: str, told: dict[str, Any], expected: str
-) -> None:
+def test_question_names_the_claims_of_a_server_and_its_walls(root: str, told: dict[str, Any], expected: str) -> None:
     shown = lines(from_outside(root, '{"path": "a.py"}', **told))
     assert expected in shown, shown
     claims = [row for row in shown if "says that it only reads" in row]
@@ -134,7 +132,7 @@ FORGED_PARTS = (
 
 
 @all_rows("line", FORGED_PARTS)
-def test_a_line_is_whole_however_it_is_shown_and_what_asks_is_never_called_auto(root: str, line: str) -> None:
+def test_shown_line_is_complete_and_asked_parts_never_called_auto(root: str, line: str) -> None:
     about = command(root, line)
     shown = lines(about, 400)
     pieces = split(line, parts_of(about.action, about.verdict))
@@ -273,7 +271,7 @@ def test_unusual_variable_is_shown_in_the_question(root: str) -> None:
         ),
     ],
 )
-def test_a_file_shows_its_difference_and_what_undo_would_do(
+def test_file_question_shows_the_diff_and_the_effect_of_undo(
     root: str, arguments: dict[str, str], undo: str, diff: tuple[str, Tone]
 ) -> None:
     """In colours that say what the sign says."""
@@ -328,7 +326,7 @@ def test_the_table_names_decision_source_rule_place_layer_and_reason(root: str) 
     assert "auto: it only reads  [model of ls, readers (" in text
 
 
-def test_the_table_names_each_part_by_its_kind_and_in_the_words_that_were_written(root: str) -> None:
+def test_table_names_each_part_by_kind_and_written_words(root: str) -> None:
     wants = {"unconfined": True, "justification": "the daemon"}
     about = command(root, "cat src/../src/a.py /etc/hosts", **wants)
     rows = [row.text[6:] for row in facet_rows(about.verdict, 200) if row.text[2:5].strip().isdigit()]
@@ -419,7 +417,7 @@ GRANTS = [
 
 
 @all_rows(("patterns", "rows"), GRANTS)
-def test_a_choice_says_all_that_it_grants(patterns: list[GrantPattern], rows: list[str]) -> None:
+def test_choice_lists_everything_it_grants(patterns: list[GrantPattern], rows: list[str]) -> None:
     usual = Usual(folder="/w", write=(".", "~/.cache", "~/.npm"))
     offer = Offer(choices=(GrantChoice(name="", patterns=tuple(patterns)),))
     assert [row.text for row in offered_rows(offer, 200, usual=usual)] == rows
@@ -450,7 +448,7 @@ def test_the_permanent_line(approval: Approval, line: str) -> None:
 
 
 @given(st.lists(st.text(alphabet=st.sampled_from("a=\n\r ä===== end"), max_size=40), min_size=1, max_size=4))
-def test_several_new_texts_come_back_as_they_went(texts: list[str]) -> None:
+def test_several_new_texts_survive_an_edit_unchanged(texts: list[str]) -> None:
     """Whatever they hold, lines that look like the marks included."""
     assert _split(_sections(texts), texts) == texts
 

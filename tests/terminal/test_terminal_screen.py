@@ -229,7 +229,7 @@ def test_echo_before_a_question_is_erased() -> None:
     assert tape.permanent() == ["bash asks"]
 
 
-def test_the_tail_of_what_waits_is_shown_and_goes_again() -> None:
+def test_tail_of_pending_text_is_shown_and_removed() -> None:
     clock, tape = Clock(), Tape(60)
     screen = screen_on(tape, clock=clock)
     screen.record(record("model_request", turn=1))
@@ -324,7 +324,7 @@ def test_the_end_of_an_output_is_shown_when_it_has_ended(look: Look, lines: int,
     ]  # fmt: skip
 
 
-def test_a_command_does_not_say_where_its_output_is() -> None:
+def test_command_output_has_no_place_in_the_trace() -> None:
     """What it prints may look like the words of the result: then there are two, and none is repeated."""
     clock, tape = Clock(), Tape(100)
     screen = screen_on(tape, clock=clock)
@@ -372,7 +372,7 @@ def test_parts_of_a_secret_are_never_shown(step: int, look: Look) -> None:
     assert SECRET[:12] not in raw
 
 
-def test_the_line_goes_before_a_question_and_stays_away() -> None:
+def test_live_line_is_removed_before_a_question() -> None:
     tape = Tape(60)
     screen = screen_on(tape)
     screen.record(record("model_request", turn=1))
@@ -415,7 +415,7 @@ def test_way_to_stop_is_shown_during_a_turn(columns: int) -> None:
     assert SPINNERS.sub("", tape.written_over()).startswith("bash 0 s  Esc stops  ")
 
 
-def test_a_table_that_is_long_is_announced_while_it_comes() -> None:
+def test_long_table_is_announced_while_it_streams() -> None:
     clock, tape = Clock(), Tape(80, 10)
     screen = screen_on(tape, clock=clock)
     screen.record(record("model_request", turn=1))
@@ -525,13 +525,13 @@ def test_plain_stream_gets_unwrapped_lines() -> None:
         pytest.param(Notices.OFF, PLAIN, "", id="neither"),
     ],
 )
-def test_a_person_is_called(notices: Notices, look: Look, expected: str) -> None:
+def test_user_is_alerted(notices: Notices, look: Look, expected: str) -> None:
     tape = Tape()
     screen_on(tape, look, notices=notices).notify("bash asks\x07\x1b]0;x")
     assert "".join(tape.raw) == expected
 
 
-def test_a_spinner_turns_only_while_something_goes_on() -> None:
+def test_spinner_turns_only_during_activity() -> None:
     """In real time: a thread paints some times a second, and is gone after the end."""
     tape = Tape()
     screen = Screen(tape, PLAIN, size=lambda: tape.size)
@@ -550,7 +550,7 @@ def _ticking() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "ticker"}
 
 
-def test_a_countdown_is_seen_and_goes_again() -> None:
+def test_countdown_is_shown_and_removed() -> None:
     tape = Tape()
     clock = Clock()
     screen = Screen(tape, PLAIN, size=lambda: tape.size)

@@ -52,7 +52,7 @@ CODE_POINTS = (
 )
 
 
-def test_over_all_code_points_exactly_the_hiding_ones_are_escaped() -> None:
+def test_exactly_the_hiding_code_points_are_escaped() -> None:
     wrong = [
         f"U+{code:04X}" for code in CODE_POINTS if (visible(f"a{chr(code)}") == f"a{chr(code)}") == hides(chr(code))
     ]
@@ -179,7 +179,7 @@ def test_a_character_is_shown_as_its_escape(text: str, shown: str) -> None:
         pytest.param("\n\n", 3, "\\n\\...(+1 characters)", id="cut after escaping"),
     ],
 )
-def test_a_line_is_cut_and_says_by_how_much(text: str, width: int, line: str) -> None:
+def test_line_is_cut_with_the_omitted_length(text: str, width: int, line: str) -> None:
     assert visible_line(text, width) == line
 
 
@@ -198,7 +198,7 @@ def test_a_line_is_cut_and_says_by_how_much(text: str, width: int, line: str) ->
         pytest.param("plain", "plain", id="plain text"),
     ],
 )
-def test_prose_leaves_out_what_only_chooses_how_an_emoji_is_drawn(text: str, shown: str) -> None:
+def test_prose_omits_emoji_selectors_and_joiners(text: str, shown: str) -> None:
     assert visible_prose(text) == shown
 
 

@@ -179,7 +179,7 @@ def test_the_network_of_a_command_is_its_own(tmp_path: Path) -> None:
     assert done.status is ResultStatus.FAILED
 
 
-def test_a_half_closed_connection_goes_on_the_other_way(tmp_path: Path, echo: int) -> None:
+def test_half_closed_connection_continues_in_the_other_direction(tmp_path: Path, echo: int) -> None:
     code = f"""
 import socket
 wire = socket.create_connection(('127.0.0.1', 3128))

@@ -129,7 +129,7 @@ def test_parent_of_a_moved_or_removed_name_is_writable(place: Place, entry: str,
 
 
 @all_rows(("write", "writable"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED], anew={"place": new_place})
-def test_of_what_a_command_names(place: Place, write: str, writable: tuple[str, ...]) -> None:
+def test_named_path_opens_the_expected_folders(place: Place, write: str, writable: tuple[str, ...]) -> None:
     walls = walls_for(place.effects(write=(write,)), place.workspace)
     assert walls.write == tuple(place.full(name) for name in writable)
 

@@ -103,7 +103,7 @@ def model_of_all(data: bytes, edits: Sequence[Edit]) -> bytes | None:
 
 @settings(max_examples=examples(600), deadline=None)
 @given(data=DATA, edits=st.lists(EDITS, min_size=1, max_size=3))
-def test_edits_do_what_the_model_does(data: bytes, edits: list[Edit]) -> None:
+def test_edits_agree_with_the_model(data: bytes, edits: list[Edit]) -> None:
     expected = model_of_all(data, edits)
 
     found = splice_all(data, edits, most_bytes=LIMIT)

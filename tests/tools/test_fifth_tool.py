@@ -96,7 +96,7 @@ match = [".env"]
 """
 
 
-def test_a_fifth_tool_goes_the_whole_way(program: Program) -> None:
+def test_fifth_tool_passes_through_every_stage(program: Program) -> None:
     root = program.workspace
     workspace = Workspace(str(root), program.environment["HOME"])
     tool: Tool = NoteTool(workspace)
@@ -197,7 +197,7 @@ def test_tool_names_appear_in_the_tools_only() -> None:
     assert found == NAMED_IN.keys()
 
 
-def test_each_tool_that_ships_is_what_the_table_says(tmp_path: Path) -> None:
+def test_each_shipped_tool_matches_the_table(tmp_path: Path) -> None:
     tools = builtin_tools(Workspace(str(tmp_path)), environment={})
     assert [getattr(tool, "kind", None) for tool in tools] == list(SHIPPED_TOOLS.values())
     for tool in tools:
@@ -228,7 +228,5 @@ LISTS = ToolKind(name="list", does=Does.READS, subject="path", unsaid=".")
         (ToolKind(name="other"), {"": "a"}, None),
     ],
 )
-def test_a_call_is_about_what_its_arguments_say_or_what_the_tool_takes_for_unsaid(
-    kind: ToolKind, arguments: object, subject: str | None
-) -> None:
+def test_subject_follows_from_arguments_and_defaults(kind: ToolKind, arguments: object, subject: str | None) -> None:
     assert kind.subject_of(arguments) == subject

@@ -182,7 +182,7 @@ def test_a_touched_file_with_the_same_bytes_is_not_stale(road: Road) -> None:
     assert road.run("write_file", path="a.txt", content="new\n").status is ResultStatus.OK
 
 
-def test_a_file_that_is_gone_is_made_anew(road: Road) -> None:
+def test_deleted_file_is_created_again(road: Road) -> None:
     road.file("a.txt", b"old\n").unlink()
 
     assert road.run("write_file", path="a.txt", content="new\n").content == "Created a.txt (1 line, 4 bytes)"
@@ -274,7 +274,7 @@ def test_the_action_names_the_change_by_digest_and_the_old_bytes_are_kept(road: 
 
 
 @all_rows(("tool", "arguments"), STALE_CALLS, anew={"road": new_road})
-def test_a_change_whose_old_bytes_cannot_be_kept_is_not_made(
+def test_change_without_a_saved_original_is_refused(
     road: Road, tmp_path: Path, tool: str, arguments: dict[str, str]
 ) -> None:
     path = road.file("a.txt", b"two\n")
@@ -375,7 +375,7 @@ def test_an_edit_of_utf_16_shows_text_and_writes_utf_16(road: Road) -> None:
 # Several edits at once
 
 
-def test_edits_are_made_in_order_each_on_what_the_one_before_left(road: Road) -> None:
+def test_edits_apply_in_order_to_the_result_of_the_previous(road: Road) -> None:
     road.file("f.py", b"a = 1\nb = 2\n")
     edits = [
         {"old_string": "a = 1", "new_string": "a = c"},
@@ -756,7 +756,7 @@ def test_escaped_name_selects_one_file(road: Road, path: str, names: tuple[str, 
     assert facet.names == (names[0] if path != "\\x41" else path,)
 
 
-def test_names_in_the_same_folder_come_first(road: Road) -> None:
+def test_names_in_the_same_folder_are_suggested_first(road: Road) -> None:
     for name in ("src/main.py", "other/mian.py"):
         road.unread(name, b"")
     run_git(road.root, "init", "-q")
@@ -819,7 +819,7 @@ FILE_TOOLS = ("read_file", "write_file", "edit_file")
 
 
 @all_rows(("tool", "size"), product(FILE_TOOLS, (1 << 43, 10 * 1024 * 1024 + 1)), anew={"road": new_road})
-def test_a_huge_file_is_refused_or_paged_at_once(road: Road, tool: str, size: int) -> None:
+def test_huge_file_is_refused_or_paged_immediately(road: Road, tool: str, size: int) -> None:
     """A file with a hole may be larger than any disk: reading it would end in no time that anybody waits."""
     with (road.root / "huge").open("wb") as file:
         file.write(b"line\n" * 4_000)

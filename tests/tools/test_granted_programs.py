@@ -119,7 +119,7 @@ reason = "Secrets."
 
 @all_rows("landlock", [True, False])
 @all_rows("line", ["grep -rn KEY .", "find . -type f | xargs cat", "cat $(find . -type f)", "grep -Rns KEY sub ."])
-def test_search_runs_with_the_secret_hidden_and_tells_it(tmp_path: Path, line: str, *, landlock: bool) -> None:
+def test_search_hides_the_secret_and_reports_it(tmp_path: Path, line: str, *, landlock: bool) -> None:
     here = machine(bubblewrap=not landlock)
     if not landlock and not here.bubblewrap:
         pytest.skip("NOT TESTED: bubblewrap does not work here")
@@ -199,7 +199,7 @@ WORK: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
 
 
 @all_rows(("program", "command", "files"), WORK.values(), ids=WORK)
-def test_builds_and_tests_work_behind_the_walls_of_a_grant(
+def test_builds_and_tests_succeed_behind_the_walls_of_a_grant(
     tmp_path: Path, program: str, command: str, files: Mapping[str, str]
 ) -> None:
     if shutil.which(program) is None:
@@ -224,7 +224,7 @@ def test_builds_and_tests_work_behind_the_walls_of_a_grant(
 
 
 @all_rows(("choice", "runs"), [(ANY, True), (PROGRAM, True), (WITH_NETWORK, False)])
-def test_hooks_of_the_repository_run_behind_the_walls_of_a_grant(tmp_path: Path, choice: str, *, runs: bool) -> None:
+def test_repository_hooks_run_behind_the_walls_of_a_grant(tmp_path: Path, choice: str, *, runs: bool) -> None:
     """A commit that a person granted does not leave out what the repository checks; a hook never reaches the network."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")

@@ -56,7 +56,7 @@ def test_table_is_parsed_into_a_declaration() -> None:
     }
 
 
-def test_the_least_that_a_table_says() -> None:
+def test_minimal_table_has_defaults() -> None:
     found = declared({"name": "t", "description": "x", "argv": ["true"]})
     assert (found.reads, found.writes, found.network, found.seconds, found.env) == ((), (), False, None, ())
     assert found.schema["properties"] == {}

@@ -214,7 +214,7 @@ def test_decisions(tmp_path: Path, policy: str, declaration: dict[str, Any], pat
     scene.close()
 
 
-def test_a_person_may_grant_it_for_the_session(scene: Scene) -> None:
+def test_script_can_be_granted_for_the_session(scene: Scene) -> None:
     """By its arguments, however the model wrote them."""
     scene.script("echo x", "tools/x")
     gate = scene.gate(scene.tool("tools/x", "{path}"), CONFIRM)
@@ -324,7 +324,7 @@ def test_environment_has_only_the_declared_variables(scene: Scene) -> None:
     assert os.path.basename(found["TMPDIR"]).startswith("harness-")
 
 
-def test_the_result_says_how_it_ended(scene: Scene) -> None:
+def test_result_states_its_ending(scene: Scene) -> None:
     result = scene.run(scene.tool(scene.script("echo out; echo err >&2; exit 3")))
     assert (result.status, result.exit_code, result.content) == (ResultStatus.FAILED, 3, "out\nerr\n[exit code 3]")
 
@@ -428,7 +428,7 @@ def files_of(scene: Scene) -> set[str]:
 
 @walled
 @all_rows(("network", "exit_code"), [(True, 0), (False, 1)])
-def test_it_reaches_the_network_only_where_that_was_declared(tmp_path: Path, network: bool, exit_code: int) -> None:
+def test_script_reaches_only_a_declared_network(tmp_path: Path, network: bool, exit_code: int) -> None:
     scene = Scene(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as server:
         does = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]}"
@@ -438,9 +438,7 @@ def test_it_reaches_the_network_only_where_that_was_declared(tmp_path: Path, net
 
 @walled
 @all_rows(("network", "reached"), [(True, True), (False, False)])
-def test_without_the_network_it_reaches_no_program_of_this_machine(
-    tmp_path: Path, network: bool, reached: bool
-) -> None:
+def test_script_without_the_network_reaches_no_local_program(tmp_path: Path, network: bool, reached: bool) -> None:
     """Sockets of a container daemon or a session bus lead out of every wall."""
     scene = Scene(tmp_path)
     code = f"import socket; socket.socket(socket.AF_UNIX).connect('{tmp_path}/s'); print('reached')"
@@ -558,7 +556,7 @@ def remove(scene: Scene) -> None:
     ids=("another content", "a link", "nothing"),
 )
 @pytest.mark.parametrize("argv", [["./script.sh"], ["bash", "./script.sh"]], ids=("itself", "behind its interpreter"))
-def test_a_change_of_what_it_runs_is_asked_about(
+def test_change_of_the_script_file_is_asked_about(
     tmp_path: Path, argv: list[str], does: Callable[[Scene], None], difference: str
 ) -> None:
     scene = Scene(tmp_path)

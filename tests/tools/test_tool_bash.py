@@ -465,7 +465,7 @@ def test_the_middle_of_long_output_is_cut_at_line_ends_and_counted(tmp_path: Pat
     assert (result.output_bytes, result.truncated) == (108_894, True)
 
 
-def test_one_long_line_is_cut_inside(tmp_path: Path) -> None:
+def test_single_long_line_is_cut_inside(tmp_path: Path) -> None:
     road = Road(tmp_path, {"PATH": PATH}, Limits(result_characters=1_000))
 
     result = road.run(command="head -c 5000 /dev/zero | tr '\\0' x")
@@ -614,9 +614,7 @@ def test_an_unasked_command_that_may_reach_out_keeps_its_transports(road: Road) 
         pytest.param("tac a.txt; tool", "fake\n", id="what does more is found as the person set it"),
     ],
 )
-def test_a_folder_of_programs_in_the_workspace_comes_last_for_readers(
-    tmp_path: Path, command: str, printed: str
-) -> None:
+def test_workspace_folder_in_the_path_comes_last_for_readers(tmp_path: Path, command: str, printed: str) -> None:
     road = Road(tmp_path, {"PATH": f"{tmp_path}/workspace/bin:{PATH}"}, Limits())
     (road.root / "bin").mkdir()
     (road.root / "a.txt").write_text("real\n")
@@ -907,7 +905,7 @@ def test_a_command_is_read_once(road: Road) -> None:
     assert read == ["cat a | head -2; ls"]
 
 
-def test_a_name_that_xargs_would_misread_stops_the_command_also_after_the_judgement(road: Road, tmp_path: Path) -> None:
+def test_name_xargs_would_misread_stops_the_command_after_its_judgement(road: Road, tmp_path: Path) -> None:
     (tmp_path / "out.py").write_text("SECRET")
     (road.root / "a.py").write_text("plain")
     arguments: dict[str, Any] = {"command": "find . -name '*.py' | xargs cat"}
@@ -924,7 +922,7 @@ def test_a_name_that_xargs_would_misread_stops_the_command_also_after_the_judgem
     assert "SECRET" not in result.content
 
 
-def test_a_folder_that_goes_away_after_the_judgement_is_an_error(road: Road) -> None:
+def test_folder_deleted_after_the_judgement_is_an_error(road: Road) -> None:
     (road.root / "sub").mkdir()
     result = road.run_while((road.root / "sub").rmdir, command="ls", cwd="sub")
 
@@ -944,7 +942,7 @@ def test_an_action_of_another_tool_is_not_run(road: Road) -> None:
     assert not (road.root / "ran").exists()
 
 
-def test_the_builtin_tools_are_the_listed_ones(road: Road) -> None:
+def test_builtin_tools_are_listed(road: Road) -> None:
     specs = [tool.spec for tool in builtin_tools(road.workspace, environment={})]
 
     assert tuple(spec.name for spec in specs) == tuple(SHIPPED_TOOLS)

@@ -227,7 +227,7 @@ def test_a_large_file_is_not_held_in_memory(road: Road) -> None:
     assert peak < 8_000_000
 
 
-def test_lines_far_behind_the_page_are_not_counted(road: Road) -> None:
+def test_lines_far_after_the_page_are_not_counted(road: Road) -> None:
     with (road.root / "large").open("wb") as file:
         file.write(b"first\n")
         file.truncate(80 * 1024 * 1024)
@@ -387,7 +387,7 @@ def test_special_or_binary_file_is_not_read(
     ],
     anew={"road": new_road},
 )
-def test_a_path_that_leads_nowhere_says_why(road: Road, path: str, message: str) -> None:
+def test_unresolvable_path_is_explained(road: Road, path: str, message: str) -> None:
     for name in ("src/main.py", "src/mail.py", "src/zebra.c"):
         road.file(name, b"")
 
@@ -406,7 +406,7 @@ def test_a_path_that_leads_nowhere_says_why(road: Road, path: str, message: str)
     ],
     anew={"road": new_road},
 )
-def test_an_offset_behind_the_end_is_an_error(road: Road, data: bytes, offset: int, message: str) -> None:
+def test_offset_after_the_end_is_an_error(road: Road, data: bytes, offset: int, message: str) -> None:
     road.file("a.txt", data)
 
     assert road.run("read_file", path="a.txt", offset=offset) == failed(f"Error: {message}")
@@ -705,7 +705,7 @@ def test_a_diff_leads_from_the_old_content_to_the_new(old: bytes, new: bytes) ->
     assert (diff.lines == ()) is (old == new)
 
 
-def test_a_diff_of_two_long_contents_shows_what_little_changed() -> None:
+def test_diff_of_two_long_contents_shows_the_few_changes() -> None:
     old = [b"%d\n" % number for number in range(50_000)]
     new = [*old[:10], b"in\n", *old[10:40_000], *old[40_001:]]
 
@@ -717,7 +717,7 @@ def test_a_diff_of_two_long_contents_shows_what_little_changed() -> None:
     )
 
 
-def test_a_diff_of_contents_beyond_measure_shows_how_the_new_one_begins() -> None:
+def test_diff_of_enormous_contents_shows_the_beginning_of_the_new() -> None:
     diff = compare(b"x\n" * 300_000, b"y\n")
 
     assert diff == Diff(
@@ -776,7 +776,7 @@ def test_a_diff_takes_bounded_time_and_room(made: Callable[[], tuple[bytes, byte
         pytest.param(b"a\n", b"C:\\new\r\n", ("-a", "+C:\\new\\x0d"), id="a backslash that cannot be taken for one"),
     ],
 )
-def test_a_diff_tells_hidden_characters_from_what_looks_like_them(old: bytes, new: bytes, lines: Sequence[str]) -> None:
+def test_diff_distinguishes_hidden_characters_from_lookalikes(old: bytes, new: bytes, lines: Sequence[str]) -> None:
     assert compare(old, new).lines[1:] == lines
 
 
@@ -878,7 +878,7 @@ def test_characters_left_out_of_a_long_line_are_counted() -> None:
 
 
 @pytest.mark.parametrize("beside", ["", ";", NEAR[:100], NEAR, f"{NEAR}var x=1;"])
-def test_a_diff_of_long_lines_shows_a_word_whole_or_not_at_all(beside: str) -> None:
+def test_diff_of_long_lines_never_splits_a_word(beside: str) -> None:
     line = f"{ONE_LINE}key='{'A' * 40}'{beside}"
 
     shown = "\n".join(compare(f"{line}b{line}\n".encode(), f"{line}c{line}\n".encode()).lines)
@@ -1111,7 +1111,7 @@ def second():
     ],
     anew={"road": new_road},
 )
-def test_an_edit_that_does_not_apply_says_why(road: Road, data: bytes, old: str, new: str, message: str) -> None:
+def test_inapplicable_edit_is_explained(road: Road, data: bytes, old: str, new: str, message: str) -> None:
     road.file("f.py", data)
     if not message.startswith("old_string occurs"):
         message = f"old_string not found in f.py. {message}"
@@ -1298,9 +1298,7 @@ ORACLES = [
 
 
 @all_rows(("policy", "path"), ORACLES)
-def test_a_refusal_does_not_say_what_a_file_holds_or_whether_it_is_there(
-    tmp_path: Path, policy: bytes, path: str
-) -> None:
+def test_refusal_reveals_neither_content_nor_existence_of_a_file(tmp_path: Path, policy: bytes, path: str) -> None:
     road = Road(tmp_path, policy=policy)
     road.gate = Gate(
         policy=parse_policy(policy, "test.toml"),
@@ -1395,7 +1393,7 @@ def test_a_file_that_is_swapped_after_the_judgement_is_not_written(
     assert [road.tree()] == swapped
 
 
-def test_a_file_that_comes_to_be_after_the_judgement_is_not_overwritten(road: Road) -> None:
+def test_file_created_after_the_judgement_is_not_overwritten(road: Road) -> None:
     result = road.run_while(
         lambda: road.file("dir/f.txt", b"theirs\n"), "write_file", path="dir/f.txt", content="mine\n"
     )

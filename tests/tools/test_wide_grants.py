@@ -159,7 +159,7 @@ def test_explanation_agrees_with_the_decision(tmp_path: Path) -> None:
 
 
 @needs_walls
-def test_a_part_of_a_line_is_granted_only_while_all_that_it_could_reach_was_named(tmp_path: Path) -> None:
+def test_part_of_a_line_is_granted_only_if_all_its_files_were_named(tmp_path: Path) -> None:
     scene = Scene(
         tmp_path, bash("python3 -c 1"), approver=granting(GrantScope.SESSION, INSIDE), policy=POLICY,
         machine=replace(probe(), bubblewrap=""),
@@ -318,7 +318,7 @@ def test_read_protected_file_is_unreadable_in_the_entire_workspace(tmp_path: Pat
     scene.close()
 
 
-def test_without_walls_no_program_is_granted(tmp_path: Path) -> None:
+def test_program_is_not_granted_without_walls(tmp_path: Path) -> None:
     scene = Scene(
         tmp_path,
         bash("python3 -c 1"),

@@ -53,7 +53,7 @@ def test_an_answer_and_its_last_code_go_to_the_terminal(start: Start) -> None:
 
 
 @pytest.mark.terminal
-def test_a_program_for_it_comes_before_the_terminal(program: Program, start: Start) -> None:
+def test_clipboard_program_is_preferred_to_the_terminal(program: Program, start: Start) -> None:
     taken = program.home / "taken"
     (program.home / "wl-copy").write_text(f"#!/bin/sh\ncat > {shlex.quote(str(taken))}\n")
     (program.home / "wl-copy").chmod(0o755)

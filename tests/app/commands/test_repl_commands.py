@@ -69,7 +69,7 @@ def verified(program: Program) -> bool:
         pytest.param("!", Wrong(problem="! and a command runs it as you, !! tells nobody"), id="no command"),
     ],
 )
-def test_a_line_means_one_thing(line: str, expected: object) -> None:
+def test_line_has_exactly_one_meaning(line: str, expected: object) -> None:
     assert meaning_of(line) == expected
 
 
@@ -87,7 +87,7 @@ def test_a_line_means_one_thing(line: str, expected: object) -> None:
         ("?", "/help", "keys"),
     ],
 )
-def test_a_known_word_is_a_command_with_what_follows_as_it_was_typed(line: str, name: str, rest: str) -> None:
+def test_known_word_is_a_command_with_its_unchanged_rest(line: str, name: str, rest: str) -> None:
     meaning = meaning_of(line)
     assert isinstance(meaning, Do)
     assert (meaning.command.name, meaning.rest) == (name, rest)
@@ -208,7 +208,7 @@ def test_showing_commands_print_their_text_and_send_no_request(program: Program,
     assert verified(program)
 
 
-def test_diff_tells_what_the_session_changed_and_what_is_not_known(program: Program, start: Start) -> None:
+def test_diff_lists_changes_of_the_session_and_unknown_ones(program: Program, start: Start) -> None:
     file = program.workspace / "a.txt"
     file.write_text("old\n")
     changes = (call("read_file", path="a.txt"), WRITE, call("bash", command="mkdir d"))
@@ -247,7 +247,7 @@ def test_known_secrets_are_masked_in_changes_and_turns(program: Program, start: 
     assert prompt.leave() == 0
 
 
-def test_a_command_of_the_person_runs_and_the_model_hears_of_it_once(program: Program, start: Start) -> None:
+def test_user_command_runs_and_reaches_the_model_once(program: Program, start: Start) -> None:
     prompt = start(replies(Reply(text="I see."), Reply(text="Yes.")))
     prompt.say("!echo pomegranate; touch made", "the model is told with your next message")
     prompt.say("!!echo kiwi", "  | kiwi")
@@ -432,9 +432,7 @@ def test_comments_on_a_plan_reach_the_model_as_the_next_message(program: Program
     assert verified(program)
 
 
-def test_after_a_no_without_words_no_plan_is_put_to_the_person_until_they_say_go(
-    program: Program, start: Start
-) -> None:
+def test_refused_plan_is_not_repeated_until_the_user_says_go(program: Program, start: Start) -> None:
     prompt = start(replies(Reply(text="The plan."), Reply(text="A better plan."), Reply(text="Carried out.")))
     prompt.say("/plan", "plan mode: nothing is changed")
     prompt.type("make a.txt")
@@ -499,9 +497,7 @@ def test_status_line_names_unasked_tools_outside_plan_mode_only(program: Program
 SHIFT_TAB = "\x1b[Z"
 
 
-def test_shift_tab_goes_through_the_modes_with_the_line_as_it_is_and_each_is_a_record(
-    program: Program, start: Start
-) -> None:
+def test_shift_tab_cycles_the_modes_keeps_the_line_and_is_logged(program: Program, start: Start) -> None:
     """Also by words; edits run unasked in their mode, commands do not, and there is no mode that allows everything."""
     touch = call("bash", command="touch b.txt")
     script = (Reply(calls=(WRITE,)), Reply(text="One."), Reply(calls=(touch,)), Reply(text="Two."))
@@ -540,7 +536,7 @@ def test_shift_tab_goes_through_the_modes_with_the_line_as_it_is_and_each_is_a_r
     assert verified(program)
 
 
-def test_esc_esc_goes_back_to_before_a_message_and_puts_it_into_the_line(program: Program, start: Start) -> None:
+def test_esc_esc_returns_to_an_earlier_message_for_editing(program: Program, start: Start) -> None:
     prompt = start(replies(*(Reply(text=word) for word in ("One.", "Two.", "Three."))))
     prompt.wait_prompt()
     prompt.say("/back 1", "there is no message of yours to go back to")
@@ -567,9 +563,7 @@ def test_esc_esc_goes_back_to_before_a_message_and_puts_it_into_the_line(program
     assert verified(program)
 
 
-def test_a_model_is_chosen_from_the_providers_list_and_a_policy_from_those_that_are_there(
-    program: Program, start: Start
-) -> None:
+def test_model_and_policy_are_chosen_from_lists(program: Program, start: Start) -> None:
     write_config(program, "[terminal]\ndead_seconds = 0.15\n[prices.dear-one]\ninput = 1\noutput = 2\n")
     prompt = start(replies(), "--policy", "default")
     prompt.say("/model", "configured")
@@ -633,7 +627,7 @@ def test_a_pinned_policy_is_not_read_again_with_another_content(program: Program
     assert prompt.leave() == 0
 
 
-def test_a_fork_knows_which_model_answered_the_turn_that_it_goes_on_from(program: Program, start: Start) -> None:
+def test_fork_keeps_the_model_of_its_last_turn(program: Program, start: Start) -> None:
     """What that one wants back with its reply goes to no other."""
     prompt = start(replies(Reply(text="One."), Reply(text="Two.")))
     prompt.ask("first", "One.")
@@ -672,7 +666,7 @@ def test_fork_and_resume_begin_sessions_in_the_same_log(program: Program, start:
     assert verified(program)
 
 
-def test_resume_goes_on_with_a_session_of_another_log(program: Program, start: Start) -> None:
+def test_resume_continues_a_session_of_another_log(program: Program, start: Start) -> None:
     before = start(replies(Reply(text="One.")))
     before.ask("remember the pomegranate", "One.")
     assert before.leave() == 0
@@ -808,7 +802,7 @@ def test_a_profile_is_taken_within_a_session_and_when_it_is_resumed(program: Pro
     assert there.requests[-1]["model"] == "small"
 
 
-def test_policy_reload_takes_what_the_file_says_now_or_keeps_what_held(program: Program, start: Start) -> None:
+def test_policy_reload_applies_a_valid_file_or_keeps_the_old_policy(program: Program, start: Start) -> None:
     path = program.state.parent / "own.toml"
     path.write_text('version = 1\nname = "own"\n[tools]\ndefault = "confirm"\nread_file = "auto"\n')
     prompt = start(replies(Reply(calls=(WRITE,)), Reply(text="Refused.")), "--policy", str(path))
@@ -868,7 +862,7 @@ def test_names_and_texts_of_others_cannot_touch_the_terminal(program: Program, s
 PROJECT = 'version = 1\nname = "theirs"\n[tools]\nbash = "auto"\n'
 
 
-def test_a_policy_that_came_with_the_folder_is_asked_about_and_can_be_trusted_later(
+def test_policy_of_the_folder_is_asked_about_and_trusted_later(
     program: Program, start: Start, in_workspace: Callable[[str, str], Path]
 ) -> None:
     path = in_workspace(".harness/policy.toml", PROJECT)
@@ -966,9 +960,7 @@ def test_plan_mode_keeps_the_denials_of_the_policy(tmp_path: Path, tool: str, te
         ('default = "auto"\nlook = "deny"', Decision.DENY),
     ],
 )
-def test_an_auto_of_plan_mode_counts_for_a_tool_of_which_the_policy_says_something(
-    held: str, expected: Decision
-) -> None:
+def test_auto_in_plan_mode_applies_to_tools_named_by_the_policy(held: str, expected: Decision) -> None:
     overlay = parse_policy(
         b'version = 1\n[tools]\nread_file = "auto"\nlook = "auto"\ndefault = "deny"\n',
         "plan.toml",

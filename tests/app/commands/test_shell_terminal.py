@@ -45,7 +45,7 @@ def sit_at(prompt: Prompt, line: str, shown: str) -> list[object]:
     return before
 
 
-def test_keys_reach_a_command_and_what_it_shows_is_not_kept(program: Program, start: Start) -> None:
+def test_keys_reach_a_command_and_its_display_is_not_saved(program: Program, start: Start) -> None:
     script(program, "printf 'name? '; read -r name; echo hello $name; test -t 0 -a -t 1 -a -t 2 && tty | tr a-z A-Z\n")
     prompt = start(replies(Reply(text="I see.")))
     before = sit_at(prompt, "!tty sh it.sh", "name?")

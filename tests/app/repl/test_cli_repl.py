@@ -91,7 +91,7 @@ def test_leaving_a_question_is_a_no(program: Program, start: Start) -> None:
     assert program.run("audit", "verify").code == 0
 
 
-def test_a_command_is_stopped_and_the_conversation_goes_on(program: Program, start: Start) -> None:
+def test_stopped_command_does_not_end_the_conversation(program: Program, start: Start) -> None:
     """By Ctrl-C and by Esc. The history stays valid: the scripted server refuses any that is not."""
     slow = [Reply(calls=(call("bash", command=f"echo > begun{key}; sleep 1000"),)) for key in (1, 2)]
     prompt = start(replies(slow[0], slow[1], Reply(text="Hello again.")))
@@ -173,7 +173,7 @@ def test_undo_forgets_the_last_turn_and_asks_about_its_files(program: Program, s
     assert program.run("audit", "verify").code == 0
 
 
-def test_clear_and_undo_forget_and_say_what_there_is_to_forget(program: Program, start: Start) -> None:
+def test_clear_and_undo_report_forgotten_turns(program: Program, start: Start) -> None:
     """A turn without changed files asks nothing; where there is none left, or nothing to summarize, that is said."""
     prompt = start(replies(*(Reply(text=word) for word in ("Zero.", "One.", "Two.", "Three."))))
     prompt.say("/compact", "nothing was summarized: there is nothing")
@@ -320,7 +320,7 @@ WRITE = Reply(calls=(call("write_file", path="made", content="x"),))
 
 
 @pytest.mark.parametrize("reply", [TOUCH, WRITE], ids=["bash", "write_file"])
-def test_a_yes_makes_no_workspace_anew(program: Program, start: Start, reply: Reply) -> None:
+def test_approval_does_not_create_the_workspace_again(program: Program, start: Start, reply: Reply) -> None:
     """It disappears while the question stands."""
     prompt = start(replies(reply, Reply(text="two")), columns=WIDE)
     prompt.type("begin")
@@ -385,7 +385,7 @@ def test_a_crash_looks_like_none_of_these(program: Program, start: Start) -> Non
     assert "session_ended" not in {record["kind"] for record in program.records()}
 
 
-def test_without_a_terminal_it_refuses(program: Program) -> None:
+def test_prompt_needs_a_terminal(program: Program) -> None:
     """In a pipe the prompt says what to use instead."""
     done = program.run("--base-url", "http://127.0.0.1:9")
     assert (done.code, "harness run" in done.err) == (2, True)

@@ -64,9 +64,7 @@ def test_a_changed_place_is_asked_about_and_answered_later(program: Program, sta
     assert "~ put back: .envrc; grant-1 is awake again" in shown
 
 
-def test_a_window_that_is_closed_while_such_a_program_runs_leaves_a_grant_that_sleeps(
-    program: Program, start: Start
-) -> None:
+def test_window_closed_during_a_granted_program_suspends_the_grant(program: Program, start: Start) -> None:
     begun = program.workspace / "begun"
     slow = "import time; open('.envrc', 'w').write('x'); open('begun', 'w'); time.sleep(1000)"
     prompt = start(replies(python("print(1)"), python(slow), Reply(text="Never.")))

@@ -156,7 +156,7 @@ def test_unsaved_history_is_reported_once(program: Program, start: Start) -> Non
     assert prompt.text().count("what you type is not kept beyond this program") == 1
 
 
-def test_a_command_that_destroys_wants_its_word_also_when_typed(program: Program, start: Start) -> None:
+def test_destructive_command_typed_by_the_user_needs_its_word(program: Program, start: Start) -> None:
     (program.workspace / "d").mkdir()
     prompt = start(replies(Reply(text="One.")))
     prompt.type("!rm -r d")

@@ -45,7 +45,7 @@ def asked(prompt: Prompt) -> None:
     prompt.wait_keys()
 
 
-def test_a_question_of_a_helper_says_so_and_what_it_took_is_shown(program: Program, start: Start) -> None:
+def test_question_of_a_helper_is_marked_and_its_cost_shown(program: Program, start: Start) -> None:
     prompt = start(replies(WRITES, MAKES, DONE, Reply(text="All done.")), *named(program))
     prompt.type("go")
     asked(prompt)
@@ -76,7 +76,7 @@ def test_ctrl_c_at_a_question_of_a_helper_ends_both(program: Program, start: Sta
     ]
 
 
-def test_one_of_several_asks_and_the_others_wait_for_the_answer(program: Program, start: Start) -> None:
+def test_one_of_several_helpers_asks_while_the_others_wait(program: Program, start: Start) -> None:
     """All three are at work when it asks; what the others do meanwhile is not shown before the answer."""
     (program.home / "other.txt").write_text("plum\n")
     reads = Reply(calls=(call("read_file", path=str(program.home / "other.txt")),))
@@ -108,7 +108,7 @@ def test_one_of_several_asks_and_the_others_wait_for_the_answer(program: Program
     assert program.run("audit", "verify").code == 0
 
 
-def test_in_plan_mode_only_reading_helpers_are_had(program: Program, start: Start) -> None:
+def test_plan_mode_limits_helpers_to_reading(program: Program, start: Start) -> None:
     prompt = start(replies(WRITES, READS, Reply(text="Nothing there."), Reply(text="Is it so?")), *named(program))
     prompt.say("/plan", "plan mode: nothing is changed")
     prompt.type("go")

@@ -103,7 +103,7 @@ def test_unattended_run_goes_on_without_an_answer(program: Program) -> None:
     assert "+ todo  1 of 2 done, doing: write it" in done.err
 
 
-def test_they_are_not_offered_where_no_policy_names_them(program: Program) -> None:
+def test_small_tools_are_offered_if_a_policy_names_them(program: Program) -> None:
     done = program.run("run", "go", "--base-url", program.serve(replies(DONE)), "--policy", "ci")
     assert done.code == 0
     tools = program.players[0].requests[0]["tools"]

@@ -94,7 +94,7 @@ def test_numbers_are_short(number: int, short: str) -> None:
     assert f"{short} tokens in, 1 out" in status_text(replace(FULL, input_tokens=number, output_tokens=1), 200)
 
 
-def test_tones_only_repeat_what_the_words_say() -> None:
+def test_tones_agree_with_the_words() -> None:
     tones = dict(status_parts(LOOSE, 200))
     assert tones["! UNCONFINED allowed, network open"] is Tone.BAD
     assert tones["PLAN: nothing is changed"] is Tone.GOOD

@@ -93,9 +93,7 @@ def test_a_prompt_is_worked_on_and_all_of_it_is_shown(program: Program) -> None:
 
 
 @all_rows(("flags", "kinds"), [((), []), (("--records",), ["session_started", "session_ended"])], fresh=True)
-def test_records_are_sent_only_where_they_are_asked_for(
-    program: Program, flags: tuple[str, ...], kinds: list[str]
-) -> None:
+def test_records_are_sent_on_request_only(program: Program, flags: tuple[str, ...], kinds: list[str]) -> None:
     client = RawClient(program, *flags, *model_flags(program, replies(DONE)))
     client.request(1, "initialize", protocolVersion=1)
     client.request(2, "session/new", cwd=str(program.workspace), mcpServers=[])
@@ -246,7 +244,7 @@ def test_call_granted_for_the_session_is_not_asked_again(program: Program) -> No
     assert [one["scope"] for one in program.records() if one["kind"] == "grant"] == ["session"]
 
 
-def test_the_option_of_a_file_says_that_any_edit_of_it_is_granted(program: Program) -> None:
+def test_file_option_grants_any_edit_of_the_file(program: Program) -> None:
     editor = Editor("refuse")
     write = Reply(calls=(call("write_file", path="n.txt", content="x"),))
 
@@ -324,7 +322,7 @@ def hanging(until: threading.Event, begun: threading.Event) -> ModelScript:
     return script
 
 
-def test_a_request_to_the_model_is_cancelled_and_the_conversation_goes_on(program: Program) -> None:
+def test_cancelled_model_request_does_not_end_the_conversation(program: Program) -> None:
     release, begun = threading.Event(), threading.Event()
 
     async def scene() -> None:
@@ -431,7 +429,7 @@ def test_session_can_change_files_while_another_waits_for_an_answer(program: Pro
     assert list(verified(program)) == []
 
 
-def test_two_commands_run_at_once_and_only_the_cancelled_one_ends(program: Program) -> None:
+def test_cancelling_one_of_two_commands_keeps_the_other(program: Program) -> None:
     other = program.home / "other"
     other.mkdir()
     (program.workspace / "stays.sh").write_text(STAYS)
@@ -463,7 +461,7 @@ def test_two_commands_run_at_once_and_only_the_cancelled_one_ends(program: Progr
     assert list(verified(program)) == []
 
 
-def test_a_session_is_listed_loaded_and_gone_on_with_under_its_name(program: Program) -> None:
+def test_session_is_listed_loaded_and_continued_by_name(program: Program) -> None:
     name = ""
     script = replies(LOOK, DONE, say("Second."), say("Third."))
     flags = model_flags(program, script, AUTO)
@@ -558,7 +556,7 @@ def test_a_prompt_of_anything_but_text_is_refused(program: Program, blocks: list
     play(scene)
 
 
-def test_a_picture_goes_with_the_prompt_where_the_model_sees(program: Program) -> None:
+def test_picture_is_sent_with_the_prompt_if_the_model_sees(program: Program) -> None:
     config = Path(program.environment["XDG_CONFIG_HOME"], "harness", "config.toml")
     config.parent.mkdir(parents=True)
     config.write_text("pictures = true\n")
@@ -786,7 +784,7 @@ def test_wrong_arguments_are_reported(program: Program, words: tuple[str, ...], 
     assert (done.code, told in done.err, done.out) == (2, True, ""), done.err
 
 
-def test_without_the_package_it_names_the_extra(program: Program) -> None:
+def test_missing_package_error_names_the_extra(program: Program) -> None:
     script = (
         "import sys; sys.modules['acp'] = None; from harness.app.main import main; sys.exit(main(['serve', '--stdio']))"
     )

@@ -103,7 +103,7 @@ def test_a_refusal_without_a_reason_is_a_refusal_still(name: str) -> None:
         ("opencode", '{"when":"before","sessionID":"S","directory":"/w","tool":"bash","args":{}}'),
     ],
 )
-def test_an_event_without_what_is_needed_is_not_understood(name: str, event: str) -> None:
+def test_incomplete_event_is_rejected(name: str, event: str) -> None:
     with pytest.raises(EventError):
         agent_named(name).event_of(parse(event.encode()))
 

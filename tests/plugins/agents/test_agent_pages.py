@@ -14,7 +14,7 @@ from harness.plugins.agents.guarded_agent import AGENTS
 
 
 @all_rows("name", tuple(AGENTS), ids=tuple(AGENTS))
-def test_a_page_is_what_the_script_writes(name: str) -> None:
+def test_generated_page_is_current(name: str) -> None:
     assert (FOLDER / f"{name}.md").read_text() == page(name), "run tests/plugins/agents/real/write_pages.py"
     assert words(page(name)) <= MOST_WORDS
 
@@ -42,7 +42,7 @@ def test_documented_tables_cover_these_agents_and_failures() -> None:
         ("is late", ["too slow"]),
     ],
 )
-def test_the_security_page_names_the_agents_that_run_a_call_whose_hook_fails(told: str, ways: list[str]) -> None:
+def test_security_page_names_agents_that_ignore_a_failed_hook(told: str, ways: list[str]) -> None:
     plain = rows_of(PLAIN)
     rows = re.findall(r"^\| (.*?) \| (.*?) \|", Path(ROOT, "SECURITY.md").read_text(), re.MULTILINE)
     (named,) = (agents for failure, agents in rows if failure == told)

@@ -208,7 +208,7 @@ def test_a_grant_for_the_project_spares_the_next_question(program: Program) -> N
         assert hook(program, "touch other", session=session).end().code == 2
 
 
-def test_two_who_listen_are_both_asked_and_the_first_counts(program: Program) -> None:
+def test_first_answer_of_two_listeners_counts(program: Program) -> None:
     with listening(program) as one, listening(program) as other:
         asking = hook(program)
         other.wait_keys()
@@ -218,7 +218,7 @@ def test_two_who_listen_are_both_asked_and_the_first_counts(program: Program) ->
         other.wait_for(IDLE)
 
 
-def test_a_question_of_a_hook_that_is_gone_is_withdrawn(program: Program) -> None:
+def test_question_of_an_ended_hook_is_withdrawn(program: Program) -> None:
     with listening(program) as terminal:
         asking = hook(program)
         terminal.wait_keys()
@@ -245,7 +245,7 @@ def test_call_is_refused_if_the_approver_is_gone(program: Program, how: str) -> 
     assert [one[:2] for one in answers(program)] == [("nobody", "nobody")]
 
 
-def test_questions_of_two_sessions_come_one_after_the_other(program: Program) -> None:
+def test_questions_of_two_sessions_are_asked_one_after_the_other(program: Program) -> None:
     with listening(program) as terminal:
         first = hook(program, "touch one")
         terminal.wait_for("touch one")

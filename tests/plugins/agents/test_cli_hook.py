@@ -96,7 +96,7 @@ def test_untrusted_codex_hook_is_reported(program: Program) -> None:
     assert "not in PATH" in done.out
 
 
-def test_status_says_of_each_agent_what_is_there(program: Program) -> None:
+def test_status_describes_the_hook_of_each_agent(program: Program) -> None:
     program.environment["PATH"] = "/nowhere"
     program.run("hook", "install", "opencode", "--yes")
     lines = program.run("hook", "status").out.splitlines()
@@ -122,7 +122,7 @@ def test_status_says_of_each_agent_what_is_there(program: Program) -> None:
     ],
     fresh=True,
 )
-def test_status_says_what_is_wrong_with_a_hook(old: str, new: str, said: str, program: Program) -> None:
+def test_status_names_problems_of_a_hook(old: str, new: str, said: str, program: Program) -> None:
     settings = program.home / ".claude" / "settings.json"
     assert program.run("hook", "install", "claude", "--yes").code == 0
     settings.write_text(settings.read_text().replace(old, new))
@@ -170,7 +170,7 @@ def test_only_our_hooks_of_that_file_are_trusted(program: Program) -> None:
 
 @pytest.mark.terminal
 @all_rows("keys,code,written", [("y", 0, True), ("n", 2, False), (CTRL_C, 2, False)], fresh=True)
-def test_a_person_sees_the_change_and_says_yes_or_no(keys: str, code: int, written: bool, program: Program) -> None:
+def test_user_reviews_the_change_and_answers(keys: str, code: int, written: bool, program: Program) -> None:
     settings = program.home / ".copilot" / "hooks" / "harness.json"
     with PlayedTerminal(
         program.command("hook", "install", "copilot"),

@@ -228,7 +228,7 @@ def test_a_ticket_is_for_the_folder_in_which_it_was_judged(hooked: Hooked) -> No
     assert (hooked.workspace / "sub" / "made").exists()
 
 
-def test_of_two_at_once_one_runs(hooked: Hooked) -> None:
+def test_ticket_is_used_by_one_of_two_concurrent_runs(hooked: Hooked) -> None:
     for number in range(5):
         words = hooked.words("echo ran >> made", f"c{number}")
         both = [finished(process) for process in [hooked.program.start(*words), hooked.program.start(*words)]]
@@ -281,7 +281,7 @@ def test_bytes_pass_through_both_ways(hooked: Hooked) -> None:
         "printf '%s\\n' \"$PATH\"",
     ],
 )
-def test_a_command_finds_what_it_would_find_in_the_agents_shell(command: str, hooked: Hooked) -> None:
+def test_command_has_the_environment_of_the_shell_of_the_agent(command: str, hooked: Hooked) -> None:
     hooked.environment["GIVEN"] = "given"
     words = hooked.words(command, command)
     done = in_a_shell(hooked, f"exec {shlex.join(hooked.program.command(*words))}")
@@ -444,7 +444,7 @@ def test_command_cannot_reach_the_state_of_the_harness(hooked: Hooked) -> None:
     assert (done.code, (state / "made").exists()) == (1, False)
 
 
-def test_a_command_that_may_write_has_a_folder_for_temporary_files_which_goes_with_it(hooked: Hooked) -> None:
+def test_writing_command_has_its_own_temporary_folder(hooked: Hooked) -> None:
     done = hooked.run('test -d "$TMPDIR" && touch "$TMPDIR/x" && echo "$TMPDIR"; touch made')
     assert done.code == 0, done
     assert done.out.strip()
@@ -481,7 +481,7 @@ def _line(hooked: Hooked, command: str, use_id: str) -> str:
         "echo cd sub",
     ],
 )
-def test_the_folder_that_a_command_goes_to_is_kept_as_without_us(command: str, hooked: Hooked) -> None:
+def test_working_directory_is_kept_as_without_the_harness(command: str, hooked: Hooked) -> None:
     for name in ("sub/deeper", "with space", "new\nline", "gone"):
         (hooked.workspace / name).mkdir(parents=True, exist_ok=True)
     if not (hooked.workspace / "link").is_symlink():

@@ -203,7 +203,7 @@ def test_a_session_that_makes_no_sense_refuses(hooked: Hooked, spoil: Spoiling) 
     assert is_refusal(done), done
 
 
-def test_a_log_that_lost_its_end_is_not_gone_on_with(hooked: Hooked) -> None:
+def test_log_that_lost_its_end_is_not_continued(hooked: Hooked) -> None:
     hooked.hook(hooked.event(use_id="c1"))
     hooked.hook(hooked.event(use_id="c2"))
     lines = the_log(hooked).read_bytes().splitlines(keepends=True)
@@ -435,7 +435,7 @@ def test_sessions_side_by_side_have_a_log_each(hooked: Hooked) -> None:
     assert len(hooked.program.logs()) == 4
 
 
-def test_a_hook_that_is_killed_on_its_way_leaves_a_session_that_goes_on(hooked: Hooked) -> None:
+def test_killed_hook_leaves_a_session_that_continues(hooked: Hooked) -> None:
     """Whenever it is killed: what it had written counts, and the next call has another number."""
     hooked.hook(hooked.event(use_id="c0"))
     for number in range(1, 9):

@@ -105,7 +105,7 @@ def test_outcome_reported_by_an_agent_is_logged_as_its_claim(tmp_path: Path) -> 
     assert scene.parts.images.get(str(outcome["before_sha256"])) == b"alpha\n"
 
 
-def test_a_yes_at_the_agent_took_as_long_as_it_went_unseen(tmp_path: Path) -> None:
+def test_time_of_an_unseen_approval_at_the_agent_is_recorded(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     edit = {"file_path": str(scene.workspace / "f.txt"), "old_string": "alpha", "new_string": "beta"}
     asked = scene.event("PreToolUse", "Edit", edit)
@@ -155,7 +155,7 @@ def test_change_by_an_agent_can_be_undone(
     assert (path.read_text() if path.exists() else None) == back
 
 
-def test_of_two_edits_that_were_judged_at_once_the_last_is_undone_alone(tmp_path: Path) -> None:
+def test_last_of_two_edits_judged_together_is_undone_alone(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     path = scene.workspace / "f.txt"
     path.write_text("alpha\nbeta\n")
@@ -216,9 +216,7 @@ def test_unpredictable_change_is_named_when_others_are_undone(
     ],
     ids=["off", "nothing told", "on since", "off since", "not understood", "only words"],
 )
-def test_a_command_of_codex_gets_our_walls_only_where_it_has_none_of_its_own(
-    lines: list[object], held: bool, tmp_path: Path
-) -> None:
+def test_codex_command_without_a_sandbox_gets_walls(lines: list[object], held: bool, tmp_path: Path) -> None:
     scene = _scene(tmp_path, agent="codex")
     scene.transcript.write_text("".join(json.dumps(line) + "\n" for line in lines))
     reply = scene.event("PreToolUse", "Bash", {"command": "ls"}, permission_mode="bypassPermissions")
@@ -241,7 +239,7 @@ PATCH = """*** Begin Patch
 """
 
 
-def test_each_file_of_a_patch_is_a_call_of_its_own_that_can_be_undone(tmp_path: Path) -> None:
+def test_each_file_of_a_patch_is_a_separate_undoable_call(tmp_path: Path) -> None:
     scene = HookScene(tmp_path, AUTO.encode(), agent="codex")
     (scene.workspace / "f.txt").write_text("alpha\n")
     call = {"command": PATCH.format(third="sub/x.txt")}
@@ -301,7 +299,7 @@ def test_block_stops_the_session_but_not_another(tmp_path: Path) -> None:
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c3")) == "block"  # taken up again
 
 
-def test_a_session_that_ends_says_what_is_not_known_of_its_calls(tmp_path: Path) -> None:
+def test_ended_session_lists_calls_with_unknown_outcome(tmp_path: Path) -> None:
     scene = _scene(tmp_path)
     scene.event("PreToolUse", "Bash", {"command": "touch x"}, "asked")
     scene.event("PreToolUse", "Read", {"file_path": str(scene.workspace / "f.txt")}, "allowed")
@@ -344,7 +342,7 @@ def test_a_block_of_a_process_that_is_cut_short_holds(resumed: bool, tmp_path: P
     assert word_of(scene.event("PreToolUse", "Bash", {"command": "ls"}, "c2")) == "block"
 
 
-def test_a_call_whose_process_is_cut_short_has_an_end_and_the_log_is_whole(tmp_path: Path) -> None:
+def test_interrupted_call_has_an_outcome_in_a_complete_log(tmp_path: Path) -> None:
     def killed(action: Action, verdict: Verdict) -> Approval:
         os._exit(9)
 

@@ -55,7 +55,7 @@ def loaded(hooked: Hooked, words: list[str], data: bytes = b"") -> set[str]:
         "an outcome": ("PostToolUse", "Read", {"file_path": "f.txt"}, ("harness.policy", "harness.shell", "tomllib")),
     },
 )
-def test_a_hook_loads_what_its_event_needs(
+def test_hook_loads_only_the_modules_of_its_event(
     event: str, tool: str, arguments: dict[str, str], besides: tuple[str, ...], hooked: Hooked
 ) -> None:
     hooked.hook(hooked.event(tool_name=tool, tool_input=arguments, use_id="first"))  # later calls are what is felt
@@ -64,7 +64,7 @@ def test_a_hook_loads_what_its_event_needs(
     assert sorted(there & {*HEAVY, *besides}) == []
 
 
-def test_a_run_by_ticket_loads_what_it_needs(hooked: Hooked) -> None:
+def test_run_by_ticket_loads_only_its_modules(hooked: Hooked) -> None:
     there = loaded(hooked, hooked.words("touch made"))
     assert (hooked.workspace / "made").exists()
     assert sorted(there & {*HEAVY, "harness.policy", "harness.shell", "tomllib"}) == []

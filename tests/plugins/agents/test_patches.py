@@ -70,7 +70,7 @@ def test_a_command_is_a_patch_only_where_codex_takes_it_for_one(row: tuple[str, 
         assert found == (written(patch), folder)
 
 
-def test_a_forecast_costs_what_the_patch_is_long_and_not_the_file() -> None:
+def test_forecast_cost_depends_on_the_patch_and_not_on_the_file() -> None:
     hunks = "".join("@@\n" + " a\n" * 300 + "-b\n" for _ in range(5))
     [patch] = read_patch(f"{BEGIN}\n*** Update File: f\n{hunks}{END}")
     patch.after(b"a\n" * 1_000)  # what is only done once is done now
@@ -109,7 +109,7 @@ def test_patch_is_refused_like_the_same_change_by_a_command(name: str, tmp_path:
         assert (as_tool.code, as_text.code) == (2, 2), form
 
 
-def test_a_patch_of_plain_files_runs_unasked_where_the_policy_says_so(tmp_path: Path) -> None:
+def test_patch_of_plain_files_runs_unasked_if_the_policy_allows(tmp_path: Path) -> None:
     """The table above says something only if this runs."""
     scene = HookScene(tmp_path, OPEN, agent="codex")
     (scene.workspace / "f.txt").write_text("one\n")

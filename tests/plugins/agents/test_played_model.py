@@ -190,7 +190,7 @@ def test_namespace_and_text_tools_are_called_in_codex_form() -> None:
     assert (items[0]["input"], items[1]["arguments"]) == ("text(1)", '{"seconds": 1}')
 
 
-def test_other_questions_get_an_answer_and_no_scene() -> None:
+def test_other_requests_are_answered_outside_the_scene() -> None:
     with PlayedModel([SCENE]) as model:
         assert json.loads(_sent(model, "/v1/telemetry", {"a": 1})) == {"object": "list", "data": [], "models": []}
         with urllib.request.urlopen(model.base_url + "/models", timeout=60) as answer:

@@ -26,7 +26,7 @@ def test_the_tools_of_an_agent_were_called(agent: str, tools: str) -> None:
 
 
 @all_rows("event", recorded_events(), ids=lambda event: f"{event.agent} {event.event} {event.shape[2]}")
-def test_an_event_says_where_and_in_which_session_it_happened(event: RecordedEvent) -> None:
+def test_event_names_its_place_and_session(event: RecordedEvent) -> None:
     fields = event.fields
     where = fields.get("cwd", fields.get("directory"))
     assert where in ("/w", "/usr")  # Codex ran one command elsewhere

@@ -183,9 +183,7 @@ def _may_trace() -> bool:
     return bool(int(status.partition("CapEff:")[2].split()[0], 16) & 1 << 19)
 
 
-def test_every_wall_holds_every_attempt_has_its_way_without_walls_and_the_lines_say_so(
-    someone: Someone, machine: Machine
-) -> None:
+def test_walls_stop_every_attempt_that_succeeds_without_them(someone: Someone, machine: Machine) -> None:
     done = someone.examine(machine)
     report = json.loads(done.stdout)
     expected = dict(AS_IT_SHOULD_BE)
@@ -421,7 +419,7 @@ def test_colours_on_a_terminal_only_where_they_are_wanted(me: Someone) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_reader_that_goes_away_is_not_an_error_of_the_machine(me: Someone) -> None:
+def test_reader_that_disconnects_is_not_an_error(me: Someone) -> None:
     reading, writing = os.pipe()
     process = me.start("-m", "harness", "doctor", stdout=writing)
     os.close(writing)
@@ -558,7 +556,7 @@ def test_a_model_that_calls_the_tool_is_usable(program: Program, api: str) -> No
     assert (program.logs(), list(program.workspace.iterdir())) == ([], [])
 
 
-def test_a_model_is_tried_in_the_form_that_is_asked_for(program: Program) -> None:
+def test_model_is_tried_in_the_requested_form(program: Program) -> None:
     as_text = ("--calls", "text")
     code, report = ask(program, say("```bash\necho ok\n```"), words=as_text)
     assert (code, found(report)["tool call"], found(report)["arguments"]) == (0, "good", "good")

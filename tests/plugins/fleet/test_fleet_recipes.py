@@ -134,7 +134,7 @@ def slurm_element(fleet: Fleet, element: int, *more: str) -> subprocess.Popen[st
     )  # fmt: skip
 
 
-def test_an_element_of_the_slurm_array_whose_node_died_goes_on(fleet: Fleet, tmp_path: Path) -> None:
+def test_slurm_array_element_continues_after_its_node_died(fleet: Fleet, tmp_path: Path) -> None:
     gate = tmp_path / "go"
     add_gate(fleet.repository, gate)
     fleet.tasks({**PROMPTS, "t4": "bash python3 s.py\nwrite f three"})

@@ -95,7 +95,7 @@ def test_each_difference_is_a_line(sides: Sides, right: list[Call], expected: li
     assert sides.diff().code == 1
 
 
-def test_another_policy_and_what_it_decided_otherwise(sides: Sides) -> None:
+def test_changed_policy_and_its_decisions_are_shown(sides: Sides) -> None:
     sides.run(CALLS, CALLS, policy=POLICY.replace('bash = "confirm"', 'bash = "deny"'))
     lines = sides.lines()
     assert [line.split(":")[0] for line in lines] == ["~ policy_sha256", "~ policy files", "~ #2 bash  frob a"]
@@ -107,7 +107,7 @@ def test_another_prompt(sides: Sides) -> None:
     assert sides.lines() == ["- asked: go", "+ asked: go \\x1b[2J on"]
 
 
-def test_a_file_that_was_left_otherwise_and_an_end_that_never_came(sides: Sides) -> None:
+def test_different_file_and_missing_end_are_shown(sides: Sides) -> None:
     """The same edit of files that differed before; and the second log cut behind it, as by a crash."""
     edit = Call("write_file", "b.txt", content="end\n")
     sides.run([CALLS[2], edit], [Call("write_file", "a.txt", content="two\n"), edit])
@@ -200,7 +200,7 @@ def test_every_call_that_both_sessions_have_is_a_pair() -> None:
         assert len(pairs) == len(there)
 
 
-def test_ten_thousand_calls_each_are_aligned_at_once() -> None:
+def test_ten_thousand_calls_each_are_aligned_quickly() -> None:
     """All alike, all different, and a few kinds: the worst for other ways to do it."""
     chance = random.Random(4)
     for letters in (1, 3, 10**9):

@@ -153,7 +153,7 @@ def ran(program: Program) -> Program:
     return program
 
 
-def test_the_page_tells_a_run(ran: Program, tmp_path: Path) -> None:
+def test_page_describes_the_run(ran: Program, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     done_ = ran.run("audit", "report", "-o", str(out), "--title", "What <happened>")
     page = check_harmless(out.read_text())
@@ -240,7 +240,7 @@ def test_many_logs_are_a_table(tmp_path: Path) -> None:
     assert len(re.findall(r'<td data-head="log"', html)) == len(paths)
 
 
-def test_each_cell_of_a_list_says_what_it_is_where_the_page_is_narrow(ran: Program) -> None:
+def test_cells_have_labels_on_a_narrow_page(ran: Program) -> None:
     """At 390 pixels a row is a card: each cell stands below the one before, with its column's name."""
     html = ran.run("audit", "report", "-o", "-").out
     lists = re.findall(r'<table class="list">.*?</table>', html, re.DOTALL)
@@ -610,7 +610,7 @@ def test_broken_log_and_unread_lines_are_reported_first(program: Program, tmp_pa
         pytest.param({"records": 0}, None, "OPEN", "nothing was proved", id="empty"),
     ],
 )
-def test_the_page_says_of_a_log_what_the_judge_does(
+def test_page_agrees_with_verify(
     found: dict[str, object], known: dict[str, Any] | None, state: str, words: str
 ) -> None:
     noted = None

@@ -39,7 +39,7 @@ def lines(program: Program, *words: str) -> list[str]:
     return done.out.splitlines()
 
 
-def test_without_a_query_the_statistics_are_the_usual_ones(program: Program, log: Path) -> None:
+def test_statistics_without_a_query_are_the_usual_ones(program: Program, log: Path) -> None:
     assert lines(program, str(log), "--json", "--sql") == lines(program, str(log), "--json")
 
 

@@ -41,7 +41,7 @@ def told(program: Program, *words: str) -> tuple[dict[str, Row], dict[str, Row],
     return rules, {row["tool"]: row for row in rows if row["row"] == "tool"}, rows[-1]
 
 
-def test_a_row_for_each_rule_says_what_it_decided_and_what_people_answered(program: Program, log: Path) -> None:
+def test_each_rule_has_a_row_of_decisions_and_answers(program: Program, log: Path) -> None:
     rules, _, _ = told(program, str(log))
     default = rules["default for bash"]
     assert {name: default[name] for name in ("calls", "auto", "asked", "denied", "blocked")} == {
@@ -92,7 +92,7 @@ def test_cost_comes_from_the_replies_and_is_never_guessed(program: Program, log:
     assert "$0.0009 and 12 replies of unknown cost" in both
 
 
-def test_the_tables_fit_and_say_what_they_count(program: Program, log: Path) -> None:
+def test_tables_fit_and_have_labels(program: Program, log: Path) -> None:
     out = program.run("audit", "stats", str(log)).out
     assert max(map(len, out.splitlines())) <= 100
     assert "default for bash (own.toml:7)" in out

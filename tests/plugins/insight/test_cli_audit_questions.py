@@ -146,7 +146,7 @@ LS, TOUCH = call("bash", command="ls"), call("bash", command="touch b.txt")
 # approvals
 
 
-def test_each_question_with_its_answer_and_who_gave_it(program: Program) -> None:
+def test_questions_are_listed_with_answer_and_approver(program: Program) -> None:
     clock = Clock()
     answers = person(clock, ("yes", 4.0), ("no", 2.5, "not there"), ("yes", 0.4))
     work(program, WRITE, TOUCH, LS, write_of(2), approver=answers, clock=clock)
@@ -222,9 +222,7 @@ def connection(host: str, *, allowed: bool = True) -> JsonValue:
     ],
     anew={"program": made_program},
 )
-def test_show_says_where_a_command_connected_to(
-    program: Program, connections: list[JsonValue], shown: list[str]
-) -> None:
+def test_show_lists_connections_of_a_command(program: Program, connections: list[JsonValue], shown: list[str]) -> None:
     outcome = done(1, connections=connections, connection_count=len(connections))
     steps = (started(), proposed(1), decided(1), intended(1), outcome, ended())
     log = str(write(program.home / "log.jsonl", lines_of(steps)))
@@ -339,7 +337,7 @@ def test_open_question_at_another_agent_is_shown(program: Program, tmp_path: Pat
 # denied
 
 
-def test_each_refusal_says_who_and_why(program: Program) -> None:
+def test_refusals_are_listed_with_refuser_and_reason(program: Program) -> None:
     (program.workspace / ".env").write_text("KEY=1\n")
     bad, unfit = call("read_file", path=".env"), ToolCall(id="x", name="bash", arguments="{")
     clock = Clock()
@@ -378,7 +376,7 @@ def test_a_command_cannot_forge_a_hint(program: Program) -> None:
     assert row["hint"] in (None, "Ask for the name, not the value.")
 
 
-def test_calls_whose_turn_never_came_are_counted(program: Program) -> None:
+def test_unreached_calls_are_counted(program: Program) -> None:
     log = write(
         program.home / "x.jsonl",
         lines_of((started(), proposed(1), ("decision", {"call": 1, "tool": "bash", "decision": "none", "by": "",
@@ -445,7 +443,7 @@ def test_a_log_in_use_may_simply_be_running(program: Program) -> None:
         pytest.param((), b"", 0, "there is no session, and so no call", id="empty"),
     ],
 )
-def test_a_torn_line_may_have_begun_a_call(
+def test_torn_line_counts_as_a_possible_call(
     program: Program, whole: tuple[Step, ...], tail: bytes, code: int, said: str
 ) -> None:
     log = write(program.home / "x.jsonl", lines_of(whole), tail)
@@ -464,7 +462,7 @@ def test_a_full_disk_is_not_called_a_broken_pipe(program: Program, question: str
 
 
 @all_rows("words", [("report",), ("export", "--to", "csv")], ids=["report", "export"])
-def test_a_full_stderr_does_not_change_what_was_done(program: Program, words: tuple[str, ...]) -> None:
+def test_full_stderr_does_not_change_the_result(program: Program, words: tuple[str, ...]) -> None:
     work(program, WRITE, approver=deny_all)
     with open("/dev/full", "wb") as full:
         done = program.run("audit", *words, "--output", str(program.home / "view"), stderr=full)
@@ -589,7 +587,7 @@ def test_impossible_and_completed_undo_are_shown(program: Program) -> None:
     assert lines(program, "files")[2].endswith("cannot be undone: what the file was before is not kept")
 
 
-def test_a_change_whose_end_is_not_known_may_have_happened(program: Program) -> None:
+def test_change_with_an_unknown_outcome_is_listed_as_possible(program: Program) -> None:
     log = crashed(program, WRITE)
     text = lines(program, "files", str(log))
     assert "MAY HAVE CHANGED" in text[1]
@@ -694,7 +692,7 @@ EMPTY = {
 
 
 @all_rows("question", list(EMPTY), fresh=True)
-def test_an_empty_answer_says_so(program: Program, question: str) -> None:
+def test_empty_answer_is_stated(program: Program, question: str) -> None:
     for _ in range(2):
         work(program, call("frob") if question == "reads" else call("read_file", path="none.txt"))
     assert lines(program, question) == [EMPTY[question]]
@@ -776,7 +774,7 @@ def asked(number: int, **more: JsonValue) -> tuple[Step, ...]:
 # list
 
 
-def test_list_counts_and_says_how_each_ended(program: Program) -> None:
+def test_list_shows_counts_and_ends(program: Program) -> None:
     log = work(program, WRITE, TOUCH, LS, approver=deny_all)
     (row,) = only(program, "list", "session")
     assert (row["calls"], row["asked"], row["refused"], row["state"], row["stop"]) == (3, 2, 2, "ended", "completed")
@@ -805,7 +803,7 @@ def test_list_counts_and_says_how_each_ended(program: Program) -> None:
         ),
     ],
 )
-def test_list_says_what_is_wrong_with_a_file(program: Program, content: bytes, said: str) -> None:
+def test_list_names_problems_of_a_file(program: Program, content: bytes, said: str) -> None:
     log = program.home / "x.jsonl"
     log.write_bytes(content)
     (line,) = lines(program, "list", str(log))
@@ -877,7 +875,7 @@ def test_show_takes_the_calls_that_fit(mixed: Program, words: str, calls: set[in
     assert {record["call"] for record in records} == calls
 
 
-def test_show_says_what_is_to_be_known_of_a_call(mixed: Program) -> None:
+def test_show_describes_a_call(mixed: Program) -> None:
     text = "\n".join(line[10:] for line in lines(mixed, "show"))
     assert "#1 + write_file  a.txt  [asked: yes by person, 3.0 s]  ok" in text
     assert "confirm  write a.txt  [default for write_file (policy.toml:6)]" in text
@@ -887,7 +885,7 @@ def test_show_says_what_is_to_be_known_of_a_call(mixed: Program) -> None:
     assert "#5 ! bash" in text
 
 
-def test_show_full_holds_what_is_cut_else(mixed: Program) -> None:
+def test_full_show_omits_no_text(mixed: Program) -> None:
     brief, full = lines(mixed, "show"), lines(mixed, "show", "--full")
     assert '          | {"path": "a.txt", "content": "one\\\\n"}' in [line.replace("\\n", "\\\\n") for line in full]
     assert any(line.startswith("          system prompt:") for line in full)
@@ -1077,7 +1075,7 @@ def test_reading_stops_at_an_invalid_line_with_a_message(program: Program) -> No
 
 
 @pytest.mark.forges_logs
-def test_show_reads_well_without_a_workspace_and_where_a_conversation_was_carried_over(program: Program) -> None:
+def test_show_handles_missing_workspaces_and_carried_conversations(program: Program) -> None:
     kind, fields = started()
     begun: Step = kind, {name: value for name, value in fields.items() if name != "workspace"}
     changed: Step = "history_changed", {"why": "forked", "start": 0, "stop": 0, "messages": [{}, {}]}

@@ -131,7 +131,7 @@ EVERYTHING = [
 ]  # fmt: skip
 
 
-def test_each_proposal_with_its_policy_makes_exactly_the_questions_that_it_names_auto(ran: Ran) -> None:
+def test_proposal_makes_exactly_its_named_questions_auto(ran: Ran) -> None:
     """Loaded after the policy that it was made for, its examples run, and every call of the log judged again."""
     ran.session(*EVERYTHING)
     proposals, _, summary = ran.found()
@@ -347,7 +347,7 @@ def test_least_flag_sets_the_required_approvals(ran: Ran, least: str, count: int
     ],
     fresh=True,
 )
-def test_files_are_a_choice_only_where_one_command_that_looks_had_three_of_them(
+def test_files_are_offered_only_for_a_reading_command_with_three_of_them(
     ran: Ran, commands: list[str], proposed: list[list[str]]
 ) -> None:
     """And no file is meant that was not seen."""
@@ -585,7 +585,7 @@ def test_sessions_after_the_noted_head_are_ignored(ran: Ran) -> None:
     assert (proposals, dropped, summary["broken"]) == ({}, {}, [str(ran.log)])
 
 
-def test_a_log_that_was_noted_and_is_gone_may_have_held_a_refusal(ran: Ran) -> None:
+def test_missing_noted_log_may_contain_a_refusal(ran: Ran) -> None:
     ran.session(*twice(bash("wc a.py")))
     gone = ran.log.with_name("gone.jsonl")
     session(gone, ran.program.workspace, own_policy(ran.program.home, POLICY), [bash("wc a.py", "n")])
@@ -647,7 +647,7 @@ def test_odd_policy_path_is_accepted(ran: Ran, path: str) -> None:
 
 
 @all_rows("text", ["x", 'a"b\\c', "tab\tline\n\x00\x7f", "\u00e9\u202e\U0001f600"])
-def test_texts_of_rules_come_back_from_toml(text: str) -> None:
+def test_rule_texts_survive_a_toml_round_trip(text: str) -> None:
     written = rule_text({"id": text, "argv": ("frob", text), "flags": (), "network": True, "write": False})
     assert tomllib.loads(written) == {"rule": [{"id": text, "argv": ["frob", text], "network": True}]}
     assert written.isascii()

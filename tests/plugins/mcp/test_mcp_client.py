@@ -82,9 +82,7 @@ def text(*blocks: Any, **further: Any) -> dict[str, Any]:
         "unknown": ("s", {"comand": ["x"]}, "has the unknown field 'comand'"),
     },
 )
-def test_a_declaration_that_is_not_understood_says_what_is_wrong(
-    name: str, table: dict[str, object], problem: str
-) -> None:
+def test_invalid_declaration_names_its_problem(name: str, table: dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError, match=problem.replace("(", r"\(")) as raised:
         declared(name, table)
     assert str(raised.value).startswith(problem) or name != "s"
@@ -105,7 +103,7 @@ def test_a_declaration_is_a_record() -> None:
 # -- what is offered
 
 
-def test_a_tool_is_offered_with_the_servers_own_schema_and_judged_by_its_arguments(tmp_path: Path) -> None:
+def test_tool_has_the_schema_of_the_server_and_is_judged_by_its_arguments(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"path": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
     one = {**tool("read", "Reads a file."), "inputSchema": schema, "annotations": {"readOnlyHint": True}}
     with ClientScene(tmp_path, {"srv": scripted(tmp_path, tools=[[one]])}) as scene:
@@ -178,7 +176,7 @@ def test_pages_are_read_to_the_end_and_no_further_than_a_hundred(tmp_path: Path)
         assert scene.report("many").why == "its list of tools has more than 100 pages"
 
 
-def test_tools_come_when_they_are_there_and_are_returned_once(tmp_path: Path) -> None:
+def test_tools_are_returned_once_they_arrive(tmp_path: Path) -> None:
     scene = ClientScene(tmp_path, {"srv": scripted(tmp_path)})
     assert scene.servers.tools() is None
     with scene:
@@ -196,7 +194,7 @@ def test_missing_servers_start_no_process(tmp_path: Path) -> None:
 # -- what is seen
 
 
-def test_a_change_takes_the_tool_away_until_a_person_looked(tmp_path: Path) -> None:
+def test_changed_tool_is_withdrawn_until_reviewed(tmp_path: Path) -> None:
     changed = tool("echo", "Does something else.")
     note = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
     table = scripted(tmp_path, tools=[[ECHO], [changed]], says={"echo": [note]})
@@ -311,7 +309,7 @@ def test_result_is_converted_for_the_model(tmp_path: Path, answer: Any, status: 
 
 @WALLED
 @all_rows("fails", [True, False], fresh=True)
-def test_a_failure_behind_walls_names_them(tmp_path: Path, fails: bool) -> None:
+def test_failure_behind_walls_names_the_walls(tmp_path: Path, fails: bool) -> None:
     with ClientScene(tmp_path, {"srv": scripted(tmp_path, answers={"echo": text("EACCES", isError=fails)})}) as scene:
         said = f": it may write {tmp_path}/script.seen; no network; the failure may come from that]"
         content = scene.output("mcp__srv__echo").content
@@ -442,7 +440,7 @@ def test_processes_of_a_server_end_with_it(tmp_path: Path) -> None:
     assert alive(word) == []
 
 
-def test_closing_at_once_is_possible(tmp_path: Path) -> None:
+def test_server_can_be_closed_immediately(tmp_path: Path) -> None:
     scene = ClientScene(tmp_path, {"srv": scripted(tmp_path), "other": scripted(tmp_path, "other")})
     scene.servers.start()
     scene.servers.close()
@@ -636,7 +634,7 @@ def test_a_server_that_asks_while_no_call_of_it_runs_is_refused(tmp_path: Path) 
         assert "while no call of it runs" in "\n".join(scene.servers.notes())
 
 
-def test_the_time_of_a_call_does_not_run_while_the_person_is_asked() -> None:
+def test_time_of_a_call_is_paused_during_a_question() -> None:
     async def paused() -> tuple[float, bool]:
         scope = anyio.CancelScope(deadline=anyio.current_time() + 100)
         before = scope.deadline

@@ -60,7 +60,7 @@ def test_other_messages_pass_both_ways_unchanged(scene: McpScene) -> None:
     assert scene.notes() == []
 
 
-def test_a_call_that_may_run_is_sent_as_it_came_and_its_answer_comes_back_so(scene: McpScene) -> None:
+def test_permitted_call_and_its_answer_are_passed_unchanged(scene: McpScene) -> None:
     answer = '{"id":3,"result":{"content":[{"text":"h\\u00e9 h\u00e9","type":"text"}]} ,"jsonrpc":"2.0"}\n'
     scene.says(tools=[[ECHO]], says={"echo": [answer]}, answers={"echo": None})
     scene.start()
@@ -151,7 +151,7 @@ def test_the_later_era_of_the_protocol_passes_too(scene: McpScene) -> None:
     assert [status for _, status in scene.outcomes()] == ["ok", "ok", "invalid"]
 
 
-def test_calls_are_sent_in_the_order_in_which_they_came_and_run_side_by_side(scene: McpScene) -> None:
+def test_calls_are_sent_in_order_and_run_in_parallel(scene: McpScene) -> None:
     names = [f"t{number}" for number in range(12)]
     scene.says(tools=[[tool(name) for name in names]], answers=dict.fromkeys(names[:-1]))
     for name in names:
@@ -311,7 +311,7 @@ NEWS = line_of({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     },
     fresh=True,
 )
-def test_a_tool_that_is_not_what_a_person_saw_is_taken_away(
+def test_tool_different_from_the_approved_one_is_withdrawn(
     program: Program, script: Json, first: str, second: str
 ) -> None:
     with McpScene(program, pinned=[ECHO], **script).start() as scene:
@@ -348,7 +348,7 @@ def test_the_proxy_reads_the_list_to_its_end_where_no_client_did(
         scene.verified()
 
 
-def test_a_changed_tool_is_left_out_of_the_list_until_it_is_pinned_anew(program: Program) -> None:
+def test_changed_tool_is_not_listed_until_pinned_again(program: Program) -> None:
     further = tool("further")
     with McpScene(program, pinned=[ECHO, further], tools=[[OTHER, further]]).start() as scene:
         listed = scene.ask(request(1, "tools/list"))
@@ -567,7 +567,7 @@ def test_a_signal_ends_server_and_proxy(program: Program, number: signal.Signals
         assert program.records()[-1]["stop"] == "interrupted"
 
 
-def test_a_server_that_goes_on_without_input_is_ended_with_what_it_started(scene: McpScene) -> None:
+def test_server_that_ignores_the_end_of_input_is_ended_with_its_children(scene: McpScene) -> None:
     child = scene.program.home / "child.sh"
     child.write_text('trap \'\' TERM\nsetsid sleep 1000 &\necho $! > "$1"\nexec "${@:2}"\n')
     number = scene.program.home / "number"
@@ -689,7 +689,7 @@ reason = "Secrets."
 """
 
 
-def test_rules_hold_for_what_a_tool_is_called_with_and_are_judged_again_out_of_the_log(program: Program) -> None:
+def test_rules_apply_to_arguments_and_in_a_later_replay(program: Program) -> None:
     with McpScene(program, policy=WHERE, pinned=[ECHO], tools=[[ECHO]]).start() as scene:
         said = [scene.said(call(number, "echo", text=text)) for number, text in enumerate(("x", "z", ".env"))]
         assert scene.end() == 0
@@ -705,7 +705,7 @@ def test_rules_hold_for_what_a_tool_is_called_with_and_are_judged_again_out_of_t
     assert changed == [(0, {"laxer": 0, "stricter": 0}), (2, {"laxer": 1, "stricter": 1})]
 
 
-def test_a_policy_explains_what_it_says_of_a_tool_of_a_server(program: Program) -> None:
+def test_policy_explains_its_decision_on_a_server_tool(program: Program) -> None:
     with McpScene(program) as scene:
         done = program.run("policy", "explain", "--policy", scene.policy, "--tool", "mcp__srv__echo", '{"text": "x"}')
         assert (done.code, "default for mcp__srv__*" in done.out) == (0, True)

@@ -125,7 +125,7 @@ def played(scene: McpScene, tmp_path: Path) -> Iterator[Played]:
     made.close()
 
 
-def test_the_first_use_is_asked_about_with_all_that_the_server_says_and_a_yes_pins_it(played: Played) -> None:
+def test_first_use_asks_with_the_description_and_an_approval_pins(played: Played) -> None:
     played.write(call(1, "echo", text="a\u200bb"))
     asked = played.asked()
     assert asked.shown_whole
@@ -257,7 +257,7 @@ def at_terminal(program: Program, *words: str) -> Prompt:
 @all_rows(
     ("key", "code", "pinned"), [("y", 0, True), ("n", 7, False), ("\x04", 7, False), ("\x03", 7, False)], fresh=True
 )
-def test_a_person_sees_a_new_tool_whole_and_answers(program: Program, key: str, code: int, pinned: bool) -> None:
+def test_user_reviews_a_new_tool_and_answers(program: Program, key: str, code: int, pinned: bool) -> None:
     with McpScene(program) as scene:
         scene.pins.note_listed({"echo": scene.described(ECHO)})
         with at_terminal(program, "pin", "srv") as played:
@@ -268,7 +268,7 @@ def test_a_person_sees_a_new_tool_whole_and_answers(program: Program, key: str, 
         assert (scene.pins.read()["echo"].pinned == scene.described(ECHO)) is pinned
 
 
-def test_a_person_sees_what_changed_and_answers(program: Program) -> None:
+def test_user_reviews_a_change_and_answers(program: Program) -> None:
     with McpScene(program, pinned=[ECHO, FREE]) as scene:
         other = tool("echo", "Send it elsewhere.")
         scene.pins.note_listed({"echo": scene.described(other)})

@@ -165,7 +165,7 @@ def test_offered_tools_have_honest_hints(clients: dict[str, Served]) -> None:
         }
 
 
-def test_a_question_says_all_and_no_yes_is_filled_in(clients: dict[str, Served]) -> None:
+def test_question_is_complete_and_has_no_default_approval(clients: dict[str, Served]) -> None:
     for mode in (LEGACY, LATER):
         client = clients[mode]
         client.person.asked.clear()
@@ -184,7 +184,7 @@ def test_a_question_says_all_and_no_yes_is_filled_in(clients: dict[str, Served])
         assert all(line.startswith("    ") for line in form.message.split("\n"))  # as it is, also in Markdown
 
 
-def test_secrets_are_masked_in_what_a_client_shows(program: Program) -> None:
+def test_secrets_are_masked_in_questions_at_the_client(program: Program) -> None:
     program.environment["API_TOKEN"] = "tok-0123456789abcdef"
     with served(program) as client:
         client.call("bash", command="touch tok-0123456789abcdef")
@@ -275,7 +275,7 @@ def test_commands_run_in_the_walls(program: Program) -> None:
 
 
 @all_rows("asks", [False, True], ids=["no forms", "forms that are closed"])
-def test_a_person_at_another_terminal_answers(asks: bool, program: Program) -> None:
+def test_user_at_another_terminal_answers(asks: bool, program: Program) -> None:
     waiting = WaitingList(State.of(program.environment).waiting)
     agents: list[str] = []
 
@@ -347,9 +347,7 @@ def raw(program: Program) -> Iterator[RawClient]:
         ({"command": "x" * 1_100_000}, "command"),
     ],
 )
-def test_arguments_that_no_command_can_hold_are_an_error_for_the_model(
-    arguments: dict[str, Any], part: str, raw: RawClient
-) -> None:
+def test_unusable_arguments_are_an_error_for_the_model(arguments: dict[str, Any], part: str, raw: RawClient) -> None:
     result = raw.ask("tools/call", {"name": "bash", "arguments": arguments}, identity=8)["result"]
     assert result["isError"]
     assert part in result["content"][0]["text"]
@@ -379,7 +377,7 @@ def test_a_cancelled_call_ends_with_all_that_it_began(program: Program, raw: Raw
 
 
 @all_rows("how", ["stdin", "SIGTERM", "SIGINT"])
-def test_the_end_ends_what_runs_and_the_log_is_whole(how: str, program: Program, tmp_path: Path) -> None:
+def test_end_of_the_server_stops_calls_and_completes_the_log(how: str, program: Program, tmp_path: Path) -> None:
     program.state = tmp_path / "row"
     program.environment["XDG_STATE_HOME"] = str(program.state)
     (number,) = itertools.islice(sleep_token(), 1)
@@ -458,7 +456,7 @@ def test_a_question_of_the_later_era_is_forgotten_when_its_call_has_ended() -> N
         os.close(one)
 
 
-def test_the_end_of_the_client_comes_before_the_protocol_lets_its_calls_go() -> None:
+def test_end_of_the_client_precedes_the_end_of_its_calls() -> None:
     """Else a call could end as a cancelled call, and the session as a completed session."""
     source, to_server = os.pipe()
     from_server, sink = os.pipe()

@@ -110,7 +110,7 @@ def test_a_block_of_either_kind_is_the_end_of_both(program: Program, client: Ser
     assert "an earlier call was a hard block" in said.text
 
 
-def test_a_person_answers_at_another_terminal(program: Program) -> None:
+def test_permission_prompt_is_answered_at_another_terminal(program: Program) -> None:
     waiting = WaitingList(State.of(program.environment).waiting)
 
     def answer() -> None:
@@ -134,7 +134,7 @@ def test_a_person_answers_at_another_terminal(program: Program) -> None:
         assert program.run("audit", "verify", str(path)).code == 0
 
 
-def test_the_tool_is_offered_where_it_is_asked_for_alone(client: Served) -> None:
+def test_permission_tool_is_offered_on_request_only(client: Served) -> None:
     offered = client.tools()["approve"]
     assert set(client.tools()) == {"bash", "read_file", "write_file", "edit_file", "approve"}
     assert offered.annotations is not None

@@ -56,7 +56,7 @@ def kept(program: Program) -> list[Path]:
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-def test_a_picture_that_is_read_goes_to_the_model_and_beside_the_log(program: Program, api: str) -> None:
+def test_picture_that_was_read_is_sent_and_kept_beside_the_log(program: Program, api: str) -> None:
     configured(program)
     _, second = asked(program, READ, DONE, more=("--api", api))
     assert second.count(ADDRESS) == 1
@@ -90,7 +90,7 @@ def test_in_chat_completions_pictures_follow_the_results_of_a_reply(program: Pro
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_a_resumed_session_has_its_pictures_or_says_that_they_are_gone(program: Program, *, gone: bool) -> None:
+def test_resumed_session_has_its_pictures_or_a_notice(program: Program, *, gone: bool) -> None:
     configured(program)
     asked(program, READ, DONE)
     session = program.records()[0]["session"]
@@ -123,7 +123,7 @@ def test_calls_cannot_read_or_write_kept_pictures(program: Program) -> None:
     assert Path(there).read_bytes() == CLEAN
 
 
-def test_a_picture_that_the_prompt_mentions_goes_with_it(program: Program) -> None:
+def test_picture_named_in_the_prompt_is_sent_with_it(program: Program) -> None:
     configured(program)
     (first,) = asked(program, DONE, prompt="What is on @shot.png? And @none.png, or me@shot.png?")
     assert [part["type"] for part in json.loads(first)["messages"][1]["content"]] == ["text", "image_url"]
@@ -198,7 +198,7 @@ REFUSED = Failure(
 )
 
 
-def test_a_session_goes_on_without_a_picture_that_the_server_refuses_and_so_does_a_resumed_one(
+def test_session_continues_without_a_refused_picture_and_so_does_its_copy(
     program: Program,
 ) -> None:
     configured(program)
@@ -212,7 +212,7 @@ def test_a_session_goes_on_without_a_picture_that_the_server_refuses_and_so_does
     assert (ADDRESS in refused, ADDRESS in again) == (True, False)
 
 
-def test_with_pictures_off_a_resumed_session_goes_on_with_text(program: Program) -> None:
+def test_resumed_session_without_pictures_continues_with_text(program: Program) -> None:
     configured(program)
     asked(program, READ, DONE)
     session = program.records()[0]["session"]
@@ -246,7 +246,7 @@ def test_pruning_a_log_removes_its_pictures(tmp_path: Path) -> None:
     assert [one.name for one in Path(pictures.folder).iterdir()] == ["mine.txt"]
 
 
-def test_a_link_in_the_place_of_what_is_kept_leads_nowhere(tmp_path: Path) -> None:
+def test_link_in_place_of_a_kept_picture_is_not_followed(tmp_path: Path) -> None:
     pictures = KeptAttachments(str(tmp_path / "a.jsonl"))
     pictures.keep(CLEAN, "image/png", 3, 2)
     file = Path(pictures.folder, DIGEST)

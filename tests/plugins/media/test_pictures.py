@@ -16,7 +16,7 @@ from harness.plugins.media.pictures import MAX_PICTURE_BYTES, PictureError, clea
 
 
 @pytest.mark.parametrize("media_type", MAKERS)
-def test_a_picture_is_recognised_and_stays_what_it_is(media_type: str) -> None:
+def test_picture_type_is_recognised_and_kept(media_type: str) -> None:
     data = MAKERS[media_type](30, 20)
     seen = clean_picture(data)
     assert (picture_type(data), seen.media_type, seen.width, seen.height) == (media_type, media_type, 30, 20)

@@ -264,7 +264,7 @@ def test_address_without_a_rule_receives_no_request(tmp_path: Path) -> None:
     assert [(one["status"], "private-address" in one["content"]) for one in found] == [("denied", True)] * len(urls)
 
 
-def test_a_person_stops_a_request(tmp_path: Path) -> None:
+def test_user_can_stop_a_request(tmp_path: Path) -> None:
     """As Ctrl-C does it: whatever the request waits for, it ends at once, and its connection with it."""
     main = threading.main_thread().ident
     assert main is not None

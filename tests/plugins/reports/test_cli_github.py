@@ -90,14 +90,14 @@ def test_harmless_text_stays_unchanged(text: str) -> None:
 
 
 @all_rows("line", EVIL)
-def test_json_holds_no_command_and_says_the_same(line: str) -> None:
+def test_json_contains_no_command_and_keeps_its_value(line: str) -> None:
     for indent in (None, 2):
         text = escape_json(json.dumps({line: [line, {"a": f"\\{line}#"}]}, indent=indent))
         assert (json.loads(text), obeyed(text)) == ({line: [line, {"a": f"\\{line}#"}]}, [])
 
 
 @all_rows("seed", range(300))
-def test_pieces_in_any_mixture_hold_no_command(seed: int) -> None:
+def test_mixed_pieces_contain_no_command(seed: int) -> None:
     """Also where the guard looks at a piece as a whole and passes it on."""
     chance = random.Random(seed)
     pieces = [chance.choice((" ", ":", "#", "[", "error]x", "error::x", "\n", "ab", "\r", "\u2003", "##", "::"))
@@ -137,7 +137,7 @@ def test_hostile_lines_are_ignored_in_any_order_of_the_streams(seed: int) -> Non
     assert (step.obeyed, step.stopped) == ([Found("notice", {}, "ours")], False)
 
 
-def test_a_fence_per_stream_would_not_hold() -> None:
+def test_one_fence_per_stream_is_insufficient() -> None:
     """Why it is done otherwise: the test above can fail."""
     out, err = (
         ["", "::stop-commands::a", "answer", "::a::"],
@@ -154,7 +154,7 @@ def test_a_fence_begins_a_line_and_a_kill_leaves_it_closed() -> None:
 
 
 @all_rows("seed", range(100))
-def test_answers_of_runs_at_once_in_one_step_hold_no_command(seed: int) -> None:
+def test_answers_of_parallel_runs_contain_no_command(seed: int) -> None:
     """The end of one fence lifts that of the other, in one pipe or two; so nothing in a fence relies on it."""
     one, other = (CommandFence().around("\n".join(EVIL * 3)).split("\n") for _ in range(2))
     step = Step()
@@ -212,7 +212,7 @@ def annotations_of(runs: list[RunFacts], workspace: str) -> list[Annotation]:
     return found.chosen()
 
 
-def test_annotations_are_few_and_the_worst_come_first() -> None:
+def test_annotations_are_limited_with_the_worst_first() -> None:
     records = [one for number in range(30) for one in refusal(number, "blocked" if number > 25 else "denied")]
     records.append({"kind": "limit", "session": "s", "limit": "turns"})
     found = annotations_of([facts_of(records)], "/w")
@@ -262,7 +262,7 @@ def test_hostile_values_stay_values(tmp_path: Path, capfd: pytest.CaptureFixture
     assert (found.name, "touch 1 ::x" in found.data, "\n" in found.data) == ("warning", True, False)
 
 
-def test_a_summary_is_cut_between_blocks_and_says_so(tmp_path: Path) -> None:
+def test_summary_is_cut_between_blocks_with_a_notice(tmp_path: Path) -> None:
     environment = job(tmp_path)
     before = "x" * (MAX_SUMMARY_BYTES - 9_000)
     (tmp_path / "summary").write_text(before)

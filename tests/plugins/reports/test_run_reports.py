@@ -62,7 +62,7 @@ def test_each_call_has_its_row(steps: Sequence[Step], statuses: list[str]) -> No
         ({"call": 1, "toml": "x" * 9_000}, "", "a rule is in the log; it is too long to be shown"),
     ],
 )
-def test_advice_goes_with_the_refusal_that_it_is_about(advice: Mapping[str, JsonValue], toml: str, why: str) -> None:
+def test_advice_is_attached_to_its_refusal(advice: Mapping[str, JsonValue], toml: str, why: str) -> None:
     (refused,) = gathered(started(), *refused_call(1), ("advice", advice)).refused
     assert (refused.advice_toml, refused.advice_why) == (toml, why)
 
@@ -135,7 +135,7 @@ def test_calls_without_an_end_are_kept_to_a_bound_too() -> None:
     assert ({one.status for one in facts.calls}, len(facts.calls), facts.calls_left_out) == ({"open"}, MOST_CALLS, 5)
 
 
-def test_a_refusal_behind_thousands_of_calls_is_still_a_row() -> None:
+def test_refusal_after_thousands_of_calls_has_its_row() -> None:
     calls = [step for number in range(1, MOST_CALLS + 3) for step in one_call(number)]
     facts = gathered(started(), *calls, *refused_call(20_000), ended())
     assert (facts.calls[-1].status, len(facts.calls), facts.calls_left_out) == ("denied", MOST_CALLS + 1, 2)

@@ -87,7 +87,7 @@ def test_log_text_is_inert_in_markdown(runs: int) -> None:
     assert bare.count("<details>") == bare.count("</details>") == 2 * runs
 
 
-def test_the_tables_of_markdown_have_as_many_cells_in_each_row_as_in_their_head() -> None:
+def test_markdown_table_rows_have_as_many_cells_as_the_header() -> None:
     page = text_of("md", [hostile_run()])
     widths = [line.count("|") for line in page.split("\n") if line.startswith("|")]
     assert sorted(set(widths)) == [3, 5, 8]
@@ -120,18 +120,18 @@ def test_text_cannot_close_its_fenced_block(text: str) -> None:
     assert tokens == ["fence", "paragraph_open", "inline", "paragraph_close"]
 
 
-def test_a_text_that_is_cut_says_so() -> None:
+def test_cut_text_is_marked() -> None:
     assert "2 more characters are left out" in fenced("abcde", "text", 3)
     assert code("x" * 300, 200).endswith("x...(+100 characters)</code>")
 
 
-def test_the_answer_is_in_no_report_unless_it_is_asked_for() -> None:
+def test_answer_is_reported_on_request_only() -> None:
     for form in ("md", "junit", "sarif"):
         without, whole = (text_of(form, [a_run()], with_answer=one) for one in (False, True))
         assert ("The answer." in without, "The answer." in whole) == (False, True), form
 
 
-def test_markdown_says_what_was_refused_by_what_and_what_would_allow_it() -> None:
+def test_markdown_explains_each_refusal_and_what_would_allow_it() -> None:
     page = text_of("md", [a_run()])
     assert "## harness: completed" not in page
     assert "stopped at a limit, 1 denied, 1 blocked (exit code 7)" in page
@@ -154,13 +154,13 @@ BEGINNINGS = {
 
 
 @all_rows(("fields", "shown"), BEGINNINGS.values(), ids=BEGINNINGS)
-def test_each_form_tells_what_a_run_began_with(fields: Mapping[str, JsonValue], shown: tuple[str, str, str]) -> None:
+def test_each_form_contains_the_start_of_the_run(fields: Mapping[str, JsonValue], shown: tuple[str, str, str]) -> None:
     for form, words in zip(("md", "junit", "sarif"), shown, strict=True):
         with_it, without = (text_of(form, [run_of(gathered(started(**more)))]) for more in (fields, {"harness": ""}))
         assert (words in with_it, words in without) == (True, False), form
 
 
-def test_a_markdown_report_never_grows_beyond_what_a_step_summary_holds() -> None:
+def test_markdown_report_fits_a_step_summary() -> None:
     steps = [step for number in range(1, 900) for step in refused_call(number)]
     rules: list[Step] = [("advice", {"call": n, "toml": f"{n} " * 1_300}) for n in range(1, 900)]
     facts = gathered(started(), *steps, *rules)
@@ -171,7 +171,7 @@ def test_a_markdown_report_never_grows_beyond_what_a_step_summary_holds() -> Non
 
 
 @all_rows("runs", [1, 2])
-def test_a_markdown_report_can_end_behind_any_of_its_blocks(runs: int) -> None:
+def test_markdown_report_can_end_after_any_block(runs: int) -> None:
     """What follows is then a paragraph of its own: in no table, no list, no fence, and in nothing that is folded away."""
     some = [hostile_run(), a_run("b")] if runs == 2 else [a_run()]
     blocks = list(report_form("md").write(some, with_answer=True))
@@ -188,7 +188,7 @@ def test_a_markdown_report_can_end_behind_any_of_its_blocks(runs: int) -> None:
         ], blocks[count - 1]
 
 
-def test_a_report_on_many_runs_begins_with_what_went_wrong() -> None:
+def test_report_on_many_runs_begins_with_the_failures() -> None:
     good = run_of(gathered(started(), *one_call(1), ended()), name="good", code=0)
     page = text_of("md", [good, a_run("bad", code_=4)])
     assert "## harness: 1 of 2 runs done, nothing refused" in page
@@ -353,7 +353,7 @@ def test_result_file_is_a_relative_address() -> None:
     assert artifact == {"uri": "a%3Ab/x%20y%23%3F%25%5B%C3%A9%5D.py", "uriBaseId": "%SRCROOT%"}
 
 
-def test_sarif_holds_so_many_results_and_says_how_many_it_leaves_out() -> None:
+def test_sarif_limits_its_results_and_counts_the_rest() -> None:
     steps = [step for number in range(1, 3_000) for step in refused_call(number)]
     facts = gathered(started(), *steps, ended())
     (run,) = json.loads(text_of("sarif", [run_of(facts, name=name) for name in "ab"]))["runs"]
@@ -366,7 +366,7 @@ def test_sarif_holds_so_many_results_and_says_how_many_it_leaves_out() -> None:
     )
 
 
-def test_the_same_refusal_has_the_same_fingerprint_in_another_run_and_another_folder() -> None:
+def test_fingerprint_of_a_refusal_is_the_same_in_another_run_or_folder() -> None:
     prints = set()
     for number, file in ((1, "/a/ci.toml"), (7, "/b/ci.toml")):
         kind, fields = decided(number, "deny")

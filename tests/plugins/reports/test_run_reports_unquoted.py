@@ -175,7 +175,7 @@ def test_forms_quote_the_model_only_on_request(tmp_path: Path, form: str, in_res
     assert json.dumps(told(facts)).count("Zebra") == 3  # detail, errors, answer_problem
 
 
-def test_a_run_whose_answer_does_not_fit_leaves_its_words_out_of_every_report(program: Program, tmp_path: Path) -> None:
+def test_unfit_answer_is_left_out_of_every_report(program: Program, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text('{"type": "object"}')
     words = [word for form in REPORTS for word in ("--report", f"{form}:{tmp_path}/r.{form}")]
     url = program.serve(replies(Reply(text="[0, "), say('["Zebra"]')))

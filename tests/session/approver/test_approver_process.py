@@ -172,7 +172,7 @@ def test_a_run_that_is_stopped_ends_the_program_that_it_asks(program: Program) -
     assert answers(program) == [("stop", "person", None, "")]
 
 
-def test_without_an_approver_a_run_asks_harness_approve(program: Program) -> None:
+def test_run_without_an_approver_asks_harness_approve(program: Program) -> None:
     with approving(program) as terminal:
         url = program.serve(replies(TOUCH, DONE))
         process = program.start("run", "go", *flags_of(program, url, ASKS), "--ask")
@@ -269,7 +269,7 @@ def start(program: Program) -> Iterator[Start]:
         yield starting
 
 
-def test_at_the_prompt_an_answer_from_outside_ends_the_question(program: Program, start: Start) -> None:
+def test_outside_answer_ends_the_question_at_the_prompt(program: Program, start: Start) -> None:
     """The one outside waits until words are half typed at the terminal: nothing of them counts."""
     go = program.home / "go"
     configured(program, f"while not os.path.exists({str(go)!r}): time.sleep(0.02)\n{SAYS}")
@@ -288,7 +288,7 @@ def test_at_the_prompt_an_answer_from_outside_ends_the_question(program: Program
     assert answers(program) == [("yes", "approver", "ann", "")]
 
 
-def test_at_the_prompt_the_terminal_may_be_first_and_the_other_side_is_ended(program: Program, start: Start) -> None:
+def test_terminal_answer_ends_the_outside_question(program: Program, start: Start) -> None:
     told = program.home / WHERE
     configured(program, f"open({str(told)!r}, 'w').write(str(os.getpid()) + chr(10))\ntime.sleep(600)\n")
     policy = flags_of(program, "", ASKS)[4:6]
@@ -303,7 +303,7 @@ def test_at_the_prompt_the_terminal_may_be_first_and_the_other_side_is_ended(pro
     assert answers(program) == [("yes", "person", None, "")]
 
 
-def test_at_the_prompt_a_question_can_be_answered_at_harness_approve(program: Program, start: Start) -> None:
+def test_question_at_the_prompt_can_be_answered_by_harness_approve(program: Program, start: Start) -> None:
     """The first call there, the second here: each question is gone at the other terminal."""
     prompt = start(
         replies(TOUCH, Reply(text="It is made."), bash("touch other"), DONE), *flags_of(program, "", ASKS)[4:6]
@@ -326,7 +326,7 @@ def test_at_the_prompt_a_question_can_be_answered_at_harness_approve(program: Pr
     assert answers(program) == [("yes", "person", None, ""), ("no", "person", None, "")]
 
 
-def test_at_the_prompt_an_approver_that_fails_leaves_the_question(program: Program, start: Start) -> None:
+def test_failed_approver_leaves_the_question_at_the_prompt(program: Program, start: Start) -> None:
     configured(program, "sys.exit(3)\n")
     policy = flags_of(program, "", ASKS)[4:6]
     prompt = start(replies(TOUCH, Reply(text="Understood.")), *policy)

@@ -193,7 +193,7 @@ def test_first_complete_answer_wins(tmp_path: Path) -> None:
     together(play, {name: (name, case) for name, case in CASES.items()}, at_once=4)
 
 
-def test_an_edit_that_came_back_whole_counts_before_an_answer_that_waited_outside(tmp_path: Path) -> None:
+def test_finished_edit_precedes_a_waiting_outside_answer(tmp_path: Path) -> None:
     """The editor had the terminal: nobody looked outside meanwhile."""
     with put(tmp_path, PLAIN, YES) as terminal:
         editing('printf "touch other" > "$1"')(terminal)

@@ -156,7 +156,7 @@ def test_an_answer_that_is_cut_short_is_none(tmp_path: Path) -> None:
     assert approval_from(whole, question) == YES
 
 
-def test_a_question_says_all_that_is_judged_and_a_digest_of_it(tmp_path: Path) -> None:
+def test_question_contains_the_judged_call_and_its_digest(tmp_path: Path) -> None:
     question = put(command(str(tmp_path), "touch made && echo hunter2 > out"))
     held = json.loads(question.line)
     assert question.line.count(b"\n") == 1

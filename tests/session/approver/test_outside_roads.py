@@ -166,7 +166,7 @@ def test_a_script_of_the_workspace_is_none(tmp_path: Path) -> None:
         approver(ApproverDeclaration(command=("sh", f"{root}/approver.sh")), root)
 
 
-def test_a_program_that_goes_away_is_called_what_it_is(tmp_path: Path) -> None:
+def test_program_that_ends_early_is_reported_as_such(tmp_path: Path) -> None:
     (made := tmp_path / "notify").write_text("#!/bin/sh\n")
     made.chmod(0o755)
     root = workspace(tmp_path)
@@ -273,7 +273,7 @@ def test_withdrawn_question_is_reported_to_the_socket(tmp_path: Path) -> None:
         "another user's": ("bound(path); os.chown(path, 65534, 65534)", "another user's"),
     },
 )
-def test_a_socket_that_is_not_the_persons_is_not_asked(make: str, expected: str, tmp_path: Path) -> None:
+def test_socket_of_another_user_is_not_asked(make: str, expected: str, tmp_path: Path) -> None:
     if "chown" in make and os.getuid():
         pytest.skip("only root can give a file away")
     folder = tmp_path / "run"

@@ -72,7 +72,7 @@ class Folder:
         return [one.name for one in self.trusted.files]
 
 
-def test_a_yes_trusts_what_was_shown_and_is_asked_once(tmp_path: Path) -> None:
+def test_approval_trusts_the_shown_content_and_is_asked_for_once(tmp_path: Path) -> None:
     here, yes = Folder(tmp_path).says(SERVERS), Answers(Answer.YES)
     (note,) = here.trusted.notes
     assert note.startswith(".mcp.json is left out: nobody trusted it")
@@ -173,7 +173,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @all_rows(("name", "said"), [(".mcp.json", json.dumps(SERVERS)), (CONFIG, HOOK)])
-def test_it_is_trusted_and_forgotten_by_command(
+def test_file_is_trusted_and_forgotten_by_command(
     program: Program, in_workspace: Callable[[str, str], Path], name: str, said: str
 ) -> None:
     in_workspace(".mcp.json", "{}")

@@ -156,7 +156,7 @@ class Asked:
         return done.code, str(last["content"]), " ".join(done.err.split())
 
 
-def test_a_run_says_a_command_by_its_name_once_it_is_trusted(program: Program) -> None:
+def test_run_expands_a_command_by_name_once_trusted(program: Program) -> None:
     put(
         program.workspace / ".harness",
         commands__review="Review $1 closely.",

@@ -51,11 +51,11 @@ def test_unknown_variable_is_refused(template: str, message: str) -> None:
     assert str(raised.value) == message
 
 
-def test_a_value_without_a_variable_is_refused_where_a_person_gave_it() -> None:
+def test_unused_value_from_the_user_is_refused() -> None:
     assert fill("x", VALUES, name="t") == "x"
     with pytest.raises(UsageError, match=r"^t: {{date}} does not occur, but was given a value$"):
         fill("{{workspace}}", VALUES, name="t", all_used=True)
 
 
-def test_the_names_of_a_template_can_be_asked_for() -> None:
+def test_template_lists_its_names() -> None:
     assert variables(r"{{a}} \{{b}} {{ c }} {{a}}") == {"a", "c"}

@@ -47,7 +47,7 @@ def read(folder: Path) -> OwnWords:
         pytest.param("---\nDo it.", ("Do it.", "", "", False), "no second --- ends it", id="no end"),
     ],
 )
-def test_a_command_says_of_itself(tmp_path: Path, text: str, said: tuple[object, ...], note: str) -> None:
+def test_command_front_matter_is_parsed(tmp_path: Path, text: str, said: tuple[object, ...], note: str) -> None:
     words = read(put(tmp_path / "commands", a=text))
     one = words.commands["a"]
     assert (one.description, one.arguments, one.model, one.plans) == said
@@ -99,7 +99,7 @@ def test_a_skill_as_people_publish_it(tmp_path: Path) -> None:
 
 
 @all_rows("what", ["a link that leads nowhere", "a folder", "too large", "no UTF-8", "no text"])
-def test_one_odd_file_is_left_out_alone(tmp_path: Path, what: str) -> None:
+def test_single_odd_file_is_left_out(tmp_path: Path, what: str) -> None:
     odd = put(tmp_path / "commands", good="Good.") / "x.md"
     match what:
         case "a link that leads nowhere":

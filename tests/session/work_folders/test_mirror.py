@@ -124,7 +124,7 @@ SHA = "a" * 64
         ({"group": ""}, "group: must not be empty"),
     ],
 )
-def test_fields_that_do_not_go_together_are_named(fields: dict[str, object], told: str) -> None:
+def test_contradictory_fields_are_named(fields: dict[str, object], told: str) -> None:
     with pytest.raises(UsageError) as refused:
         task_of(json.dumps({"id": "a", "prompt": "p", **fields}).encode(), "x")
     assert told in str(refused.value)
@@ -138,7 +138,7 @@ def test_fields_that_do_not_go_together_are_named(fields: dict[str, object], tol
         {"archive": "/b", "sha256": SHA, "priority": 2**31 - 1},
     ],
 )
-def test_a_task_says_what_was_given_and_is_read_again(fields: dict[str, object]) -> None:
+def test_task_text_survives_a_round_trip(fields: dict[str, object]) -> None:
     given = {"id": "a", "prompt": "p", **fields}
     task = task_of(json.dumps(given).encode(), "x")
     assert task.given == given
@@ -253,7 +253,7 @@ def test_folder_missing_from_the_commit_is_refused(origin: _Origin) -> None:
             origin.work(cwd, cwd=cwd)
 
 
-def test_two_at_once_fetch_once(origin: _Origin) -> None:
+def test_two_concurrent_fetches_fetch_once(origin: _Origin) -> None:
     commit, found = origin.head(), list[str]()
     with git_server(origin.served) as server:
         server.halts = True
@@ -273,7 +273,7 @@ def test_two_at_once_fetch_once(origin: _Origin) -> None:
     assert fetches <= 2
 
 
-def test_a_mirror_that_a_kill_left_half_made_is_made_anew(origin: _Origin) -> None:
+def test_half_made_mirror_is_made_again(origin: _Origin) -> None:
     mirror = origin.mirror(origin.head())
     left = f"{mirror}.0123.tmp"
     os.rename(mirror, left)
@@ -451,7 +451,7 @@ def scene(program: Program, tmp_path: Path) -> Iterator[Scene]:
         yield Scene(program, tmp_path, url)
 
 
-def test_a_batch_does_tasks_on_what_it_fetches_once(scene: Scene, tmp_path: Path) -> None:
+def test_batch_fetches_once_for_its_tasks(scene: Scene, tmp_path: Path) -> None:
     with git_server(scene.served) as server:
         scene.tasks(server.url("repo/.git"), "write new.txt hello", "write other.txt there")
         done = scene.batch()

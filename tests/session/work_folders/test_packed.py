@@ -111,7 +111,7 @@ def test_tagged_revision_is_packed_and_a_missing_one_named(place: _Place, tmp_pa
         place.pack(tmp_path / "shallow")
 
 
-def test_a_bundle_that_is_not_what_the_task_names_is_not_used(place: _Place, tmp_path: Path) -> None:
+def test_bundle_different_from_the_task_is_not_used(place: _Place, tmp_path: Path) -> None:
     source = repository(tmp_path / "source")
     packed = place.pack(source)
     commit, path = packed.commit, Path(packed.path)

@@ -61,7 +61,7 @@ def _asked(agent: str, folder: Path, failing: Failing, keys: Mapping[str, str] |
 
 
 @all_rows("play", PLAYS)
-def test_an_agent_tells_its_hook_what_was_recorded(play: Play, tmp_path: Path) -> None:
+def test_agent_sends_its_hook_the_recorded_event(play: Play, tmp_path: Path) -> None:
     told = {event.shape for event in play.told(tmp_path / "rig")}
     kept = {event.shape for event in recorded_events() if event.agent == play.agent}
     if play.agent == "codex":

@@ -89,7 +89,7 @@ def test_calls_of_a_codex_program_are_judged_one_by_one(tmp_path: Path) -> None:
 
 
 @all_rows("sandbox", ["workspace-write", "read-only"])
-def test_codex_runs_what_may_run_in_its_own_sandbox(sandbox: str) -> None:
+def test_codex_runs_permitted_commands_in_its_own_sandbox(sandbox: str) -> None:
     # Not below the folder for temporary files: there Codex makes no sandbox.
     with tempfile.TemporaryDirectory(prefix=".codex-", dir=ROOT) as folder:
         rig = guarded("codex", Path(folder))

@@ -153,7 +153,7 @@ def test_a_report_that_cannot_be_written_is_found_before_anything_runs(scene: Sc
     assert (done.code, scene.player.prompts) == (2, [])
 
 
-def test_a_task_that_cannot_begin_is_in_the_table_and_the_reports_with_its_reason(scene: Scene, tmp_path: Path) -> None:
+def test_task_that_cannot_begin_is_listed_with_its_reason(scene: Scene, tmp_path: Path) -> None:
     scene.tasks("write f one")
     write_tasks(
         scene.file,
@@ -191,7 +191,7 @@ def test_a_refused_key_of_a_task_s_own_model_ends_that_task_alone(scene: Scene) 
     assert (scene.run("-j", "1").code, [row["exit_code"] for row in scene.rows()]) == (6, [6, 6])
 
 
-def test_a_folder_holds_what_was_done_under_one_set_of_settings(scene: Scene, tmp_path: Path) -> None:
+def test_folder_belongs_to_one_set_of_settings(scene: Scene, tmp_path: Path) -> None:
     scene.tasks("write f one", "bash curl x")
     assert scene.run().code == 7
     scene.tasks("write f one", "bash curl x", "write g two")
@@ -215,7 +215,7 @@ def test_flags_of_the_model_and_of_tools_reach_every_task(scene: Scene) -> None:
     assert (offered, settings) == ({"write_file"}, {(0.5, "low")})
 
 
-def test_shards_are_disjoint_and_hold_every_task() -> None:
+def test_shards_are_disjoint_and_complete() -> None:
     names = [f"task-{n}" for n in range(1000)]
     shards = [[name for name in names if in_shard(name, (part, 7))] for part in range(1, 8)]
     assert sorted(name for shard in shards for name in shard) == sorted(names)
@@ -265,7 +265,7 @@ def test_checked_tasks_run_despite_later_changes_of_the_file(scene: Scene, tmp_p
     assert "+one" in (scene.out / "t1" / "changes.patch").read_text()
 
 
-def test_tasks_may_come_through_a_pipe(scene: Scene) -> None:
+def test_tasks_can_be_read_from_a_pipe(scene: Scene) -> None:
     scene.tasks("write f one")
     text = scene.file.read_text()
     scene.file.unlink()
@@ -324,7 +324,7 @@ def facts_alive() -> int:
 
 
 @all_rows("form", ["md", "junit", "sarif"])
-def test_a_report_holds_few_runs_in_memory_at_once(tmp_path: Path, form: str) -> None:
+def test_report_keeps_few_runs_in_memory(tmp_path: Path, form: str) -> None:
     """Facts of a run may be large, and runs many."""
     log = {"kind": "session_started", "session": "s"}
     for n in range(30):
@@ -373,7 +373,7 @@ def test_the_worst_exit_code_is_the_batch_s() -> None:
         assert [worst(map(outcome, codes)), worst(map(outcome, reversed(codes)))] == [code, code], codes
 
 
-def test_of_very_many_tasks_the_table_shows_those_that_are_not_well_and_counts_the_others() -> None:
+def test_table_of_very_many_tasks_lists_the_bad_ones_and_counts_the_rest() -> None:
     rows = [
         TaskOutcome(id=f"t{n}", place=n, how=TaskEnd.RAN, code=7 if n == 5000 else 0, tries=1) for n in range(10_000)
     ]
@@ -431,7 +431,7 @@ def test_a_second_signal_kills(scene: Scene) -> None:
     assert (started.returncode, scene.workers()) == (130, [])
 
 
-def test_a_task_whose_processes_are_all_killed_is_given_up_and_not_called_done(scene: Scene) -> None:
+def test_task_with_killed_processes_is_abandoned_and_not_done(scene: Scene) -> None:
     scene.tasks("bash sleep 300")
     started = scene.start()
     killed: set[int] = set()

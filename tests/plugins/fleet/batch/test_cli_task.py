@@ -147,7 +147,7 @@ def test_a_task_is_done_in_a_worktree_and_its_changes_are_a_patch(made: Callable
     assert stat.S_IMODE(scene.out.stat().st_mode) == 0o700
 
 
-def test_the_workspace_is_the_folder_that_was_named_at_the_revision_that_was_named(
+def test_workspace_is_the_named_folder_at_the_named_revision(
     made: Callable[[str], Scene],
 ) -> None:
     with serving() as (url, _):
@@ -223,7 +223,7 @@ def test_flags_that_a_task_answers_are_refused(made: Callable[[str], Scene]) -> 
     assert (alone.code, "belong together" in alone.err) == (2, True)
 
 
-def test_two_starts_never_run_one_task_at_once(made: Callable[[str], Scene]) -> None:
+def test_two_starts_never_run_one_task_together(made: Callable[[str], Scene]) -> None:
     scene = made("http://127.0.0.1:9/v1")
     scene.write("write a b")
     scene.out.mkdir()
@@ -236,7 +236,7 @@ def test_two_starts_never_run_one_task_at_once(made: Callable[[str], Scene]) -> 
     assert os.listdir(scene.out) == ["lock"]
 
 
-def test_a_folder_belongs_to_one_task_and_what_is_done_to_its_settings(made: Callable[[str], Scene]) -> None:
+def test_folder_belongs_to_one_task_with_its_settings(made: Callable[[str], Scene]) -> None:
     with serving() as (url, player):
         scene = made(url)
         scene.write("write a b")
@@ -344,7 +344,7 @@ def test_a_folder_that_the_revision_made_a_link_is_not_worked_in(
     assert (done.code, told in done.err, scene.worktrees()) == (2, True, 1), done.err
 
 
-def test_without_a_policy_on_the_command_line_a_task_does_not_name_one(made: Callable[[str], Scene]) -> None:
+def test_task_cannot_name_a_policy_without_the_flag(made: Callable[[str], Scene]) -> None:
     scene = made("http://127.0.0.1:9/v1")
     scene.write("write a b", policy=str(scene.policy))
     done = scene.program.run("run", "--task", str(scene.file), "--out", str(scene.out), "--model", "m")
@@ -375,7 +375,7 @@ def test_changed_results_of_a_finished_task_are_rejected(made: Callable[[str], S
 
 
 @pytest.mark.parametrize("how", ["removed", "moved"])
-def test_a_folder_that_is_gone_is_begun_anew_at_once(made: Callable[[str], Scene], tmp_path: Path, how: str) -> None:
+def test_deleted_folder_is_started_again_immediately(made: Callable[[str], Scene], tmp_path: Path, how: str) -> None:
     with serving() as (url, player):
         scene = made(url)
         scene.write("write a b")
@@ -496,7 +496,7 @@ def test_repository_settings_never_hide_a_change(
     assert told in (scene.out / "changes.patch").read_text()
 
 
-def test_bytes_that_git_keeps_otherwise_are_named_where_attributes_were_removed(made: Callable[[str], Scene]) -> None:
+def test_bytes_git_would_convert_are_named_after_attributes_are_removed(made: Callable[[str], Scene]) -> None:
     with serving() as (url, _):
         scene = made(url)
         (scene.repository / ".gitattributes").write_text("* -text\n")
@@ -609,9 +609,7 @@ def _ignored(root: Path) -> None:
 
 @pytest.mark.parametrize("change", [_odd_names, _kinds, _swapped, _same_size_and_time, _ignored])
 @pytest.mark.parametrize("is_repository", [True, False], ids=["worktree", "copy"])
-def test_the_patches_hold_all_that_was_changed(
-    tmp_path: Path, change: Callable[[Path], None], is_repository: bool
-) -> None:
+def test_patches_contain_every_change(tmp_path: Path, change: Callable[[Path], None], is_repository: bool) -> None:
     place = _Place(tmp_path, is_repository=is_repository, configure=_age)
     change(place.root)
     changes = place.take()
@@ -739,7 +737,7 @@ def test_very_large_changes_give_no_patch(tmp_path: Path) -> None:
     assert (changes.patch, "the new and changed files have 314,572," in changes.lost[0]) == (None, True), changes.lost
 
 
-def test_a_copy_is_taken_byte_by_byte_and_without_what_was_there(tmp_path: Path) -> None:
+def test_copy_is_byte_exact_and_excludes_earlier_output(tmp_path: Path) -> None:
     """Line ends as they are, whatever .gitattributes say; repositories in it that were not changed are not lost."""
 
     def more(folder: Path) -> None:

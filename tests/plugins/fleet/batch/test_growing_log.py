@@ -79,7 +79,7 @@ def test_unreadable_log_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.forges_logs
-def test_a_note_of_the_head_is_what_audit_verify_takes(program: Program, tmp_path: Path) -> None:
+def test_noted_head_is_accepted_by_audit_verify(program: Program, tmp_path: Path) -> None:
     """While the log grows, once it is closed, and once it was cut."""
     path = tmp_path / "logs" / "log.jsonl"
     path.parent.mkdir()

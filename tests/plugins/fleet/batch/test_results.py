@@ -154,7 +154,7 @@ def test_the_second_of_two_results_is_refused_or_makes_room(
         results.publish("t", 3)
 
 
-def test_only_what_was_written_is_uploaded(place: str, content: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
+def test_only_written_files_are_uploaded(place: str, content: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
     def refused(folder: Path, words: str, attempt: int = 1) -> None:
         with pytest.raises(ResultsError, match=words):
             at(place).put(str(folder), "t", attempt)
@@ -175,7 +175,7 @@ def test_only_what_was_written_is_uploaded(place: str, content: Callable[[], dic
     assert content() == {}
 
 
-def test_an_unfinished_log_is_uploaded_and_goes_on(
+def test_unfinished_log_is_uploaded_and_continues(
     place: str, content: Callable[[], dict[str, bytes]], tmp_path: Path
 ) -> None:
     """What lies there may be a beginning of it; a head never goes back."""
@@ -202,7 +202,7 @@ def test_a_place_with_another_task_of_that_name_is_refused(place: str, tmp_path:
         results.put(str(folder), "t", 2)
 
 
-def test_a_fetch_overwrites_no_result_and_no_log_of_ones_own(place: str, tmp_path: Path) -> None:
+def test_fetch_never_overwrites_local_results_or_logs(place: str, tmp_path: Path) -> None:
     results = at(place)
     results.put(str(finished(tmp_path / "a" / "t")), "t", 1)
     results.publish("t", 1)
@@ -236,7 +236,7 @@ def test_changed_results_are_not_fetched(tmp_path: Path) -> None:
     assert results.fetch("t", str(tmp_path / "b9" / "t")) == 1
 
 
-def test_inputs_lie_under_their_digest(place: str, content: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
+def test_inputs_are_stored_by_digest(place: str, content: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
     path = tmp_path / "some.bundle"
     path.write_bytes(b"bundle" * 1000)
     name = f"{hashlib.sha256(path.read_bytes()).hexdigest()}.bundle"
@@ -314,7 +314,7 @@ def test_url_and_folder_are_distinguished() -> None:
     ]
 
 
-def test_a_missing_fsspec_says_what_to_install(tmp_path: Path) -> None:
+def test_missing_fsspec_error_names_the_package(tmp_path: Path) -> None:
     """And a folder is used without it."""
     code = """
 import sys
@@ -352,7 +352,7 @@ def test_a_folder_without_second_names_is_written_exclusively_too(tmp_path: Path
     assert files_below(tmp_path) == {"a/b": b"one"}
 
 
-def test_of_many_writers_of_one_attempt_one_wins_whole(tmp_path: Path) -> None:
+def test_one_of_many_writers_of_an_attempt_wins_completely(tmp_path: Path) -> None:
     """Machines hold another attempt 1 each, and upload at the same time."""
     out = str(tmp_path / "place")
     folders = [finished(tmp_path / f"m{n}" / "t", calls=n + 1, answer=f"answer {n}", patch=f"{n}\n") for n in range(6)]
@@ -426,7 +426,7 @@ def test_an_upload_that_was_killed_in_the_middle_is_done_again(name: str, tmp_pa
     at(f"local://{out}").publish("t", 1)
 
 
-def test_a_store_that_is_full_says_so_at_once(tmp_path: Path) -> None:
+def test_full_store_is_reported_immediately(tmp_path: Path) -> None:
     folder = finished(tmp_path / "t")
     Failing.failing["changes.patch"] = [OSError(errno.ENOSPC, "No space left on device")]
     results = Results.at("failing://run", pauses=(600.0,))
@@ -454,7 +454,7 @@ def test_temporary_failure_is_tried_again(error: Exception, tmp_path: Path) -> N
         Results.at(f"failing://{run}-other", pauses=(0.0,)).put(str(folder), "t", 1)
 
 
-def test_a_write_that_was_cut_off_is_done_again_at_once(tmp_path: Path) -> None:
+def test_interrupted_write_is_repeated_immediately(tmp_path: Path) -> None:
     folder = finished(tmp_path / "t")
     Failing.torn = {"log.jsonl": 100, "result.json": 5}
     register_after = Results.at("failing://run", pauses=(0.0,))

@@ -227,7 +227,7 @@ def test_invalid_instance_file_is_named(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in problem(str(tmp_path / "none"))
 
 
-def test_the_text_of_a_patch_applies_without_what_text_cannot_hold(tmp_path: Path) -> None:
+def test_text_patch_applies_without_binary_parts(tmp_path: Path) -> None:
     base, clone = tmp_path / "base", tmp_path / "clone"
     base.mkdir()
     git(base, "init", "--quiet")

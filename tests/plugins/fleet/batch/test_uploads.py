@@ -80,9 +80,7 @@ def machines(program: Program, tmp_path: Path) -> Iterator[Machines]:
         yield Machines(program, tmp_path, url, player)
 
 
-def test_results_at_a_url_are_a_batch_like_any_other_and_done_for_every_machine(
-    machines: Machines, tmp_path: Path
-) -> None:
+def test_batch_at_a_url_works_like_any_other_for_every_machine(machines: Machines, tmp_path: Path) -> None:
     machines.tasks("write f one", "bash curl x", "write g two ;; bash cp a.txt c.txt")
     report = tmp_path / "report.md"
     done = machines.run("a", "-j", "2", "--report", f"md:{report}")
@@ -106,7 +104,7 @@ def test_results_at_a_url_are_a_batch_like_any_other_and_done_for_every_machine(
     assert git(machines.repository, "worktree", "list").count("\n") == 1
 
 
-def test_a_task_that_was_not_done_is_done_by_the_next_machine_in_another_attempt(machines: Machines) -> None:
+def test_unfinished_task_is_done_by_the_next_machine(machines: Machines) -> None:
     machines.tasks("write f one", "write g two")
     machines.player.refusing = True
     assert machines.run("a", "-j", "1").code == 6

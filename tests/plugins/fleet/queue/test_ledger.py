@@ -43,12 +43,12 @@ def begun(ledger: FleetLedger, task: str = "t", worker: str = "w") -> TaskAttemp
     return attempt
 
 
-def test_each_attempt_has_a_number_of_its_own(ledger: FleetLedger) -> None:
+def test_each_attempt_has_its_number(ledger: FleetLedger) -> None:
     first, second = begun(ledger), begun(ledger, worker="v")
     assert [(one.number, one.out, one.is_won) for one in (first, second)] == [(1, "/out", False), (2, "/out", False)]
 
 
-def test_one_attempt_counts_however_many_come_to_an_end_at_once(ledger: FleetLedger) -> None:
+def test_one_of_several_simultaneous_ends_counts(ledger: FleetLedger) -> None:
     attempts = [begun(ledger, worker=f"w{n}") for n in range(4)]
     ready, counted = Barrier(len(attempts)), list[TaskAttempt]()
 
@@ -117,7 +117,7 @@ def test_a_task_is_given_up_after_three_workers(ledger: FleetLedger, how: str, e
     assert begun(ledger).number == 5
 
 
-def test_a_cancelled_task_whose_worker_is_lost_is_not_done_again(ledger: FleetLedger) -> None:
+def test_cancelled_task_of_a_lost_worker_is_not_repeated(ledger: FleetLedger) -> None:
     attempt = begun(ledger)
     ledger.cancel("b", "t")
     ledger.finish(attempt, LOST, None)

@@ -48,7 +48,7 @@ def test_an_empty_queue_shows_no_batch(queue: DbosQueue) -> None:
         status_of(queue, "x")
 
 
-def test_rows_by_state_pace_cost_what_runs_longest_and_why_tasks_ended(queue: DbosQueue) -> None:
+def test_status_lists_states_pace_cost_longest_tasks_and_reasons(queue: DbosQueue) -> None:
     assert queue.put(BATCH, [queued(f"t{n}") for n in range(5)], lambda _: False) == 5
     assert queue.put(BATCH, [queued("t0")], lambda _: False) == 0
     queue.ledger.join("host-1", "v2", 3, 1e6)
@@ -98,7 +98,7 @@ def test_the_state_of_each_task(queue: DbosQueue) -> None:
     }  # fmt: skip
 
 
-def test_a_task_that_was_cancelled_is_put_in_again_and_waits_for_the_new_version(queue: DbosQueue) -> None:
+def test_cancelled_task_is_queued_again_for_the_new_version(queue: DbosQueue) -> None:
     queue.put(BATCH, [queued("t")], lambda _: False)
     queue.cancel(list(queue.list(BATCH.name)))
     (row,) = queue.list(BATCH.name)

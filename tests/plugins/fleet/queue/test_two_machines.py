@@ -219,7 +219,7 @@ def test_a_machine_that_is_cut_off_ends_its_task_and_another_does_it_again(
     assert fleet.processes() == {}
 
 
-def test_two_machines_share_the_tasks_over_a_slow_link_and_hold_few_connections(
+def test_two_machines_share_tasks_over_a_slow_link_with_few_connections(
     two_machines: Callable[..., TwoMachines],
 ) -> None:
     two = two_machines(HALF_WAY)

@@ -22,7 +22,7 @@ HELD = "bash python3 s.py"
 """What a task does that goes on until its gate is there."""
 
 
-def test_a_first_sigterm_lets_what_runs_come_to_its_end(fleet: Fleet) -> None:
+def test_first_sigterm_lets_running_tasks_finish(fleet: Fleet) -> None:
     gate = fleet.folder / "gate"
     add_gate(fleet.repository, gate)
     fleet.tasks([HELD, "write f 1"])
@@ -40,7 +40,7 @@ def test_a_first_sigterm_lets_what_runs_come_to_its_end(fleet: Fleet) -> None:
     assert fleet.processes() == {}
 
 
-def test_a_second_sigterm_gives_back_what_runs_and_the_next_worker_does_it(fleet: Fleet) -> None:
+def test_second_sigterm_returns_running_tasks_to_the_queue(fleet: Fleet) -> None:
     gate = fleet.folder / "gate"
     add_gate(fleet.repository, gate)
     fleet.tasks([HELD])
@@ -64,7 +64,7 @@ def test_a_second_sigterm_gives_back_what_runs_and_the_next_worker_does_it(fleet
     assert git(fleet.repository, "worktree", "list").count("\n") == 1
 
 
-def test_a_refused_key_stops_the_worker_and_the_task_goes_back(fleet: Fleet) -> None:
+def test_refused_key_stops_the_worker_and_returns_the_task(fleet: Fleet) -> None:
     fleet.tasks(["write f 1", "write f 2", "write f 3"])
     fleet.put()
     fleet.player.refusing = True
@@ -111,7 +111,7 @@ def test_cancelled_task_ends_and_is_done_by_a_retry(fleet: Fleet) -> None:
     assert len(list((fleet.out / "t1" / "attempts").iterdir())) == 2
 
 
-def test_a_worker_whose_disk_is_full_stops_and_the_task_goes_back(fleet: Fleet) -> None:
+def test_full_disk_stops_the_worker_and_returns_the_task(fleet: Fleet) -> None:
     if not can_mount():
         pytest.skip("no small disk can be mounted here")
     fleet.tasks(["write f 1"])
@@ -151,7 +151,7 @@ def turns(fleet: Fleet) -> list[str]:
     ]
 
 
-def test_limits_hold_for_all_workers_together(fleet: Fleet) -> None:
+def test_limits_apply_to_all_workers_together(fleet: Fleet) -> None:
     steps = "write {0} 1\nwrite {0} 2\nwrite {0} 3"
     fleet.tasks({f"t{name}": steps.format(name) for name in "abcd"})
     fleet.put()
@@ -208,7 +208,7 @@ def test_spent_budget_stops_new_tasks(fleet: Fleet) -> None:
     assert worker.end(signal.SIGTERM) == 0, worker.said
 
 
-def test_a_task_names_no_folder_of_the_machine_unless_the_worker_says_so(fleet: Fleet) -> None:
+def test_task_cannot_name_a_folder_without_permission_of_the_worker(fleet: Fleet) -> None:
     fleet.tasks(["write f 1"])
     fleet.put()
     # Who can write to the queue does not need `harness batch` for it.
@@ -257,7 +257,7 @@ def test_names_of_batches_and_tasks_lead_to_no_folder(fleet: Fleet) -> None:
     assert (victim / "kept").exists()
 
 
-def test_results_go_where_the_worker_allows_it(fleet: Fleet) -> None:
+def test_results_are_written_to_places_allowed_by_the_worker(fleet: Fleet) -> None:
     """A worker that may not write them is started wrongly: it ends, and the tasks wait for another."""
     fleet.tasks(["write f 1"])
     fleet.put()
