@@ -96,7 +96,9 @@ def parser_of(cli_command: CliCommand) -> ArgumentParser:
 def command_list(plugin_commands: Sequence[CliCommand] = ()) -> str:
     """Return the table of all first words, by heading. The commands of other plugins have a heading of their own."""
     lines = []
-    theirs = {word: _shown(word, plugin_commands) for word in first_words(plugin_commands) if word not in first_words()}
+    theirs = {
+        word: _help_line(word, plugin_commands) for word in first_words(plugin_commands) if word not in first_words()
+    }
     for heading, commands in {**HELP, "plugins": theirs}.items():
         label = heading
         for word, text in commands.items():
@@ -105,7 +107,7 @@ def command_list(plugin_commands: Sequence[CliCommand] = ()) -> str:
     return "\n".join(lines)
 
 
-def _shown(word: str, plugin_commands: Sequence[CliCommand]) -> str:
+def _help_line(word: str, plugin_commands: Sequence[CliCommand]) -> str:
     """Return the line of `harness help` for a first word of other plugins: the help of its only command, or the
     actions.
     """

@@ -20,7 +20,7 @@ exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 
 
 def count(text: str) -> int:
     """Return a whole number, which may be 0."""
-    return 0 if text == "0" else whole(text)
+    return 0 if text == "0" else positive_integer(text)
 
 
 def filled(text: str) -> str:
@@ -30,7 +30,7 @@ def filled(text: str) -> str:
     return text
 
 
-def whole(text: str) -> int:
+def positive_integer(text: str) -> int:
     """Return a whole number above 0."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
@@ -126,9 +126,9 @@ def work_flags(parser: ArgumentParser, *, names_folder: bool = True) -> None:
         help="the only tools to offer, separated by commas; +NAME,+NAME adds tools instead",
     )
     parser.set_defaults(copied_from=None)  # the folder that a task's workspace is made of
-    parser.add_argument("--max-turns", type=whole, metavar="N", help="limit of requests to the model")
+    parser.add_argument("--max-turns", type=positive_integer, metavar="N", help="limit of requests to the model")
     parser.add_argument("--max-seconds", type=number, metavar="S", help="limit of wall time")
-    parser.add_argument("--max-tokens", type=whole, metavar="N", help="limit of tokens in and out")
+    parser.add_argument("--max-tokens", type=positive_integer, metavar="N", help="limit of tokens in and out")
     parser.add_argument(
         "--max-cost", type=number, metavar="DOLLARS", help="limit of cost, by the prices in the configuration"
     )

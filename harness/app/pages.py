@@ -42,7 +42,7 @@ def templates(package: str, filters: Mapping[str, Callable[..., object]] | None 
     return environment
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Return any value of a record as text, not yet safe to show."""
     if not isinstance(value, dict | list):
         return word(value)
@@ -54,7 +54,7 @@ def shown(value: object) -> str:
 
 def line(value: object, width: int = 300) -> str:
     """Return one line of at most `width` characters of `value`, and how many are missing."""
-    text = shown(value)
+    text = value_text(value)
     left_out = len(text) - width
     more = f"...(+{left_out:,} characters)" if left_out > 0 else ""
     return visible(text[:width]).replace("\n", "\\n").replace("\t", "\\t") + more
@@ -62,7 +62,7 @@ def line(value: object, width: int = 300) -> str:
 
 def moment(value: object) -> str:
     """Return a timestamp to the second: 2026-01-31 12:00:00."""
-    text = shown(value)
+    text = value_text(value)
     is_usual = len(text) > 19 and text[10] == "T" and text[19] in ".Z"
     return line(f"{text[:10]} {text[11:19]}" if is_usual else text, 40)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.app.common_flags import filled, folder_flag, json_flag, whole
+from harness.app.common_flags import filled, folder_flag, json_flag, positive_integer
 from harness.plugin import CliCommand, Plugin, later
 
 if TYPE_CHECKING:
@@ -17,7 +17,10 @@ def _undo_flags(parser: ArgumentParser) -> None:
         "--session", type=filled, metavar="ID", help="session ID or its beginning (default: the newest session here)"
     )
     parser.add_argument(
-        "--to", type=whole, metavar="CALL", help="the first call to undo (default: undo the last change only)"
+        "--to",
+        type=positive_integer,
+        metavar="CALL",
+        help="the first call to undo (default: undo the last change only)",
     )
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
     json_flag(parser, "write one JSON object per line, and a summary")

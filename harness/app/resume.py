@@ -45,8 +45,8 @@ _ANSWER_LINES, _ANSWER_CHARACTERS = 6, 400
 class Carried(Record):
     """A conversation that a new session goes on with."""
 
-    found: LoggedSession
-    how: str
+    session: LoggedSession
+    method: str
     """`resumed` or `forked`."""
     rebuilt: Rebuilt
     first: Mapping[str, JsonValue]
@@ -61,9 +61,9 @@ class Carried(Record):
     def origin(self) -> dict[str, JsonValue]:
         """Origin of the conversation, for the new session's first record."""
         return {
-            "how": self.how,
-            "session": self.found.session,
-            "log": self.found.path,
+            "how": self.method,
+            "session": self.session.session,
+            "log": self.session.path,
             "records": self.records,
             "head": self.head,
         }
@@ -110,8 +110,8 @@ def newest(state: State, workspace: str) -> tuple[LoggedSession, str]:
     for outline in talks(state.log_paths(workspace), workspace):
         if not outline.running:
             newer = f"session {running} is still running in another terminal; this is the newest that is over"
-            return outline.found, newer if running else ""
-        running = running or outline.found.session
+            return outline.session, newer if running else ""
+        running = running or outline.session.session
     if running:
         raise UsageError(
             f"session {running} is still running in another terminal, and no session here is over: "
@@ -120,7 +120,7 @@ def newest(state: State, workspace: str) -> tuple[LoggedSession, str]:
     raise UsageError(f"no session in {visible_line(workspace, 1000)} is in the state folder's logs")
 
 
-def named(state: State, name: str) -> LoggedSession:
+def session_by_name(state: State, name: str) -> LoggedSession:
     """Return the session whose name begins with `name`. Raises UsageError, LogError."""
     return session_named(logged_sessions(state.log_paths()), name, "harness sessions")
 
@@ -141,8 +141,8 @@ def carried_from(state: State, session: LoggedSession, method: str, *, turn: int
             f"the conversation cannot be rebuilt from {visible_line(session.path, 5_000)}: {visible_line(str(error))}"
         ) from None
     return Carried(
-        found=session,
-        how=method,
+        session=session,
+        method=method,
         rebuilt=history,
         first=first_of(records),
         torn=verified.torn,
@@ -154,7 +154,7 @@ def carried_from(state: State, session: LoggedSession, method: str, *, turn: int
 def refuse_its_log(carried: Carried, log: str | None) -> None:
     """Raise UsageError if `log`, for the new session, is the old session's, under any name."""
     try:
-        same = log is not None and os.path.samefile(log, carried.found.path)
+        same = log is not None and os.path.samefile(log, carried.session.path)
     except OSError:
         return  # there is no such file yet
     if same:
@@ -182,7 +182,7 @@ def carried_lines(carried: Carried, header: Mapping[str, JsonValue]) -> tuple[Li
     """Return notes for a person before they continue; `header` is the new session's first record."""
     history = carried.rebuilt
     prompts = [split_summary(message.content)[1] for message in history.messages if message.role is Role.USER]
-    origin = f"{carried.how} session {carried.found.session} of {local_time(carried.found.time)}"
+    origin = f"{carried.method} session {carried.session.session} of {local_time(carried.session.time)}"
     lines = [Line(tone=Tone.WARNING, text=carried.note)] if carried.note else []
     lines.append(
         Line(tone=Tone.QUIET, text=f"{origin}: {len(history.messages)} messages, {len(prompts)} of them yours")
@@ -206,7 +206,7 @@ def carried_lines(carried: Carried, header: Mapping[str, JsonValue]) -> tuple[Li
     if any(_is_masked(message) for message in history.messages):
         lines.append(Line(tone=Tone.QUIET, text="secrets that the log has masked stay masked in the conversation"))
     different = [
-        f"{name} {_shown(carried.first.get(name))} then, {_shown(header.get(name))} now"
+        f"{name} {_short_text(carried.first.get(name))} then, {_short_text(header.get(name))} now"
         for name in ("workspace", "model", "policy", "policy_sha256")
         if carried.first.get(name) != header.get(name)
     ]
@@ -230,6 +230,6 @@ def _is_masked(message: Message) -> bool:
     return is_redacted(message.content) or any(is_redacted(call.arguments) for call in message.tool_calls)
 
 
-def _shown(value: JsonValue) -> str:
+def _short_text(value: JsonValue) -> str:
     text = str(value)
     return text[:12] if len(text) == 64 and text.isalnum() else text

@@ -19,7 +19,7 @@ from harness.log.reader import is_in_use, is_whole, read_log, records
 from harness.record import Record
 from harness.session.exits import Exit
 from harness.session.person_message import own_words
-from harness.session.state import State, here
+from harness.session.state import State, workspace_folder
 from harness.terminal.console import FinishedOutput, complain
 from harness.terminal.local_time import local_time
 from harness.terminal.styles import Tone
@@ -121,14 +121,14 @@ def verified_session(session: LoggedSession, state: State) -> VerifiedSession:
 class SessionOutline(Record):
     """A session in short; read quickly, and not verified."""
 
-    found: LoggedSession
+    session: LoggedSession
     model: str
     """The one that was asked last."""
     turns: int
     """Number of the person's messages."""
     prompt: str
     """Their first message, in their own words alone. Empty without one."""
-    ended: str
+    stop_reason: str
     """The stop reason; empty where the session never said that it ended."""
     running: bool
     """Whether a program is writing its log, so that it cannot be gone on with from elsewhere."""
@@ -152,19 +152,21 @@ class SessionOutline(Record):
     @property
     def end(self) -> str:
         """Its end, in words."""
-        return self.ended.replace("_", " ") or ("running" if self.running else "open, torn" if self.torn else "open")
+        return self.stop_reason.replace("_", " ") or (
+            "running" if self.running else "open, torn" if self.torn else "open"
+        )
 
     def age(self, now: float) -> str:
         """Return its age at `now` (seconds since 1970); after a week its date and time, by the local clock."""
-        nanos = nanoseconds(self.found.time)
+        nanos = nanoseconds(self.session.time)
         if nanos is None:
             return "at an unknown time"
         seconds = now - nanos / NANO
-        return ago(seconds) if 0 <= seconds < WEEK else local_time(self.found.time)
+        return ago(seconds) if 0 <= seconds < WEEK else local_time(self.session.time)
 
     def cells(self, now: float) -> tuple[str, ...]:
         """Return its cells, each any text: name, age, turns, model, end, title, origin."""
-        of_it = (self.found.session, self.age(now), count_of(self.turns, "turn"), self.model, self.end)
+        of_it = (self.session.session, self.age(now), count_of(self.turns, "turn"), self.model, self.end)
         return (*of_it, visible_line(self.title, 80), f"from {self.origin}" if self.origin else "")
 
 
@@ -212,11 +214,11 @@ def _outline(session: LoggedSession, log: _Log) -> SessionOutline:
     ends = [record for record in of_it if record["kind"] == "session_ended"]
     origin = first.get("origin")
     return SessionOutline(
-        found=session,
+        session=session,
         model=str(model_record.get("model") or ""),
         turns=len(prompts),
         prompt=next((words for words in texts if words.strip()), ""),
-        ended=str(ends[-1].get("stop") or "unknown") if ends else "",
+        stop_reason=str(ends[-1].get("stop") or "unknown") if ends else "",
         running=log.running,
         torn=log.torn and not ends,
         origin=str(origin.get("session") or "") if isinstance(origin, dict) else "",
@@ -243,7 +245,7 @@ def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Sessions without a message to a model are left out for a person; programs, and `--all`, get every session.
     """
-    workspace = here(arguments.cwd)
+    workspace = workspace_folder(arguments.cwd)
     sessions = logged_sessions(
         State.of(environment).log_paths(None if arguments.all else workspace), stopped=_tell_stop
     )
@@ -257,7 +259,7 @@ def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if visible_outlines:
         now = time.time()
         rows = tuple(
-            TableRow(cells=(*outline.cells(now), outline.found.workspace if arguments.all else ""))
+            TableRow(cells=(*outline.cells(now), outline.session.workspace if arguments.all else ""))
             for outline in visible_outlines
         )
         console.table(Table(columns=_COLUMNS, rows=rows, headed=console.width > 0))
@@ -273,15 +275,15 @@ def _tell_stop(path: str, line: int) -> None:
 
 def _fields(outline: SessionOutline) -> dict[str, JsonValue]:
     return {
-        "session": outline.found.session,
-        "time": outline.found.time,
-        "mode": outline.found.mode,
-        "workspace": outline.found.workspace,
-        "log": outline.found.path,
+        "session": outline.session.session,
+        "time": outline.session.time,
+        "mode": outline.session.mode,
+        "workspace": outline.session.workspace,
+        "log": outline.session.path,
         "model": outline.model,
         "turns": outline.turns,
         "prompt": outline.prompt,
-        "ended": outline.ended or None,
+        "ended": outline.stop_reason or None,
         "running": outline.running,
         "torn": outline.torn,
         "origin": outline.origin or None,

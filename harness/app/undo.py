@@ -36,7 +36,7 @@ from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.exits import Exit
 from harness.session.session_log import opened_log, who_and_where
 from harness.session.signals import Signals
-from harness.session.state import State, here
+from harness.session.state import State, workspace_folder
 from harness.terminal.console import FinishedOutput, complain
 from harness.terminal.styles import Line, Tone
 from harness.text.visible import visible_line
@@ -56,7 +56,7 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     interrupt = Interrupt()
     signals = Signals(interrupt)
     state = State.of(environment)
-    folder = here(arguments.cwd)
+    folder = workspace_folder(arguments.cwd)
     session = _session_to_undo(arguments, state, folder)
     steps = _steps(session, state, arguments.to, folder)
     workspace, images = Workspace(session.workspace, environment.get("HOME")), BeforeImages(state.before_images)

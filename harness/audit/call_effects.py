@@ -74,10 +74,10 @@ class CallEffects(Record):
 
     def fields(self, row: str) -> dict[str, JsonValue]:
         """Return its fields for JSON."""
-        return {"row": row, **self.about, **self.targets}
+        return {"row": row, **self.call_fields, **self.targets}
 
     @property
-    def about(self) -> dict[str, JsonValue]:
+    def call_fields(self) -> dict[str, JsonValue]:
         """The call, its deciding part, and its result."""
         status = text(self.call.outcome, "status") or None
         return {**about_call(self.call), **about_decision(self.call), "status": status}
@@ -89,22 +89,22 @@ MOST_PATHS = 5
 
 def effects_words(reach: CallEffects, *, outside: bool = False) -> str:
     """Return in words where a call could write and what it could reach; with `outside` also what it read."""
-    parts = [f"read {_listed(reach.reads)}"] if outside and reach.reads else []
+    parts = [f"read {_path_list(reach.reads)}"] if outside and reach.reads else []
     places = [*reach.writes, *("the workspace" if place == "." else place for place in reach.may_write)]
     if places:
-        parts.append(f"could write {_listed(places)}")
+        parts.append(f"could write {_path_list(places)}")
     elif not outside and not reach.writes_known and not reach.is_unheld:
         parts.append("could write what its walls let it")
     if reach.network:
         parts.append("could reach the network")
     elif reach.hosts:
-        parts.append(f"could reach only {_listed(reach.hosts)}")
+        parts.append(f"could reach only {_path_list(reach.hosts)}")
     if reach.is_unheld:
         parts.append("nothing held it: it could do whatever its user may")
     return "; ".join(parts)
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _path_list(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
     return f"{', '.join(visible_line(path, 300) for path in paths[:MOST_PATHS])}{more}"
 
@@ -125,7 +125,7 @@ class FileRead(Record):
     def rows(self) -> Iterator[dict[str, JsonValue]]:
         """Yield its fields for JSON: each call that read it."""
         for read in self.reads:
-            yield {"row": "read", "path": self.path, "outside": self.is_outside, **read.about}
+            yield {"row": "read", "path": self.path, "outside": self.is_outside, **read.call_fields}
 
 
 class Reads(Record):

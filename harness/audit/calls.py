@@ -261,7 +261,7 @@ class AuditedLogs(Protocol):
         """Every record of these kinds (None: all) with its log's path, in order."""
 
     def calls(self) -> Iterator[LoggedCall]:
-        """Every call, each when its end is known."""
+        """Every call, each after its end was read."""
 
 
 def text(record: LogRecord, name: str) -> str:

@@ -26,17 +26,17 @@ class Helper:
         self.call = call
         """The caller's call."""
         self.number = number
-        """Its number in that session, from 1."""
+        """Number of the helper in that session, from 1."""
         self.task = ""
         """Text of a model."""
         self.stop = ""
-        """Its end. Empty while it goes on."""
+        """Stop reason of the helper. Empty while it runs."""
         self.requests = 0
         self.usage = Usage()
         self.last_usage = Usage()
         """Usage of its last reply: the length of its conversation."""
         self.cost: float | None = 0.0
-        """Cost in dollars. `None` unless all of it is known."""
+        """Cost in dollars. `None` if any part is unknown."""
         self.patch_file = ""
         """Path of its changes, not safe to show."""
 

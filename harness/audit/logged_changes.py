@@ -122,9 +122,9 @@ class LoggedChange(Record):
 class WritingCommand(Record):
     """A call that could write, without a record of what it wrote."""
 
-    what: str
+    summary: str
     reach: CallEffects
-    """Its permitted effects."""
+    """Permitted effects of the call."""
 
     @property
     def fields(self) -> dict[str, JsonValue]:
@@ -198,7 +198,7 @@ def found_changes(
             match step:
                 case Unrestorable(is_command=True):
                     if (reach := effects_of(call)) is not None:
-                        commands.append(WritingCommand(what=call.summary, reach=reach))
+                        commands.append(WritingCommand(summary=call.summary, reach=reach))
                 case _:
                     changes.append(_change(call, step, is_kept, (call.session, call.number) in put_back))
     return FoundChanges(changes=tuple(changes), commands=tuple(commands))

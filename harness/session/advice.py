@@ -37,9 +37,9 @@ from harness.session.rule_subjects import (
     file_problem,
     is_plain,
     is_text,
+    quoted_command,
     rule_id,
     rule_text,
-    shown,
 )
 from harness.text.visible import visible_line
 
@@ -146,7 +146,7 @@ def _about_command(command: Command) -> dict[str, Value] | str:
         "env": command.variables,
         "write": (".",) if writes else (),
         "network": command.network and not _runs_code(command),
-        "match": (shown(command),) if not command.variables else (),
+        "match": (quoted_command(command),) if not command.variables else (),
     }
 
 
@@ -176,7 +176,7 @@ def _runs_code(command: Command) -> bool:
 def _about_use(use: ToolUse) -> dict[str, Value] | str:
     conditions: dict[str, list[str]] = {}
     for argument in use.arguments:
-        texts = _said(argument)
+        texts = _form_of(argument)
         if not argument.name or not texts or not all(map(_can_be_said, texts)):
             return f"no rule can say what {use.tool} is called with"
         conditions.setdefault(argument.name, []).extend(texts)
@@ -185,7 +185,7 @@ def _about_use(use: ToolUse) -> dict[str, Value] | str:
     return {"tool": (use.tool,), "where": {name: tuple(dict.fromkeys(texts)) for name, texts in conditions.items()}}
 
 
-def _said(argument: ToolArgument) -> Sequence[str]:
+def _form_of(argument: ToolArgument) -> Sequence[str]:
     """Return the form of a text in `where`; empty if it has none, could be an option, or leads upwards."""
     if argument.text.startswith("-") or ".." in argument.text.split("/"):
         return []

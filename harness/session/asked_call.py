@@ -69,7 +69,7 @@ class HookParts(Record):
     advise: Callable[[Policy, Action, Verdict], Advice]
     runner: str
     """The command line, quoted, of what runs a ticket; empty where no call is rewritten."""
-    about: Callable[[], Mapping[str, JsonValue]]
+    host_fields: Callable[[], Mapping[str, JsonValue]]
     """Returns further fields of a session's first record: user, host."""
     wait_seconds: float
     """Seconds to wait for another call of the same session, which may have to wait for a person."""

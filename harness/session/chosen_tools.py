@@ -67,7 +67,7 @@ def chosen_tools(
 ) -> ChosenTools:
     """Parse the setting; `scripts` are the declared scripts, by their own names, and `other_names` the tools of plugins.
 
-    The tools of servers, and the matches of a star, are known later. With `+` before each name they are added to the
+    The tools of servers and the matches of a star are resolved later. With `+` before each name they are added to the
     offered tools.
 
     Raises UsageError for an empty choice, or an unknown tool.

@@ -59,7 +59,7 @@ class KeptGrants:
         except FileNotFoundError:
             return KeptForWorkspace()
         except (OSError, ValueError) as error:
-            return KeptForWorkspace(problem=f"{self.path}: {_said(error)}; no grant of it counts")
+            return KeptForWorkspace(problem=f"{self.path}: {_error_text(error)}; no grant of it counts")
         grants: dict[str, Grant] = {}
         for number, line in enumerate(lines, start=1):
             try:
@@ -80,7 +80,7 @@ class KeptGrants:
         line = self._append(fields)
         if isinstance(line, str):
             return line
-        new_grant = _kept(pattern, Origin(file=self.path, line=line), until)
+        new_grant = _kept_grant(pattern, Origin(file=self.path, line=line), until)
         return next(
             (grant for grant in self._read().grants if grant.id == new_grant.id), new_grant
         )  # it may sleep already
@@ -126,7 +126,7 @@ class KeptGrants:
             raise ValueError(problem)
         if until and _as_text(_as_seconds(until)) != until:
             raise ValueError("until is a time like 2026-11-30T12:00:00Z")
-        grant = _kept(pattern, Origin(file=self.path, line=number), until)
+        grant = _kept_grant(pattern, Origin(file=self.path, line=number), until)
         # INVARIANT: granted anew it sleeps on: what it changed is not answered for.
         grants[grant.id] = replace(grant, changed=grants[grant.id].changed) if grant.id in grants else grant
 
@@ -138,7 +138,7 @@ class KeptGrants:
         try:
             return self._written(fields)
         except (OSError, ValueError) as error:
-            return f"{self.path}: {_said(error)}"
+            return f"{self.path}: {_error_text(error)}"
 
     def _written(self, fields: Mapping[str, JsonValue]) -> int:
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
@@ -176,7 +176,7 @@ def _cut_off_torn_grant(descriptor: int) -> None:
         os.ftruncate(descriptor, len(data) - len(torn))
 
 
-def _kept(pattern: GrantPattern, origin: Origin, until: str) -> Grant:
+def _kept_grant(pattern: GrantPattern, origin: Origin, until: str) -> Grant:
     return Grant(id=kept_id(pattern), scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin, until=until)
 
 
@@ -193,6 +193,6 @@ def _as_seconds(text: object) -> float:
     return calendar.timegm(time.strptime(str(text), _TIME))
 
 
-def _said(error: OSError | ValueError) -> str:
+def _error_text(error: OSError | ValueError) -> str:
     """Return the error in words: an OSError without number and path, which precede it."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

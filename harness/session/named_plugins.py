@@ -32,10 +32,10 @@ def named_plugins(file: ConfigFile) -> tuple[Plugin, ...]:
     loaded = tuple(_loaded(name, setting.origin) for name in dict.fromkeys(setting.value))
     owners: dict[str, str] = {}
     for plugin, name in zip(loaded, dict.fromkeys(setting.value), strict=True):
-        for thing, fault in _things(plugin):
-            problem = f"the plugin {_shown(owners[thing])} has it already" if thing in owners else fault
+        for thing, fault in _additions(plugin):
+            problem = f"the plugin {_quoted(owners[thing])} has it already" if thing in owners else fault
             if problem:
-                raise UsageError(f"{setting.origin}: the plugin {_shown(name)} cannot be used: {thing}: {problem}")
+                raise UsageError(f"{setting.origin}: the plugin {_quoted(name)} cannot be used: {thing}: {problem}")
             owners[thing] = name
     return loaded
 
@@ -60,39 +60,39 @@ def _loaded(name: str, origin: str) -> Plugin:
 
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
-        raise UsageError(f"{origin}: there is no installed plugin {_shown(name)}{nearest(name, points)}")
+        raise UsageError(f"{origin}: there is no installed plugin {_quoted(name)}{nearest(name, points)}")
     try:
         plugin = points[name].load()
     except Exception as error:
         problem = visible_line(f"{type(error).__name__}: {error}", 500)
-        raise UsageError(f"{origin}: the plugin {_shown(name)} cannot be loaded: {problem}") from error
+        raise UsageError(f"{origin}: the plugin {_quoted(name)} cannot be loaded: {problem}") from error
     if not isinstance(plugin, Plugin):
-        raise UsageError(f"{origin}: the plugin {_shown(name)} is not a harness.plugin.Plugin: {points[name].value}")
+        raise UsageError(f"{origin}: the plugin {_quoted(name)} is not a harness.plugin.Plugin: {points[name].value}")
     return plugin
 
 
-def _things(plugin: Plugin) -> Iterator[tuple[str, str]]:
+def _additions(plugin: Plugin) -> Iterator[tuple[str, str]]:
     """Yield each thing that a plugin adds, and why it may not, or an empty text."""
     shipped = {*(name.partition(" ")[0] for name in COMMANDS), *STARTED_BY_AGENTS, "help"}
     for command in plugin.commands:
         first = command.name.partition(" ")[0]
         problem = "" if _WORDS.fullmatch(command.name) else "a command is one word or two, of a-z, 0-9 and -"
-        yield f"command {_shown(command.name)}", f"{first} is a command that ships" if first in shipped else problem
+        yield f"command {_quoted(command.name)}", f"{first} is a command that ships" if first in shipped else problem
     for offer in plugin.tools:
         name = offer.kind.name
         good = name.startswith(PLUGIN_TOOLS) and is_from_outside(name) and not name.endswith("*")
-        yield f"tool {_shown(name)}", "" if good else f"the name must begin with {PLUGIN_TOOLS}"
+        yield f"tool {_quoted(name)}", "" if good else f"the name must begin with {PLUGIN_TOOLS}"
     for report in plugin.reports:
         problem = "" if _FORM.fullmatch(report.name) else "a form is one word, of a-z, 0-9 and -"
-        yield f"report {_shown(report.name)}", "it ships already" if report.name in REPORTS else problem
+        yield f"report {_quoted(report.name)}", "it ships already" if report.name in REPORTS else problem
     for slash_command in plugin.slash_commands:
         for name in slash_command.names:
             problem = "" if _SLASH.fullmatch(name) else "a slash command is / and one word, of a-z, 0-9 and -"
-            yield f"slash command {_shown(name)}", problem
+            yield f"slash command {_quoted(name)}", problem
     for field in ("settings", "parts"):
         if getattr(plugin, field):
             yield field, "a plugin adds commands, slash commands, tools and reports alone"
 
 
-def _shown(name: str) -> str:
+def _quoted(name: str) -> str:
     return visible_line(repr(name), 100)

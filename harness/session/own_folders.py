@@ -11,7 +11,7 @@ from harness.errors import UsageError
 from harness.files.workspace import MAX_LINKS, Workspace
 from harness.paths import is_within
 from harness.safe_files import MAY_USE, MAY_WRITE
-from harness.session.state import State, current_folder, here
+from harness.session.state import State, current_folder, workspace_folder
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -22,7 +22,7 @@ def fix_modes(state: State, tell: Callable[[str], None]) -> None:
 
     A missing one, or another user's, is left: its user reports it.
     """
-    for path, shut in _own(state):
+    for path, shut in _own_paths(state):
         try:
             problem = _fix_mode(path, shut, reads=is_within(path, state.config))
         except OSError:
@@ -31,7 +31,7 @@ def fix_modes(state: State, tell: Callable[[str], None]) -> None:
             tell(f"{path} {problem}: set right")
 
 
-def _own(state: State) -> Iterator[tuple[str, int]]:
+def _own_paths(state: State) -> Iterator[tuple[str, int]]:
     """Yield the harness's own paths, with the bits of the mode that must not be set; a folder before its content."""
     yield state.config, stat.S_IWOTH  # the person's too: shut only as far as no start goes on without it
     for path in (state.config_file, state.models, state.user_policy, state.state, state.heads, state.trust):
@@ -84,7 +84,7 @@ def _fix_mode(path: str, shut: int, *, reads: bool) -> str:
 def workspace_folders(arguments: Namespace) -> tuple[str, ...]:
     """Return the folders that a run works in, or is made a copy of, links followed. Raises UsageError."""
     added_folders = (*arguments.add_dir, *((arguments.copied_from,) if arguments.copied_from else ()))
-    return here(arguments.cwd), *(os.path.realpath(folder) for folder in added_folders)
+    return workspace_folder(arguments.cwd), *(os.path.realpath(folder) for folder in added_folders)
 
 
 def output_path(path_argument: str, folders: Sequence[str], *, shown_as: str = "") -> str:

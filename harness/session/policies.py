@@ -74,17 +74,17 @@ class PolicyInForce:
         Raises PolicyError for a policy that does not load, also where no call is judged in the end.
         """
         load_named(policy_names)
-        self._named = policy_names
+        self._policy_names = policy_names
         self._state = State.of(environment)
         self._guarded = guarded
-        self._known: dict[str, Policy] = {}
+        self._policies: dict[str, Policy] = {}
 
     def at(self, workspace: Workspace) -> Policy:
         """Return the policy that holds in `workspace`. Raises PolicyError."""
-        policy = self._known.get(workspace.root)
+        policy = self._policies.get(workspace.root)
         if policy is None:
-            policy = assemble(self._state, workspace.root, names=self._named, fallback="default")
-            self._known[workspace.root] = policy = policy.guarding(*self._guarded)
+            policy = assemble(self._state, workspace.root, names=self._policy_names, fallback="default")
+            self._policies[workspace.root] = policy = policy.guarding(*self._guarded)
         return policy
 
 

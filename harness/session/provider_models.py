@@ -28,25 +28,25 @@ class ProviderModels:
 
     def __init__(self, tools: SessionTools) -> None:
         self.tools = tools
-        self._named: OpenAIChat | OpenAIResponses | AnthropicMessages | None = None
+        self._named_model: OpenAIChat | OpenAIResponses | AnthropicMessages | None = None
 
-    def named(self) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
+    def first_model(self) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
         """Return the model that the settings name at the beginning. Raises UsageError as `model_from` does."""
-        if self._named is None:
+        if self._named_model is None:
             place = self.tools.place
-            self._named = self._made(place.settings, place.interrupt, self.tools.front.countdown)
-        return self._named
+            self._named_model = self._make(place.settings, place.interrupt, self.tools.front.countdown)
+        return self._named_model
 
     def of(self, settings: Settings, policy: Policy) -> Model:
         """Return the model that `settings` name, for calls that `policy` judges. Raises UsageError as `model_from` does, and
         where it could call nothing."""
         return self.calling(
-            self._made(settings, self.tools.place.interrupt, self.tools.front.countdown), settings, policy
+            self._make(settings, self.tools.place.interrupt, self.tools.front.countdown), settings, policy
         )
 
     def another(self, settings: Settings, policy: Policy, interrupt: Interrupt) -> OwnModel:
         """Return one more model, stopped by `interrupt`, for a helper that works beside others."""
-        return self.calling(self._made(settings, interrupt, interrupt.sleep), settings, policy)
+        return self.calling(self._make(settings, interrupt, interrupt.sleep), settings, policy)
 
     def calling(self, model: _Model, settings: Settings, policy: Policy) -> _Model | TextCalls:
         """Return the model with its calls in the form that `settings` name. Raises UsageError where it could call nothing."""
@@ -65,15 +65,15 @@ class ProviderModels:
 
     def warm_up(self) -> None:
         """Load everything that the first request needs. May be called in any thread."""
-        if self._named is not None:
-            self._named.warm_up()
+        if self._named_model is not None:
+            self._named_model.warm_up()
 
     def close(self) -> None:
         """Close the connections of the model that was named at the beginning."""
-        if self._named is not None:
-            self._named.close()
+        if self._named_model is not None:
+            self._named_model.close()
 
-    def _made(
+    def _make(
         self, settings: Settings, interrupt: Interrupt, sleep: Callable[[float], None]
     ) -> OpenAIChat | OpenAIResponses | AnthropicMessages:
         return model_from(

@@ -144,7 +144,7 @@ out of files."""
 _NEEDS_NO_QUOTES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
 
 
-def shown(command: Command) -> str:
+def quoted_command(command: Command) -> str:
     """Return the command as bash reads it back, each word quoted where it must be."""
     return " ".join(map(_quoted, command.argv))
 

@@ -72,7 +72,7 @@ class RunningSession:
         self.log: ActionLog = agent.log
         self.system = system
         self.templates = templates
-        self.about = header
+        self.header = header
         """Fields of the log's first record about the start."""
         self.settings: Settings = self.place.settings
         """The settings of the model that answers now."""
@@ -135,7 +135,7 @@ def begin_session(
     tools = models.tools
     rules, place, front = tools.rules, tools.place, tools.front
     settings, root = place.settings, place.workspace.root
-    answers = models.calling(models.named() if model is None else model, settings, rules.policy)
+    answers = models.calling(models.first_model() if model is None else model, settings, rules.policy)
     values = session_values(
         root,
         [spec.name for spec in ToolRegistry(tools.tools).offered(rules.policy)],
@@ -153,7 +153,7 @@ def begin_session(
     try:
         tools.attachments.begin(log.path)
         parts, more_tools = _parts_of(tools, log, approver)
-        first = {**_about_of(tools, mode, answers.name, lost), **system.about, **(header or {})}
+        first = {**_about_of(tools, mode, answers.name, lost), **system.header_fields, **(header or {})}
         agent = Agent(
             model=answers,
             tools=tools.tools,
@@ -174,7 +174,7 @@ def begin_session(
             checks=rules.checks,
             options=GateOptions(
                 grants=rules.granted.grants,
-                kept=rules.kept,
+                kept=rules.kept_grants,
                 ask_places=ask_places,
                 dry_run=rules.unattended is not None and rules.unattended.dry_run,
                 advise=rules.advise,

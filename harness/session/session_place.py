@@ -16,7 +16,7 @@ from harness.session.config.settings import Settings, settings_from
 from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.extensions.extensions import Extensions
 from harness.session.own_folders import keep_own_folders, named_log, refuse_own_folders
-from harness.session.state import PROJECT_CONFIG, State, current_folder, here, word_folders
+from harness.session.state import PROJECT_CONFIG, State, current_folder, word_folders, workspace_folder
 from harness.session.words.word_files import OwnWords
 from harness.shipped import PROJECT_FILES, part_of
 
@@ -42,7 +42,7 @@ class SessionPlace(Record):
 def place_of(arguments: Namespace, environment: Mapping[str, str], tell: Callable[[str], None]) -> SessionPlace:
     """Return the place that the flags and the environment name. Raises UsageError."""
     state = State.of(environment)
-    words = words_of(state, here(arguments.cwd), environment)
+    words = words_of(state, workspace_folder(arguments.cwd), environment)
     workspace = Workspace(
         arguments.cwd or current_folder(),
         environment.get("HOME"),

@@ -43,7 +43,7 @@ class SessionRules(Record):
     """Limits from the flags. They tighten the limits of the policy."""
     checks: SessionChecks
     """The user's own programs (hooks)."""
-    kept: KeptGrants | None
+    kept_grants: KeptGrants | None
     """The file of grants of the workspace. `None` for an unattended run."""
     granted: KeptForWorkspace
     """The grants when the session began."""
@@ -70,7 +70,7 @@ def rules_of(
 ) -> SessionRules:
     """Return the rules of a session that a user attends, or of an unattended run.
 
-    No call may write the paths in `guard`. `asks_outside` is whether the configured approver is asked. `tell` shows
+    No call may write the paths in `guard`. `asks_outside` is whether the configured approver answers questions. `tell` shows
     lines of hooks. Raises UsageError and PolicyError, before anything is opened.
     """
     state, root = place.state, place.workspace.root
@@ -92,7 +92,7 @@ def rules_of(
         policy=policy.guarding(*guard, *(outside.paths if outside is not None else ())),
         limits=limits,
         checks=checks_of(place, tell),
-        kept=saved_grants,
+        kept_grants=saved_grants,
         granted=KeptForWorkspace() if saved_grants is None else saved_grants.read(),
         outside=outside,
         unattended=unattended,

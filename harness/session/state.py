@@ -48,7 +48,7 @@ def word_folders(workspace: str) -> Iterator[tuple[str, str]]:
                 yield folder, name
 
 
-def here(cwd: str | None) -> str:
+def workspace_folder(cwd: str | None) -> str:
     """Return the folder that the person means, links followed; `cwd` is what `--cwd` says. Raises UsageError."""
     return os.path.realpath(cwd or current_folder())
 

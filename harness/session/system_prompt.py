@@ -43,7 +43,7 @@ class Skipped(Record):
     """A file that was not read."""
 
     path: str
-    why: str
+    reason: str
 
 
 class FoundInstructions(Record):
@@ -80,7 +80,7 @@ def find_instructions(root: str, *, user_instructions: Instructions | Skipped | 
 def instructions_of(path: str, data: bytes) -> Instructions | Skipped | None:
     """Return the instructions in `data`, the content of the file at `path`; `None` if it is blank. A long one is cut."""
     if b"\0" in data[: MAX_FILE_BYTES + 1]:
-        return Skipped(path=path, why="it is no text")
+        return Skipped(path=path, reason="it is no text")
     cut = len(data) > MAX_FILE_BYTES
     data = data[:MAX_FILE_BYTES]
     text = data.decode("utf-8-sig", "replace")
@@ -114,25 +114,25 @@ def _read(path: str, top: str, *, foreign_is_skipped: bool) -> Instructions | Sk
         place = os.path.realpath(path)
         # INVARIANT: no link of a repository has another file read, and sent to a provider, than such a text of its own.
         if not is_within(place, top) or not place.endswith(".md") or "/.git/" in place:
-            return Skipped(path=path, why="it is a link to what is no Markdown file of the repository")
+            return Skipped(path=path, reason="it is a link to what is no Markdown file of the repository")
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        return None if place == path else Skipped(path=path, why="it is a link that leads nowhere")
+        return None if place == path else Skipped(path=path, reason="it is a link that leads nowhere")
     except OSError as error:
-        return Skipped(path=path, why=str(error.strerror))
+        return Skipped(path=path, reason=str(error.strerror))
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            return Skipped(path=path, why="it is no regular file")
+            return Skipped(path=path, reason="it is no regular file")
         if status.st_nlink > 1:
-            return Skipped(path=path, why="it has further hard links, and may be another file by its other name")
+            return Skipped(path=path, reason="it has further hard links, and may be another file by its other name")
         if foreign_is_skipped and not _is_own(status, os.path.dirname(place)):
-            return Skipped(path=path, why="it lies above the workspace and belongs to somebody else")
+            return Skipped(path=path, reason="it lies above the workspace and belongs to somebody else")
         with open(descriptor, "rb", closefd=False) as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        return Skipped(path=path, why=str(error.strerror))
+        return Skipped(path=path, reason=str(error.strerror))
     finally:
         os.close(descriptor)
     return instructions_of(path, data)
@@ -147,19 +147,21 @@ class SystemPrompt(Record):
     """The first message of a conversation, and which files are in it."""
 
     text: str
-    found: FoundInstructions
+    instructions: FoundInstructions
 
     @property
-    def about(self) -> dict[str, JsonValue]:
+    def header_fields(self) -> dict[str, JsonValue]:
         """Fields about it in the log's first record."""
-        files: list[JsonValue] = [{"path": file.path, "sha256": file.sha256} for file in self.found.files]
+        files: list[JsonValue] = [{"path": file.path, "sha256": file.sha256} for file in self.instructions.files]
         return {"instructions": files}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for a person: the files that were read, and those that were not."""
-        read = ", ".join(file.path for file in self.found.files)
-        passed = [f"not read: {visible_line(skipped.path, 500)}: {skipped.why}" for skipped in self.found.skipped]
+        read = ", ".join(file.path for file in self.instructions.files)
+        passed = [
+            f"not read: {visible_line(skipped.path, 500)}: {skipped.reason}" for skipped in self.instructions.skipped
+        ]
         return (*([f"instructions: {visible_line(read, 1_000)}"] if read else []), *passed)
 
 
@@ -175,14 +177,16 @@ def system_prompt(settings: Settings, *, workspace: str, config: str, values: Ma
     context = as_context(instructions)
     path = settings.system.value
     if not path:
-        return SystemPrompt(text="\n\n".join(part for part in (DEFAULT_SYSTEM, context) if part), found=instructions)
+        return SystemPrompt(
+            text="\n\n".join(part for part in (DEFAULT_SYSTEM, context) if part), instructions=instructions
+        )
     template = template_text(settings.system, workspace)
     text = fill(template, {**values, "instructions": context}, name=path)
     if context and "instructions" not in variables(template):
         text = f"{text.rstrip()}\n\n{context}"
     if not text.strip():
         raise UsageError(f"the system prompt is empty: {visible_line(path, 500)}")
-    return SystemPrompt(text=text, found=instructions)
+    return SystemPrompt(text=text, instructions=instructions)
 
 
 def template_text(template: Setting[str], workspace: str) -> str:
@@ -207,7 +211,7 @@ def _instructions(workspace: str, user_path: str) -> FoundInstructions:
         )
     except UsageError as error:
         reason = str(error).removeprefix(f"{user_path}: ")
-        return find_instructions(workspace, user_instructions=Skipped(path=user_path, why=reason))
+        return find_instructions(workspace, user_instructions=Skipped(path=user_path, reason=reason))
 
 
 def text_file(path: str) -> str:

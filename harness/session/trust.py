@@ -113,9 +113,9 @@ def _sandboxes(policy: Policy) -> Iterator[str]:
     for table in policy.sandbox_tables:
         beyond = [place for place in table.write or () if _is_outside(place)]
         if beyond:
-            yield f"sandbox  commands that you approve may write {_listed(beyond)}  ({table.origin})"
+            yield f"sandbox  commands that you approve may write {_quoted(beyond)}  ({table.origin})"
         if table.show:
-            yield f"sandbox  commands can read {_listed(table.show)}, which is hidden else  ({table.origin})"
+            yield f"sandbox  commands can read {_quoted(table.show)}, which is hidden else  ({table.origin})"
 
 
 def _is_outside(place: str) -> bool:
@@ -130,7 +130,7 @@ def _rules(policy: Policy) -> Iterator[str]:
             yield f"auto     {rule.words()}{may}  (rule {rule.label})"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _quoted(words: Sequence[str]) -> str:
     return ", ".join(shlex.quote(word) for word in words)
 
 

@@ -166,7 +166,7 @@ class WaitingList:
             names = sorted(os.listdir(self._folder))
         except FileNotFoundError:
             return []
-        questions = [self._found(name) for name in names if name != _LISTENING]
+        questions = [self._question_named(name) for name in names if name != _LISTENING]
         return sorted(
             (waiting for waiting in questions if waiting is not None),
             key=lambda waiting: waiting.question.asked if waiting.question else 0,
@@ -202,7 +202,7 @@ class WaitingList:
             remove_if_there(draft)
         return True
 
-    def _found(self, name: str) -> Waiting | None:
+    def _question_named(self, name: str) -> Waiting | None:
         """Return the question of that name. Abandoned ones are removed."""
         from harness.session.question_file import QuestionError, unpacked
 
@@ -263,13 +263,13 @@ class ListedQuestion:
         self._is_heard = is_heard
         self._monotonic = monotonic
         name = os.urandom(8).hex()
-        self._made, self._place = os.path.join(folder, f".{name}"), os.path.join(folder, name)
-        os.mkdir(self._made, 0o700)
-        self._descriptor = os.open(os.path.join(self._made, _QUESTION), NEW_FILE, 0o600)
+        self._draft_place, self._place = os.path.join(folder, f".{name}"), os.path.join(folder, name)
+        os.mkdir(self._draft_place, 0o700)
+        self._descriptor = os.open(os.path.join(self._draft_place, _QUESTION), NEW_FILE, 0o600)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             write_whole(self._descriptor, question)
-            os.rename(self._made, self._place)
+            os.rename(self._draft_place, self._place)
         except BaseException:
             self.withdraw()
             raise
@@ -277,19 +277,19 @@ class ListedQuestion:
     def look(self) -> Approval | None:
         """Return the answer, if there is one, NOBODY if there will be none, and `None` while it is open."""
         if os.path.lexists(os.path.join(self._place, _ANSWER)):
-            return self._answered("")
+            return self._take_answer("")
         if self._monotonic() >= self._end:
-            return self._answered(IN_TIME)
-        return None if self._is_heard() else self._answered(LEFT)
+            return self._take_answer(IN_TIME)
+        return None if self._is_heard() else self._take_answer(LEFT)
 
     def withdraw(self) -> None:
         """Take it out of the list; may be called again."""
         if self._descriptor >= 0:
-            _remove(self._place, self._made)
+            _remove(self._place, self._draft_place)
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _answered(self, reason: str) -> Approval:
+    def _take_answer(self, reason: str) -> Approval:
         """Return the answer; from now on none can be made."""
         path = os.path.join(self._place, _ANSWER)
         try:

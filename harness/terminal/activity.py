@@ -28,19 +28,19 @@ class Ticker:
         lock that `stop` is called with, since it may have been waiting for that very lock."""
         self._seconds = seconds
         self._tick = tick
-        self._ended: threading.Event | None = None
+        self._end_event: threading.Event | None = None
 
     def start(self) -> None:
         """Begin, unless begun."""
-        if self._ended is None:
-            end_event = self._ended = threading.Event()
+        if self._end_event is None:
+            end_event = self._end_event = threading.Event()
             threading.Thread(target=self._run, args=(end_event,), name="ticker", daemon=True).start()
 
     def stop(self) -> None:
         """End; the thread ends soon after, and is not waited for."""
-        if self._ended is not None:
-            self._ended.set()
-            self._ended = None
+        if self._end_event is not None:
+            self._end_event.set()
+            self._end_event = None
 
     def _run(self, end_event: threading.Event) -> None:
         while not end_event.wait(self._seconds):
@@ -103,11 +103,11 @@ class RestOfOutput(Record):
     """The part of an output that is shown at its end."""
 
     first: tuple[str, ...]
-    """Its first lines that were not shown yet."""
+    """The first lines that were not shown yet."""
     left_out: int
     """Number of lines between these and the last."""
     last: tuple[str, ...]
-    """Its last lines, or all others of a short output."""
+    """The last lines, or all others of a short output."""
 
 
 class CommandOutput:
@@ -119,7 +119,7 @@ class CommandOutput:
         self._open = ""
         """The line that has not ended yet, as far as it can be shown."""
         self._tail: deque[str] = deque(maxlen=WHOLE - FIRST_LINES)
-        self._given = 0
+        self._given_lines = 0
         """Lines that ended, without secrets."""
         self.last = ""
         """The last line that was not blank, without secrets; of a line that goes on, what came last."""
@@ -128,9 +128,9 @@ class CommandOutput:
         self.bytes = 0
 
     @property
-    def shown(self) -> int:
+    def shown_lines(self) -> int:
         """Lines that were given out to be shown."""
-        return min(self._given, FIRST_LINES)
+        return min(self._given_lines, FIRST_LINES)
 
     def feed(self, printed: str) -> list[str]:
         """Take in what was printed, and return the lines that are shown for good; text as `readable` gives it."""
@@ -148,8 +148,8 @@ class CommandOutput:
         first = self._take(self._stream.finish() if self._stream else "")
         if self._open:
             first += self._take("\n")
-        last = tuple(self._tail)[0 if self._given <= WHOLE else -LAST_LINES :]
-        return RestOfOutput(first=tuple(first), left_out=self._given - self.shown - len(last), last=last)
+        last = tuple(self._tail)[0 if self._given_lines <= WHOLE else -LAST_LINES :]
+        return RestOfOutput(first=tuple(first), left_out=self._given_lines - self.shown_lines - len(last), last=last)
 
     def _take(self, text: str) -> list[str]:
         """Take in text without secrets, and return those of the first lines that ended in it."""
@@ -160,8 +160,8 @@ class CommandOutput:
             self._open = ""
         # A line that does not end is kept as far as it can be shown.
         self._open = (self._open + rest)[: 2 * MOST_IN_A_LINE]
-        room = FIRST_LINES - self.shown
-        self._given += len(lines)
+        room = FIRST_LINES - self.shown_lines
+        self._given_lines += len(lines)
         self._tail.extend(lines[room:])
         return lines[:room]
 
@@ -238,7 +238,9 @@ class Activity:
                 self._begin(word(record.get("tool")), self._decided.pop(key, ""), now)
             case "outcome":
                 self._decided.pop(key, None)
-                unshown = _left(self.output, record, self._way) if self.output is not None else UnshownOutput()
+                unshown = (
+                    _unshown_output(self.output, record, self._way) if self.output is not None else UnshownOutput()
+                )
                 self._next()
                 return unshown
             case str() as kind if kind in _ENDS_THINKING:
@@ -278,14 +280,14 @@ class Activity:
         """
         seconds = self.seconds(now)
         if self.output is not None:
-            has_output = self.output.shown >= FIRST_LINES
+            has_output = self.output.shown_lines >= FIRST_LINES
             tool = f"{self._tool} (and {len(self._beside)} more)" if self._beside else self._tool
             words = running(tool, seconds, self.output.lines, self.output.bytes, self._stops)
             return words, self.output.last if has_output else self._call
         return (thinking(seconds, characters, self._stops), "") if self._thinks else ("", "")
 
 
-def _left(output: CommandOutput, outcome: LogRecord, way: str) -> UnshownOutput:
+def _unshown_output(output: CommandOutput, outcome: LogRecord, way: str) -> UnshownOutput:
     rest = output.finish()
     if not rest.left_out:
         return UnshownOutput(first=rest.first, last=rest.last)

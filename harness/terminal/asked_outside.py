@@ -69,7 +69,7 @@ class AskedBesides:
         self._outside = outside
         self._screen = screen
         self._standing: StandingQuestion | None = None
-        self._gone = ""
+        self._gone_reason = ""
         """Reason why the open question gets no answer from outside. Empty as long as one is possible."""
         self._unreached = ""
         """Reason why the last question could not be put outside. Shown once, until one succeeds."""
@@ -86,7 +86,7 @@ class AskedBesides:
         unreached = question if isinstance(question, str) else ""
         if unreached not in ("", self._unreached):
             self._screen.line(visible_line(f"nobody is asked outside: {unreached}", 1_000), Tone.WARNING)
-        self._unreached, self._gone = unreached, ""
+        self._unreached, self._gone_reason = unreached, ""
         self._standing = None if isinstance(question, str) else question
         try:
             approval = terminal(action, verdict)
@@ -101,8 +101,8 @@ class AskedBesides:
             self._standing = None
             if not isinstance(question, str):
                 question.withdraw()
-        if self._gone:
-            self._screen.line(visible_line(f"outside nobody answered: {self._gone}", 1_000), Tone.WARNING)
+        if self._gone_reason:
+            self._screen.line(visible_line(f"outside nobody answered: {self._gone_reason}", 1_000), Tone.WARNING)
         return approval
 
     def readable(self, descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:
@@ -128,6 +128,6 @@ class AskedBesides:
             return
         if approval.answer is not Answer.NOBODY:
             raise _AnsweredOutside(approval)
-        self._gone = approval.words
+        self._gone_reason = approval.words
         self._standing.withdraw()
         self._standing = None

@@ -12,7 +12,7 @@ from harness.record import Record
 _BETWEEN = re.compile(r"[ \t\n;&|(){}!]*")
 """Text between the commands of a line that is shown part by part: operators, which neither run nor are data."""
 _REACHES = (Act.LOOKS, Act.WRITES, Act.CHANGES)
-"""Acts whose network use is known; that of run code is not."""
+"""Acts whose network use is certain. Code that a command runs may leave it unused."""
 
 DOES = {Access.READ: "reads", Access.WRITE: "writes", Access.EITHER: "reads or writes"}
 
@@ -22,29 +22,29 @@ class Part(Record):
 
     text: str
     """The text in the call, or the access to a file. Hostile text."""
-    judged: tuple[FacetVerdict, ...]
+    verdicts: tuple[FacetVerdict, ...]
 
     @property
     def asks(self) -> bool:
         """Whether it needs the person."""
-        return any(verdict.decision is Decision.CONFIRM for verdict in self.judged)
+        return any(verdict.decision is Decision.CONFIRM for verdict in self.verdicts)
 
     @property
     def reaches_network(self) -> bool:
         """Whether it is known to reach the network."""
-        facets = (verdict.facet for verdict in self.judged)
+        facets = (verdict.facet for verdict in self.verdicts)
         return any(isinstance(facet, Command) and facet.network and facet.act in _REACHES for facet in facets)
 
     @property
     def needs(self) -> str:
         """The sockets that its commands need, in words for a person."""
-        facets = (judgement.facet for judgement in self.judged)
+        facets = (judgement.facet for judgement in self.verdicts)
         return ", ".join(dict.fromkeys(facet.needs for facet in facets if isinstance(facet, Command) and facet.needs))
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Reasons for the question beyond a missing rule; not yet safe to show."""
-        return tuple(dict.fromkeys(reason for verdict in self.judged if (reason := _reason(verdict))))
+        return tuple(dict.fromkeys(reason for verdict in self.verdicts if (reason := _reason(verdict))))
 
 
 def _reason(verdict: FacetVerdict) -> str:
@@ -95,7 +95,7 @@ def parts_of(action: Action, verdict: Verdict) -> tuple[Part, ...]:
                 parts += _of_files([file for file in files if not _names(text, file)])
                 parts.append((text, [*(file for file in files if _names(text, file)), facet_verdict]))
                 files = []
-    return tuple(Part(text=text, judged=tuple(verdicts)) for text, verdicts in (*parts, *_of_files(files)))
+    return tuple(Part(text=text, verdicts=tuple(verdicts)) for text, verdicts in (*parts, *_of_files(files)))
 
 
 def _names(text: str, verdict: FacetVerdict) -> bool:

@@ -36,8 +36,8 @@ class Offered(Record):
 
     text: str
     """The text to insert into the line."""
-    shown: str
-    about: str = ""
+    label: str
+    description: str = ""
 
 
 Menus: TypeAlias = Mapping[str, Callable[[], Sequence[Offered]]]
@@ -61,19 +61,19 @@ class LineCompleter(Completer):
         self._commands = commands
         self._files = files
         self._offers = offers
-        self._asked: dict[str, Sequence[Offered] | None] = {}
+        self._offered_arguments: dict[str, Sequence[Offered] | None] = {}
         """Arguments of the commands of this line; `None` during the query. A thread of an earlier line has that
         line's dictionary.
         """
 
     def begin_line(self) -> None:
         """Forget what may follow a command: another line begins."""
-        self._asked = {}
+        self._offered_arguments = {}
 
     @property
     def is_asking(self) -> bool:
         """Whether what may follow a command of this line is not there yet."""
-        return None in self._asked.values()
+        return None in self._offered_arguments.values()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
         """Return the completions of the text before the cursor; waits for files and arguments."""
@@ -130,7 +130,7 @@ class LineCompleter(Completer):
     def has_nothing(self, text: str) -> bool:
         """Return whether the command of the text is known to have no arguments."""
         follows = self._offering(text)
-        return follows is not None and self._asked.get(follows[0]) == ()
+        return follows is not None and self._offered_arguments.get(follows[0]) == ()
 
     def _of_commands(self, text: str) -> Iterator[Completion]:
         typed = text[1:].lower()
@@ -147,7 +147,7 @@ class LineCompleter(Completer):
         return (match[1].lower(), match[2]) if match and match[1].lower() in self._offers() else None
 
     def _of_offers(self, command: str, typed: str) -> Iterator[Completion]:
-        cache = self._asked
+        cache = self._offered_arguments
         offered = cache.setdefault(command, None)
         if offered is None:
             try:
@@ -158,11 +158,11 @@ class LineCompleter(Completer):
         words = typed.lower().split()
         fitting = [argument for argument in offered if _fits(argument, words)]
         for argument in sorted(fitting, key=lambda argument: not argument.text.lower().startswith(typed.lower())):
-            description = visible_line(argument.about, LONGEST_SHOWN)
+            description = visible_line(argument.description, LONGEST_SHOWN)
             yield Completion(
                 argument.text,
                 -len(typed),
-                display=visible_line(argument.shown, LONGEST_OFFERED),
+                display=visible_line(argument.label, LONGEST_OFFERED),
                 display_meta=description,
             )
 
@@ -171,7 +171,7 @@ class LineCompleter(Completer):
         typed = bare if quoted is None else quoted
         length = len(typed) + (1 if quoted is None else 2)
         for name in self._files(typed):
-            yield Completion(f"@{mention(name)}", -length, display=_shown(name))
+            yield Completion(f"@{mention(name)}", -length, display=_display_name(name))
 
     def _of_shell(self, text: str) -> Iterator[Completion]:
         match = re.search(_WORD, text[1:])
@@ -181,16 +181,16 @@ class LineCompleter(Completer):
         names = self._files(typed)
         beginning = [name for name in names if name.startswith(typed)]  # as a shell does, as long as there are such
         for name in beginning or names:
-            yield Completion(shell_word(name), -len(match[0]), display=_shown(name))
+            yield Completion(shell_word(name), -len(match[0]), display=_display_name(name))
 
 
 def _fits(argument: Offered, words: Sequence[str]) -> bool:
     """Return whether every word occurs in the text of an entry, or in its insertion."""
-    searched = f"{argument.text}\n{argument.shown}\n{argument.about}".lower()
+    searched = f"{argument.text}\n{argument.label}\n{argument.description}".lower()
     return all(word in searched for word in words)
 
 
-def _shown(name: str) -> str:
+def _display_name(name: str) -> str:
     """Return a name as the menu shows it: visible, its end rather than its beginning where it is long."""
     line = visible_line(name, 10 * len(name))
     return line if len(line) <= LONGEST_SHOWN else f"...{line[3 - LONGEST_SHOWN :]}"

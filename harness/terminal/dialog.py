@@ -59,9 +59,9 @@ class Dialog(ABC, Generic[AnswerT]):
         self._pages = Pages(self._screen, title_at, rows_at)
         self._waits = waits
         self._paged_at = 0.0
-        self._own = 0
+        self._question_rows = 0
         """Number of rows of the question itself; notes, help and lists are below them."""
-        self._said: set[str] = set()
+        self._shown_notes: set[str] = set()
         """Notes on the screen."""
         self._helps = False
         """Whether the help of `?` is on the screen."""
@@ -84,7 +84,7 @@ class Dialog(ABC, Generic[AnswerT]):
         """Text of `?` below the keys."""
 
     @abstractmethod
-    def _ended(self, by: Event) -> AnswerT:
+    def _end_answer(self, by: Event) -> AnswerT:
         """Return the answer where the terminal ended, the person stopped it, or keys never rest."""
 
     @abstractmethod
@@ -124,11 +124,11 @@ class Dialog(ABC, Generic[AnswerT]):
 
     def _on(self, came: Key | Pasted | Event) -> AnswerT | None:
         if came is Event.STOP or came is Event.END:
-            return self._ended(came)
+            return self._end_answer(came)
         match came:
             case Key(text=text):
                 return self._on_any_key(text if len(text) > 1 else text.lower())
-            case Pasted(text=text, bracketed=False) if not text.strip(" ") and self._pages.left:
+            case Pasted(text=text, bracketed=False) if not text.strip(" ") and self._pages.rows_left:
                 return self._on_any_key(" ")  # a key that is held down
             case Pasted(text=text, bracketed=False) if text.startswith("\x1b"):
                 return self._dropped(_NO_ANSWER)
@@ -137,10 +137,10 @@ class Dialog(ABC, Generic[AnswerT]):
 
     def _on_any_key(self, key: str) -> AnswerT | None:
         match key:
-            case " " | "page" | "rest" if self._pages.left:
+            case " " | "page" | "rest" if self._pages.rows_left:
                 self._clear()
                 self._pages.go_on(to_end=key == "rest")
-                self._own = self._screen.passing_rows
+                self._question_rows = self._screen.passing_rows
                 self._paged_at = self._monotonic()
                 return None
             case "page" | "rest":
@@ -166,9 +166,9 @@ class Dialog(ABC, Generic[AnswerT]):
 
     def _is_seen(self) -> bool:
         """Say whether a key counts that needs all to be seen; tell why not."""
-        if self._pages.left and not self._pages.seen:
+        if self._pages.rows_left and not self._pages.is_seen:
             self._tell_once(_UNSEEN)
-        return self._pages.seen and not self._is_paged
+        return self._pages.is_seen and not self._is_paged
 
     # What is shown
 
@@ -178,8 +178,8 @@ class Dialog(ABC, Generic[AnswerT]):
         self._pages.begin()
         if limit := self._limit():
             self._write(tuple(prose(limit, self._screen.width - 1, tone=Tone.BAD)))
-        self._own, self._helps = self._screen.passing_rows, False
-        self._said.clear()
+        self._question_rows, self._helps = self._screen.passing_rows, False
+        self._shown_notes.clear()
         self._paged_at = self._monotonic()
         return self._rest()
 
@@ -191,13 +191,13 @@ class Dialog(ABC, Generic[AnswerT]):
     def _clear(self) -> bool:
         """Erase the text below the question, as far as it is on the screen; return whether all of it is gone."""
         self._helps = False
-        if not self._screen.take_back(self._own):
+        if not self._screen.take_back(self._question_rows):
             return False
-        self._said.clear()
+        self._shown_notes.clear()
         return True
 
     def _show_keys(self) -> None:
-        lines_left = self._pages.left if not self._pages.seen else 0
+        lines_left = self._pages.rows_left if not self._pages.is_seen else 0
         if self._screen.look.repaints:
             self._screen.transient(
                 key_line(self._choices, self._screen.width - 2, lines_left=lines_left, waits=self._waits)
@@ -213,9 +213,9 @@ class Dialog(ABC, Generic[AnswerT]):
         self._write(tuple(prose(text, self._screen.width - 1, tone=tone)))
 
     def _tell_once(self, text: str) -> None:
-        if text not in self._said:
+        if text not in self._shown_notes:
             self._tell(text, Tone.QUIET)
-            self._said.add(text)
+            self._shown_notes.add(text)
 
     def _write(self, rows: Sequence[Row]) -> None:
         self._screen.settle()
@@ -245,4 +245,4 @@ class Dialog(ABC, Generic[AnswerT]):
         """Let the keys rest, for at least `min_seconds`; the answer where they do not, or the terminal ends."""
         with self._interrupt:
             came = self._keyboard.rest(max(self._dead_seconds, min_seconds))
-        return None if came is None else self._ended(came)
+        return None if came is None else self._end_answer(came)

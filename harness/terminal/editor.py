@@ -21,7 +21,7 @@ from itertools import pairwise
 from harness.actions import Action, JsonValue
 from harness.record import Record
 from harness.safe_files import read_small, write_new
-from harness.terminal.keys import kept
+from harness.terminal.keys import kept_mode
 from harness.text.visible import visible_line
 from harness.tool_kinds import Does
 
@@ -91,7 +91,7 @@ def _run(words: Sequence[str], *, repaints: bool) -> None:
     """Run an editor to its end, and restore the terminal afterwards. Raises NotEdited."""
     import subprocess
 
-    with kept(sys.stdin.fileno()), _interrupts_left_to_it():
+    with kept_mode(sys.stdin.fileno()), _interrupts_left_to_it():
         try:
             code = subprocess.call(words)
         except OSError as error:

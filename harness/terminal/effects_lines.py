@@ -33,14 +33,14 @@ def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
         network = f"may {reach_words(effects.hosts)}"
     if effects.needed_socket:
         network = f"{network}, may connect to Unix sockets of other programs"
-    granted = _listed([WORKSPACE if path == "." else path for path in effects.granted], max_paths)
+    granted = _path_list([WORKSPACE if path == "." else path for path in effects.granted], max_paths)
     names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
     if effects.read is None or effects.write is None:
         written = [names.get(path, path) for path in effects.named]
-        writes = f"writes {_listed(written, max_paths)}, " if written else ""
+        writes = f"writes {_path_list(written, max_paths)}, " if written else ""
         return [f"effects: {writes}may write {granted}; {network}"]
     reads, writes = (
-        _listed([names.get(path, path) for path in paths], max_paths) for paths in (effects.read, effects.write)
+        _path_list([names.get(path, path) for path in paths], max_paths) for paths in (effects.read, effects.write)
     )
     grants = f", may write {granted}" if effects.granted else ""
     if effects.left_out:
@@ -50,6 +50,6 @@ def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
     return [f"effects: reads {reads}; writes {writes}{grants}; {network}"]
 
 
-def _listed(paths: Sequence[str], max_paths: int) -> str:
+def _path_list(paths: Sequence[str], max_paths: int) -> str:
     names = ", ".join(visible_line(path, 100) for path in paths[:max_paths])
     return f"{names} and {len(paths) - max_paths} more" if len(paths) > max_paths else names or "nothing"

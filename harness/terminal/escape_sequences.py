@@ -40,18 +40,18 @@ class EscapeSequences:
     """
 
     def __init__(self) -> None:
-        self._begun = ""
+        self._sequence_start = ""
         self._paste: str | None = None
 
     @property
     def in_escape(self) -> bool:
         """Whether an Esc came that may be alone or begin a sequence."""
-        return self._begun == ESC
+        return self._sequence_start == ESC
 
     @property
     def in_key(self) -> bool:
         """Whether a sequence has begun and not ended."""
-        return bool(self._begun)
+        return bool(self._sequence_start)
 
     @property
     def pasted(self) -> str | None:
@@ -78,29 +78,29 @@ class EscapeSequences:
 
     def pause(self) -> str:
         """Return the key that has begun, where more would have come at once; empty where a sequence waits for its end."""
-        sequence = self._begun
+        sequence = self._sequence_start
         if sequence != ESC and sequence not in _MAYBE_ALT:
             return ""
-        self._begun = ""
+        self._sequence_start = ""
         return sequence
 
     def end(self) -> str:
         """Forget what has begun; return the text of a paste that has not ended."""
-        text, self._paste, self._begun = self._paste or "", None, ""
+        text, self._paste, self._sequence_start = self._paste or "", None, ""
         return text
 
     def _take(self, char: str, units: list[str]) -> None:
-        before, self._begun = self._begun, ""
+        before, self._sequence_start = self._sequence_start, ""
         sequence = before + char
         if sequence[0] != ESC or _WHOLE.fullmatch(sequence):
             units.append(sequence)
         elif _BEGUN.fullmatch(sequence):
-            self._begun = sequence
+            self._sequence_start = sequence
         elif before == ESC:  # Esc twice
             units.append(ESC)
-            self._begun = ESC
+            self._sequence_start = ESC
         elif before.endswith(ESC):  # a string that another sequence interrupts
-            self._begun = ESC
+            self._sequence_start = ESC
             self._take(char, units)
         else:
             self._take(char, units)

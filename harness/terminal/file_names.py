@@ -122,18 +122,18 @@ class FileIndex:
         self._root = root
         self._environment = environment
         self._lock = threading.Lock()
-        self._some = threading.Event()
+        self._first_event = threading.Event()
         self._all = threading.Event()
         self._names = NameIndex(())
         self._gathering = False
-        self._ended = -math.inf
+        self._end_time = -math.inf
         """Time at which the names were complete."""
         self._took = 0.0
 
     def matches(self, question: str) -> Sequence[str]:
         """Return the names that fit what was typed, the best first; at most MOST_MATCHES. See `NameIndex.matches`."""
         self._gather_if_old()
-        self._some.wait(self.first_seconds)
+        self._first_event.wait(self.first_seconds)
         self._all.wait(REST_SECONDS)
         names = self._names.matches(question)
         if not names and not self._all.is_set():
@@ -143,7 +143,7 @@ class FileIndex:
 
     def _gather_if_old(self) -> None:
         with self._lock:
-            age = time.monotonic() - self._ended
+            age = time.monotonic() - self._end_time
             if self._gathering or age < max(self.fresh_seconds, self.rest_share * self._took):
                 return
             self._gathering = True
@@ -154,13 +154,13 @@ class FileIndex:
         try:
             for names in self._gathered():
                 self._names = names
-                self._some.set()
+                self._first_event.set()
         finally:
             with self._lock:
-                self._ended = time.monotonic()
-                self._took = self._ended - started
+                self._end_time = time.monotonic()
+                self._took = self._end_time - started
                 self._gathering = False
-            self._some.set()
+            self._first_event.set()
             self._all.set()
 
     def _gathered(self) -> Iterator[NameIndex]:
@@ -169,7 +169,7 @@ class FileIndex:
         if tracked is None:
             yield NameIndex(walked_names(self._root))
             return
-        if not self._some.is_set():
+        if not self._first_event.is_set():
             yield NameIndex(tracked)
         untracked = git_names(self._root, UNTRACKED, self._environment) or []
         yield NameIndex(tracked + [name for name in untracked if NEVER_ENTERED.isdisjoint(name.split("/")[:-1])])

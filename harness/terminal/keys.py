@@ -58,7 +58,7 @@ def single_keys(mode: list[Any], interrupts: Interrupts) -> list[Any]:
 
 
 @contextmanager
-def kept(descriptor: int) -> Iterator[None]:
+def kept_mode(descriptor: int) -> Iterator[None]:
     """Restore the terminal's present mode at the end, with keys typed meanwhile kept. Does nothing without a
     terminal.
     """

@@ -38,7 +38,7 @@ class LineDisplay(Processor):
         places = [0]
         for at, fragment in enumerate(explode_text_fragments(fragments)):
             style, char = fragment[0], fragment[1]
-            glyph, added = self._shown(char, text[max(at - MOST_BEFORE, 0) : at])
+            glyph, added = self._drawn(char, text[max(at - MOST_BEFORE, 0) : at])
             drawn.append((f"{style} {added}" if added else style, glyph))
             places.append(places[-1] + len(glyph))
         places.append(places[-1] + 1)  # the cursor may stand behind the line
@@ -48,7 +48,7 @@ class LineDisplay(Processor):
             display_to_source=lambda place: max(bisect_right(places, place) - 1, 0),
         )
 
-    def _shown(self, char: str, before: str) -> tuple[str, str]:
+    def _drawn(self, char: str, before: str) -> tuple[str, str]:
         """Return the drawing of a character after others, and its additional style."""
         if char == "\t":
             return TAB, ""

@@ -54,7 +54,7 @@ class LongWork:
         self._words = words
         self._soon = soon
         self._done = 0.0
-        self._ended = threading.Event()
+        self._end_event = threading.Event()
         self._lock = threading.Lock()
         self._is_shown = False
         """Whether the live line is at the cursor."""
@@ -66,7 +66,7 @@ class LongWork:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
+        self._end_event.set()
         if self._look.repaints:
             self._thread.join()
 
@@ -85,7 +85,7 @@ class LongWork:
         self._stream.flush()
 
     def _draw(self) -> None:
-        if self._ended.wait(self._soon):
+        if self._end_event.wait(self._soon):
             return
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -99,7 +99,7 @@ class LongWork:
         for bar in (narrow, wide):
             bar.add_task("", total=self._total or None)
         try:
-            while not self._ended.wait(EVERY):
+            while not self._end_event.wait(EVERY):
                 width = columns_of(self._stream) - 1  # a full row would move the cursor to the next
                 drawing = wide if width >= NARROW else narrow
                 drawing.update(drawing.task_ids[0], completed=self._done, description=visible_line(self._words(), 200))

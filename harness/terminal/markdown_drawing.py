@@ -130,14 +130,14 @@ class _Block(RichMarkdown):
         self.parsed = _parser(colour=colour).parse(text)
         for token in self.parsed:
             if token.children:
-                token.children = list(_shown(token.children, colour=colour))
+                token.children = list(_visible_tokens(token.children, colour=colour))
 
 
 def _text(content: str) -> Token:
     return Token("text", "", 0, content=content)
 
 
-def _shown(tokens: Sequence[Token], *, colour: bool) -> Iterator[Token]:
+def _visible_tokens(tokens: Sequence[Token], *, colour: bool) -> Iterator[Token]:
     """Yield the tokens of a line: links and pictures show their addresses, code keeps its ticks without colours."""
     opened: list[tuple[str, str]] = []
     autolink = False
@@ -222,7 +222,7 @@ class _Quote(BlockQuote):
         return quote
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from _behind(self.sign, self.sign, self.elements, console, options)
+        yield from _lines_after_sign(self.sign, self.sign, self.elements, console, options)
 
 
 class _ListItem(ListItem):
@@ -242,10 +242,10 @@ class _List(ListElement):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for item in self.items:
             lead = item.lead if isinstance(item, _ListItem) else "- "
-            yield from _behind(Segment(lead), Segment(" " * len(lead)), item.elements, console, options)
+            yield from _lines_after_sign(Segment(lead), Segment(" " * len(lead)), item.elements, console, options)
 
 
-def _behind(
+def _lines_after_sign(
     first: Segment, later: Segment, inner: RenderableType, console: Console, options: ConsoleOptions
 ) -> Iterator[Segment]:
     """Yield the lines of the content after a sign."""
@@ -308,7 +308,7 @@ class _Table(TableElement):
         ]
         gaps = 2 * (len(header) - 1)
         if sum(min_widths) + gaps > options.max_width:
-            yield from self._named(header, rows, options.max_width)
+            yield from self._labelled_rows(header, rows, options.max_width)
             return
         is_narrow = sum(cells_of) + gaps > options.max_width
         table = rich_table(self.rule)
@@ -320,7 +320,7 @@ class _Table(TableElement):
         yield table
 
     @staticmethod
-    def _named(header: Sequence[Text], rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
+    def _labelled_rows(header: Sequence[Text], rows: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
         """Yield the values of each row with their names, as many beside each other as have room."""
         for name in header:
             name.stylize("table.header")

@@ -71,7 +71,7 @@ class Markdown:
         self._code: CodeInFence | None = None
         """The block of code that is open."""
         self._blank = self._began = self._endless = False
-        self._given = 0
+        self._given_lines = 0
         """Number of lines of the waiting block that were returned."""
         self._given_room = 0
         """Width of these lines."""
@@ -86,22 +86,22 @@ class Markdown:
             lines[0] = self._rest + lines[0]
             self._rest = ""
         for line in lines:
-            self._whole(line)
+            self._take_line(line)
         self._rest += rest
         if len(self._rest) > MOST_IN_A_LINE:
             self._rest = self._parts(self._rest)
         if self.waiting >= self._tried + self._columns // 8:
             self._give_settled(self._rest)
-        return self._taken()
+        return self._take()
 
     def finish(self) -> list[str]:
         """Return the rest at the end of a text. The next piece begins another text."""
         self._columns = max(LEAST_WIDTH, self._width())
         if self._rest:
             rest, self._rest = self._rest, ""
-            self._whole(rest)
+            self._take_line(rest)
         self._end_block()
-        lines = self._taken()
+        lines = self._take()
         self._begin()
         return lines
 
@@ -121,11 +121,11 @@ class Markdown:
         """Number of waiting characters."""
         return len(self._rest) + self._size
 
-    def _taken(self) -> list[str]:
+    def _take(self) -> list[str]:
         lines, self._lines = self._lines, []
         return lines
 
-    def _whole(self, line: str) -> None:
+    def _take_line(self, line: str) -> None:
         if len(line) > MOST_IN_A_LINE:
             line = self._parts(line)
         line = visible_prose(line.removesuffix("\r")).expandtabs(4)
@@ -143,19 +143,19 @@ class Markdown:
         while len(line) - at > MOST_IN_A_LINE:
             if not self._endless:
                 self._endless = True
-                at += self._begun(line[:MOST_IN_A_LINE])
+                at += self._take_start(line[:MOST_IN_A_LINE])
                 self._end_block()
                 continue
             self._show_plain(visible_prose(line[at : at + MOST_IN_A_LINE]).expandtabs(4))
             at += MOST_IN_A_LINE
         return line[at:]
 
-    def _begun(self, line: str) -> int:
+    def _take_start(self, line: str) -> int:
         """Take in the beginning of an endless line, if some of it was shown as a paragraph; return how much was taken in."""
         if self._code is not None:
             return 0
         self._give_settled(line)
-        if not self._given:
+        if not self._given_lines:
             return 0
         self._add(visible_prose(line).expandtabs(4))
         return len(line)
@@ -220,14 +220,14 @@ class Markdown:
         if not (self._block and _RESHAPES.fullmatch(body)) or self._is_table:
             return line
         self._give_settled()
-        return line.replace(body, f"\\{body}", 1) if self._given else line
+        return line.replace(body, f"\\{body}", 1) if self._given_lines else line
 
     def _underlines(self, body: str, indent: int) -> bool:
         """Say whether a line makes a heading of the block that waits: of none that was shown as prose."""
         if not (self._block and indent < 2 and _UNDERLINE.fullmatch(body) and self._is_paragraph):
             return False
         self._give_settled()
-        return not self._given
+        return not self._given_lines
 
     @property
     def _is_paragraph(self) -> bool:
@@ -280,8 +280,8 @@ class Markdown:
     def _end_block(self) -> None:
         """Draw the block that waits, but for what of it is shown."""
         self._inner = ""
-        lines, printed, room = self._block, self._given, self._given_room or self._room()
-        self._block, self._size, self._given, self._given_room, self._tried = [], 0, 0, 0, 0
+        lines, printed, room = self._block, self._given_lines, self._given_room or self._room()
+        self._block, self._size, self._given_lines, self._given_room, self._tried = [], 0, 0, 0, 0
         if not lines:
             return
         self._put(self._drawn(lines, room)[printed:], room)
@@ -307,10 +307,10 @@ class Markdown:
         if not before:
             return
         room = self._given_room or self._room()
-        lines = self._drawn(before.split("\n"), room)[self._given : -1]
+        lines = self._drawn(before.split("\n"), room)[self._given_lines : -1]
         if lines:
             self._given_room = room
-            self._given += len(lines)
+            self._given_lines += len(lines)
             self._put(lines, room)
 
     def _prose(self, rest: str) -> list[str]:

@@ -38,9 +38,9 @@ class PlacesDialog(Dialog[PlacesAnswer]):
     @property
     def _choices(self) -> Sequence[Choice]:
         works = {
-            NEXT: bool(self._pages.left),
+            NEXT: bool(self._pages.rows_left),
             _PUT_BACK: True,
-            _KEEP: self._pages.seen,
+            _KEEP: self._pages.is_seen,
             _REVOKE: True,
             _LATER: True,
             VIEW: True,
@@ -52,7 +52,7 @@ class PlacesDialog(Dialog[PlacesAnswer]):
     def _also(self) -> str:
         return "Esc, Ctrl-D and Ctrl-C leave all as it is, too. Enter answers nothing."
 
-    def _ended(self, by: Event) -> PlacesAnswer:  # noqa: ARG002 - whatever it was, nobody answered
+    def _end_answer(self, by: Event) -> PlacesAnswer:  # noqa: ARG002 - whatever it was, nobody answered
         return PlacesAnswer.NOBODY
 
     def _on_key(self, key: str) -> PlacesAnswer | None:

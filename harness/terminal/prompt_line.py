@@ -80,7 +80,7 @@ class PromptLine:
         environment: Mapping[str, str],
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """Take the person's and the terminal's settings; nothing is read or written yet.
+        """Take the person's and the terminal's settings, without reading or writing yet.
 
         `commands` returns names with `/` and summaries; `files` finds names by a typed part; `offers` returns the
         menus of commands. `files` and the entries of a menu may be slow: any thread may query them. `keys` are those
@@ -99,7 +99,7 @@ class PromptLine:
         self._next_mode = next_mode
         self._escaped = -TWICE_SECONDS
         """Time of the last Esc in an empty line."""
-        self._left = ""
+        self._closed_menu_text = ""
         """The line at which the menu was left: it stays closed there."""
         self._is_new = True
         """Whether nothing was sent yet."""
@@ -168,7 +168,7 @@ class PromptLine:
         self._wants_editor = False
         session.app.erase_when_done = False
         session.reserve_space_for_menu = 0
-        self._left = ""
+        self._closed_menu_text = ""
         _after_first_drawing(session, pre_run, session.default_buffer.start_completion if self._offered else None)
         return self._folding.unfolded(session.prompt(prompt, default=end_of(line)))
 
@@ -178,7 +178,7 @@ class PromptLine:
             Candidate(
                 text=completion.text,
                 replaces=-completion.start_position,
-                shown="  ".join(filter(None, (completion.display_text, completion.display_meta_text))),
+                label="  ".join(filter(None, (completion.display_text, completion.display_meta_text))),
             )
             for completion in self._completer.get_completions(Document(text), CompleteEvent(completion_requested=True))
         ]
@@ -255,7 +255,7 @@ class PromptLine:
     def _close_menu(self, buffer: Buffer) -> None:
         """Keep the menu closed until something is typed."""
         buffer.complete_state = None
-        self._left = buffer.text
+        self._closed_menu_text = buffer.text
 
     def _go_back(self, event: KeyPressEvent) -> None:
         """Open the menu of earlier messages with the second of two Esc."""
@@ -272,7 +272,7 @@ class PromptLine:
             event.app.exit(exception=error)
 
     def _menu_is_awaited(self, buffer: Buffer) -> bool:
-        return buffer.text != self._left and self._completer.is_awaited(buffer.document.text_before_cursor)
+        return buffer.text != self._closed_menu_text and self._completer.is_awaited(buffer.document.text_before_cursor)
 
     def _make_room(self, session: PromptSession[str]) -> None:
         """Keep room for the menu below the line: it grows with the menu, and goes when that is closed, at once.
@@ -350,24 +350,24 @@ class _Unfolded(History):
 
     def __init__(self, history: History, folding: Folding) -> None:
         super().__init__()
-        self._kept = history
+        self._inner = history
         self._folding = folding
 
     async def load(self) -> AsyncGenerator[str, None]:
-        async for text in self._kept.load():
+        async for text in self._inner.load():
             yield self._folding.with_folded_end(text)
 
     def get_strings(self) -> list[str]:
-        return self._kept.get_strings()
+        return self._inner.get_strings()
 
     def append_string(self, string: str) -> None:
-        self._kept.append_string(self._folding.unfolded(string))
+        self._inner.append_string(self._folding.unfolded(string))
 
     def load_history_strings(self) -> Iterable[str]:
-        return self._kept.load_history_strings()
+        return self._inner.load_history_strings()
 
     def store_string(self, string: str) -> None:
-        self._kept.store_string(string)
+        self._inner.store_string(string)
 
 
 def _after_first_drawing(session: PromptSession[str], *calls: Callable[[], None] | None) -> None:

@@ -147,7 +147,7 @@ def question_rows(question: Question, width: int) -> tuple[Row, ...]:
         *(_unconfined(part, width) for part in question.verdict.facets),
         *(_by_hook(part, width) for part in question.verdict.facets),
         *(_of_tool(part, width, is_command=bool(action.cwd)) for part in question.verdict.facets),
-        _said(question, parts, width),
+        _effects_row(question, parts, width),
         *(_fact(fact, width) for fact in facts_of(question) if not fact.usual),
         *(_note(note, width) for note in question.verdict.notes),
     ))  # fmt: skip
@@ -245,7 +245,7 @@ def _by_hook(part: FacetVerdict, width: int) -> Iterator[Row]:
         yield from _loud(f"{part.by.partition(' (')[0]} asks: {one_line(reason)}", width, Tone.WARNING)
 
 
-def _said(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
+def _effects_row(question: Question, parts: Sequence[Part], width: int) -> Iterator[Row]:
     """Yield a line about the unusual effects of the whole call, and the reasons for the question."""
     effects, quiet, tone = question.verdict.effects, [], Tone.QUIET  # most commands may reach the network
     if question.action.cwd and effects.enforcement is Enforcement.OFF:

@@ -65,7 +65,7 @@ class QuestionDialog(Dialog[Approval]):
     def _also(self) -> str:
         return choices.ALWAYS_SAID if self._question.asker is None else choices.SAID_ELSEWHERE
 
-    def _ended(self, by: Event) -> Approval:
+    def _end_answer(self, by: Event) -> Approval:
         match by:
             case Event.STOP:
                 return Approval(answer=Answer.STOP, by="person")
@@ -126,7 +126,7 @@ class QuestionDialog(Dialog[Approval]):
         came = self._line(again, Pastes.NOTHING)
         if isinstance(came, Event | Key):
             return self._on(came)
-        if came == WORD and self._pages.seen:
+        if came == WORD and self._pages.is_seen:
             return yes
         if came is Back.BY_PASTE:
             return self._dropped(came.value)
@@ -149,7 +149,7 @@ class QuestionDialog(Dialog[Approval]):
         if isinstance(came, str):
             self._words = came
             self._tell(f'your answer goes with these words: "{came}"' if came else "your answer goes without words")
-            self._own = self._screen.passing_rows  # as long as the question stands
+            self._question_rows = self._screen.passing_rows  # as long as the question stands
         return self._rest()
 
     def _edit(self) -> Approval | None:
@@ -177,14 +177,14 @@ class QuestionDialog(Dialog[Approval]):
             f"allow {extent}: what?", lambda width: offered_rows(offer, width, usual=usual), len(offer.choices)
         )
         if not isinstance(number, int):
-            return self._left(number)
+            return self._leave_page(number)
         choice, days = offer.choices[number - 1], None
         if choice.session_only:
             scope = GrantScope.SESSION
         elif scope is GrantScope.WORKSPACE:
             number = self._number("for how long?", lambda width: times_rows(width), len(TIMES))  # noqa: PLW0108
             if not isinstance(number, int):
-                return self._left(number)
+                return self._leave_page(number)
             _, scope, days = TIMES[number - 1]
         return Approval(
             answer=Answer.YES, by="person", words=self._words, scope=scope, days=days, patterns=choice.patterns
@@ -198,8 +198,8 @@ class QuestionDialog(Dialog[Approval]):
         self._clear()
         pages = Pages(self._screen, lambda _: title, rows_at)
         pages.begin()
-        while pages.left:
-            self._prompt(f"{pages.left} more: [space]; other keys go back")
+        while pages.rows_left:
+            self._prompt(f"{pages.rows_left} more: [space]; other keys go back")
             came = self._next(None)
             if came not in (Key(text=" "), Key(text="page"), Key(text="rest")) or not pages.is_current:
                 return came
@@ -211,11 +211,17 @@ class QuestionDialog(Dialog[Approval]):
         self._prompt(f"press 1{f' to {count}' if count > 1 else ''}; other keys go back")
         came = self._next(None)
         digits = "123456789"[:count]
-        if isinstance(came, Key) and len(came.text) == 1 and came.text in digits and pages.seen and self._pages.seen:
+        if (
+            isinstance(came, Key)
+            and len(came.text) == 1
+            and came.text in digits
+            and pages.is_seen
+            and self._pages.is_seen
+        ):
             return int(came.text)
         return came
 
-    def _left(self, came: Key | Pasted | Event | Approval) -> Approval | None:
+    def _leave_page(self, came: Key | Pasted | Event | Approval) -> Approval | None:
         """Go back to the question, unless that was an answer, to stop or the end."""
         if isinstance(came, Approval):
             return came
@@ -247,11 +253,11 @@ class QuestionDialog(Dialog[Approval]):
     @property
     def _choices(self) -> Sequence[Choice]:
         question, by_model = self._question, self._question.by_model
-        is_open = self._pages.seen and self._may_be_allowed
+        is_open = self._pages.is_seen and self._may_be_allowed
         grants = by_model and not question.destroys and isinstance(self._offer, Offer)
         keeps = isinstance(self._offer, Offer) and not all(choice.session_only for choice in self._offer.choices)
         works = {
-            choices.NEXT: bool(self._pages.left),
+            choices.NEXT: bool(self._pages.rows_left),
             choices.YES_TO_PROGRAM: is_open and not by_model and not question.destroys,
             choices.YES: is_open and by_model and not question.destroys,
             choices.YES_BY_WORD: is_open and bool(question.destroys),
@@ -261,7 +267,7 @@ class QuestionDialog(Dialog[Approval]):
             choices.REASON: question.hears_words and by_model,
             choices.REPLY: question.hears_words and not by_model,
             choices.WORDS: is_open and self._is_own,
-            choices.EDIT: self._pages.seen and self._is_editable,
+            choices.EDIT: self._pages.is_seen and self._is_editable,
             choices.HALT: self._is_own,
             choices.VIEW: True,
             choices.HELP: True,

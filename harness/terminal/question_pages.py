@@ -28,7 +28,7 @@ class Pages:
         self._rows: Sequence[Row] = ()
         self._next = 0
         self._size, self._keeps = (0, 0), -1
-        self._seen = False
+        self._is_seen = False
 
     @property
     def _size_now(self) -> tuple[int, int]:
@@ -46,19 +46,19 @@ class Pages:
         return width < LEAST_WIDTH or height < LEAST_HEIGHT
 
     @property
-    def left(self) -> int:
+    def rows_left(self) -> int:
         """Number of rows that were not shown since the last start."""
         return len(self._rows) - self._next
 
     @property
-    def seen(self) -> bool:
+    def is_seen(self) -> bool:
         """Whether all of it was shown at this size."""
-        return self._seen and self.is_current and not self.is_tiny
+        return self._is_seen and self.is_current and not self.is_tiny
 
     def begin(self) -> None:
         """Show the first page, at the size that the terminal has now."""
         if not self.is_current:
-            self._seen = False
+            self._is_seen = False
         self._size, self._keeps = self._size_now, self._screen.keeps
         # One column stays free: some terminals go to the next line when the last one is written.
         width = max(self._size[0], LEAST_WIDTH) - 1
@@ -68,7 +68,7 @@ class Pages:
 
     def go_on(self, *, to_end: bool = False) -> None:
         """Show the next page, or the whole rest, which the terminal's scrollback then holds."""
-        self._show(self.left if to_end else self._page)
+        self._show(self.rows_left if to_end else self._page)
 
     @property
     def _page(self) -> int:
@@ -77,4 +77,4 @@ class Pages:
     def _show(self, count: int, *, title: str | None = None) -> None:
         self._screen.passing(self._rows[self._next : self._next + max(count, 1)], title=title)
         self._next = min(self._next + max(count, 1), len(self._rows))
-        self._seen = self._seen or self._next >= len(self._rows)
+        self._is_seen = self._is_seen or self._next >= len(self._rows)

@@ -289,7 +289,7 @@ def drawn(row: Row, palette: Palette | None, *, margin: int = 2, to_the_end: boo
         return row.text.rstrip()
     base = palette.tones[row.tone] if row.fill is None else palette.fills[row.fill]
     tints = row.tints
-    if not palette.behind and row.fill in (Fill.ADDED, Fill.REMOVED):
+    if not palette.fills_background and row.fill in (Fill.ADDED, Fill.REMOVED):
         tints = tuple(tint for tint in tints if tint.ink in (Ink.ADDED, Ink.REMOVED))
     text = row.text
     begin = 0 if row.fill is None else min(margin, len(text))
@@ -303,7 +303,7 @@ def drawn(row: Row, palette: Palette | None, *, margin: int = 2, to_the_end: boo
             filter(None, (base, *(palette.tones[i] if isinstance(i, Tone) else palette.inks[i] for i in inks)))
         )
         parts.append(f"\x1b[{codes}m{text[start:end]}{_ENDS_SGR}" if codes else text[start:end])
-    if row.fill is not None and palette.behind and to_the_end:
+    if row.fill is not None and palette.fills_background and to_the_end:
         parts.append(f"\x1b[{base}m{_TO_THE_END}{_ENDS_SGR}")
     return "".join(parts)
 

@@ -122,7 +122,7 @@ class Screen(Console):
         """The person's typed text with its number, and the number of the shown one."""
         self._open = False
         """Whether the overwritable line may hold text."""
-        self._held = True
+        self._is_held = True
         """Whether that line stays empty: a question or a prompt has the terminal."""
         self._painted_at = self._still_at = 0.0
         self._painted = ""
@@ -130,7 +130,7 @@ class Screen(Console):
         """Whether the first line of the text that is open was written."""
         self._passing, self._passing_size = 0, DEFAULT_SIZE
         """Number of temporary rows at the end, and the terminal's size when they were written."""
-        self._gone = 0
+        self._gone_rows = 0
         """Number of those that have left the screen at the top."""
         self.keeps = 0
         """Number of times at which temporary rows became permanent: they may be out of sight since."""
@@ -164,7 +164,7 @@ class Screen(Console):
         pieces.append(delta)
         if len(pieces) >= MOST_PIECES or self._monotonic() >= self._due:
             with self._lock:
-                self._held = False
+                self._is_held = False
                 self._take_in()
 
     def end_text(self) -> None:
@@ -219,12 +219,14 @@ class Screen(Console):
         with self._lock:
             self.end_text()
             size = (self.width, self.height)
-            above, scrolled = (self._passing, self._gone) if size == self._passing_size and self._passing else (0, 0)
+            above, scrolled = (
+                (self._passing, self._gone_rows) if size == self._passing_size and self._passing else (0, 0)
+            )
             above_them = ["", *self._row(self._titled(title))] if title is not None else []
             lines = [*above_them, *(line for row in rows for line in self._row(row))]
             self._print(lines)
             self._passing, self._passing_size = above + len(lines), size
-            self._gone = max(scrolled, self._passing - (size[1] - 1))
+            self._gone_rows = max(scrolled, self._passing - (size[1] - 1))
 
     def keep(self) -> None:
         """Make all rows permanent, since their place on the screen is no longer known."""
@@ -246,8 +248,10 @@ class Screen(Console):
         """
         with self._lock:
             passing = self._passing
-            erases = self.look.repaints and self._passing_size == (self.width, self.height) and (to or not self._gone)
-            count = max(0, passing - max(to, self._gone)) if erases else 0
+            erases = (
+                self.look.repaints and self._passing_size == (self.width, self.height) and (to or not self._gone_rows)
+            )
+            count = max(0, passing - max(to, self._gone_rows)) if erases else 0
             self._passing = passing - count if to else 0
             self.settle()
             if count:
@@ -311,7 +315,7 @@ class Screen(Console):
                 self.line(line.text, line.tone)
             if self._activity.goes_on:
                 self._still_at = now + STILL_SECONDS
-                self._held = False
+                self._is_held = False
                 self._ticker.start()
             else:
                 self._ticker.stop()
@@ -320,10 +324,10 @@ class Screen(Console):
     # The line that is written over
 
     def transient(self, text: str) -> None:
-        """Show a line until the next one, `settle`, or an empty one. Does nothing if lines are not overwritten."""
+        """Show a line until the next one, `settle`, or an empty one. No effect if lines are not overwritten."""
         with self._lock:
             self._note = visible_line(text, 1_000)
-            self._held = self._held and not text
+            self._is_held = self._is_held and not text
             self._paint()
 
     def queued(self, text: str) -> None:
@@ -345,7 +349,7 @@ class Screen(Console):
 
     def _show_typed(self, before: str) -> None:
         if self.look.repaints:
-            self._held = self._held and not self._typed[1]
+            self._is_held = self._is_held and not self._typed[1]
             self._paint()
         elif (typed := self._typed[1]).startswith("queued") and typed != before:
             self.line(typed, Tone.QUIET)
@@ -357,7 +361,7 @@ class Screen(Console):
             self._activity.stop()
             self._ticker.stop()
             self._note = ""
-            self._held = True
+            self._is_held = True
             self._open = self.look.repaints  # what the terminal itself echoed, before it was ours, goes as well
             self._paint()
 
@@ -454,7 +458,7 @@ class Screen(Console):
     def _composed(self) -> str:
         """Return the present overwritable line; empty while a question or a prompt has the terminal."""
         now = self._painted_at = self._monotonic()
-        if self._held or not self.look.repaints:
+        if self._is_held or not self.look.repaints:
             self._painted = ""
             return ""
         state, tail = self._activity.words(now, self._characters)

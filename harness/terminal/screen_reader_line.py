@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from harness.record import Record
 from harness.terminal.escape_sequences import typed_text
-from harness.terminal.keys import kept
+from harness.terminal.keys import kept_mode
 from harness.text.visible import visible, visible_line
 
 CONTINUED = ". "
@@ -27,7 +27,7 @@ class Candidate(Record):
     text: str
     replaces: int
     """Number of replaced characters before the cursor."""
-    shown: str
+    label: str
 
 
 Completing = Callable[[str], Sequence[Candidate]]
@@ -94,7 +94,7 @@ def _piece() -> bytes:
 def _tab_is_told(is_needed: bool) -> Iterator[None]:
     """Have the terminal hand the line over at a Tab too: VEOL, "additional end-of-line character" (termios(3))."""
     descriptor = sys.stdin.fileno()
-    with kept(descriptor):
+    with kept_mode(descriptor):
         try:
             if is_needed:
                 mode = termios.tcgetattr(descriptor)
@@ -127,7 +127,7 @@ def _completed(line: str, before: str, prompt: str, complete: Completing) -> str
     candidates = complete(before + line)
     common = _common_beginning([line[: len(line) - candidate.replaces] + candidate.text for candidate in candidates])
     line = common if len(common) > len(line) or len(candidates) == 1 else line
-    rows = [visible_line(candidate.shown, _LONGEST_ROW) for candidate in candidates] if len(candidates) > 1 else []
+    rows = [visible_line(candidate.label, _LONGEST_ROW) for candidate in candidates] if len(candidates) > 1 else []
     rows = rows if candidates else ["(nothing completes this)"]
     _write("".join(f"\n{row}" for row in rows) + f"\n{prompt}{visible_line(line, len(line))}")
     return line

@@ -87,7 +87,7 @@ class Palette(Record):
     heading: str = "magenta"
     """Colour of an answer's headings and quotes, in rich's notation; `code` is that of code in it."""
     code: str = "cyan"
-    behind: bool = True
+    fills_background: bool = True
     """Whether the fills colour what is behind the letters; else a line that changed has one colour for all of it."""
 
 
@@ -141,7 +141,7 @@ SIXTEEN = Palette(
         Ink.REMOVED: "7",
     },
     fills={Fill.CODE: "", Fill.ADDED: "32", Fill.REMOVED: "31"},
-    behind=False,
+    fills_background=False,
 )
 """The terminal's own sixteen colours, which its user has chosen for its ground."""
 DARK = Palette(

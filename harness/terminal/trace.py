@@ -46,7 +46,7 @@ class Tracer:
 
     def __init__(self) -> None:
         self._typed: set[tuple[str, str]] = set()
-        self._wanted: dict[tuple[str, str], LogRecord] = {}
+        self._proposals: dict[tuple[str, str], LogRecord] = {}
         self._decisions: dict[tuple[str, str], LogRecord] = {}
         self._answers: dict[tuple[str, str], LogRecord] = {}
         self._helpers = HelperTree()
@@ -66,7 +66,7 @@ class Tracer:
     def _line(self, record: LogRecord) -> Line | None:
         kind, key = record["kind"], (word(record.get("session")), word(record.get("call")))
         if kind == "call_proposed":
-            self._wanted[key] = record
+            self._proposals[key] = record
             if is_typed(record):
                 self._typed.add(key)
         elif kind == "decision":
@@ -80,7 +80,7 @@ class Tracer:
         elif kind == "outcome":
             typed = key in self._typed
             self._typed.discard(key)
-            proposal, decision = self._wanted.pop(key, {}), self._decisions.pop(key, {})
+            proposal, decision = self._proposals.pop(key, {}), self._decisions.pop(key, {})
             return ended_line(record, decision, self._answers.pop(key, {}), proposal=proposal, typed=typed)
         elif kind == "model_response":
             return _said_line(record)
@@ -222,20 +222,20 @@ def _places_changed(record: LogRecord) -> str:
     count = number(record, "place_count") or 0
     more = f" and {int(count) - len(first_places):,} more" if count > len(first_places) else ""
     grants = record.get("grants")
-    asleep = f"; until you answer, {_listed(grants)} sleeps" if grants else ""
+    asleep = f"; until you answer, {_text_list(grants)} sleeps" if grants else ""
     not_kept = f" ({visible_line(word(record['not_kept']), 200)})" if record.get("not_kept") else ""
-    gaps = f"; not looked at: {_listed(record.get('not_looked_at'))}" if record.get("not_looked_at") else ""
+    gaps = f"; not looked at: {_text_list(record.get('not_looked_at'))}" if record.get("not_looked_at") else ""
     return visible_line(f"! protected places changed: {changes}{more}{asleep}{not_kept}{gaps}", 1_500)
 
 
 def _places_answered(record: LogRecord) -> Line:
     """Return the decision about them."""
-    grants = _listed(record.get("grants"))
+    grants = _text_list(record.get("grants"))
     not_restored = objects_in(record.get("not_put_back"))
     problems = "; ".join(
         f"{word(place.get('path'))}: {word(place.get('why'))}" for place in not_restored[:MOST_PLACES_NAMED]
     )
-    back = f"put back: {_listed(record.get('put_back')) or 'nothing'}"
+    back = f"put back: {_text_list(record.get('put_back')) or 'nothing'}"
     but = f"; not put back: {problems}" if problems else ""
     match record.get("answer"):
         case "keep":
@@ -250,7 +250,7 @@ def _places_answered(record: LogRecord) -> Line:
     return Line(tone=Tone.BAD if problems else Tone.GOOD, text=visible_line(text, 1_500))
 
 
-def _listed(texts: JsonValue) -> str:
+def _text_list(texts: JsonValue) -> str:
     """Return a list of texts in one line, the first of them by name."""
     lines = [visible_line(word(text), 200) for text in texts] if isinstance(texts, list) else []
     more = f" and {len(lines) - MOST_PLACES_NAMED:,} more" if len(lines) > MOST_PLACES_NAMED else ""
@@ -340,7 +340,7 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
             location = ", at the terminal" if outcome.get("terminal") is True else ""
             return f"exit {word(outcome['exit_code'])}{_took(outcome)}{location}{_refused_hosts(outcome)}"
         case "ok":
-            return f"ok{_changed(outcome)}{_took(outcome)}{_kept(outcome)}"
+            return f"ok{_changed(outcome)}{_took(outcome)}{_changes_place(outcome)}"
         case "failed" | "crashed":
             first = word(outcome.get("content")).removeprefix("Error: ").partition("\n")[0]
             return f"{status}{_took(outcome)}: {visible_line(first, _WHY)}" if first else f"{status}{_took(outcome)}"
@@ -349,10 +349,10 @@ def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
         case "not_run":
             return visible_line(f"n{word(outcome.get('content'))[1:]}", _WHY)
         case _:
-            return f"{status}{_kept(outcome)}"
+            return f"{status}{_changes_place(outcome)}"
 
 
-def _kept(outcome: LogRecord) -> str:
+def _changes_place(outcome: LogRecord) -> str:
     """Return the place of a helper's changes."""
     path = word(outcome.get("patch_file"))
     return f"; nothing is applied, its changes are in {visible_line(path, 400)}" if path else ""

@@ -409,7 +409,7 @@ class TypeAhead:
     def _show(self, *, full: bool = False) -> None:
         with self._lock:
             standing = self._typing.standing
-        self._tell(FULL if full else shown(standing))
+        self._tell(FULL if full else waiting_text(standing))
 
 
 def _goes_on(wake: int, seconds: float) -> bool:
@@ -417,7 +417,7 @@ def _goes_on(wake: int, seconds: float) -> bool:
     return not select.select([wake], [], [], seconds)[0] or bool(os.read(wake, MOST_BYTES))
 
 
-def shown(typed: TypedText) -> str:
+def waiting_text(typed: TypedText) -> str:
     """Return the waiting text in one line: the draft, or the last finished line."""
     if typed.draft:
         waiting = f"({typed.waiting} queued) " if typed.waiting else ""

@@ -38,8 +38,8 @@ class UserQuestionDialog(Dialog[UserAnswer]):
     @property
     def _choices(self) -> Sequence[Choice]:
         works = {
-            NEXT: bool(self._pages.left),
-            self._choosing: bool(self._question.choices) and self._pages.seen,
+            NEXT: bool(self._pages.rows_left),
+            self._choosing: bool(self._question.choices) and self._pages.is_seen,
             _OWN_WORDS: True,
             _NONE: True,
             VIEW: True,
@@ -51,7 +51,7 @@ class UserQuestionDialog(Dialog[UserAnswer]):
     def _also(self) -> str:
         return "Esc and Ctrl-D give no answer, Ctrl-C gives none and stops the turn. Enter answers nothing."
 
-    def _ended(self, by: Event) -> UserAnswer:
+    def _end_answer(self, by: Event) -> UserAnswer:
         match by:
             case Event.STOP:
                 return UserAnswer(replied=Replied.STOP)

@@ -111,7 +111,7 @@ def test_a_socket_and_a_file_are_read_as_a_pipe_is(tmp_path: Path) -> None:
     with (tmp_path / "file").open("rb") as file:
         found = read_attached(file.fileno())
     assert found is not None
-    assert (inside(found), found.about) == ("from a file", {"bytes": 11, "kept_bytes": 11})
+    assert (inside(found), found.header_fields) == ("from a file", {"bytes": 11, "kept_bytes": 11})
     one, other = socket.socketpair()
     with one, other:
         one.setblocking(False)
@@ -347,7 +347,7 @@ def test_prompt_combines_argument_and_piped_data(
     with piped(data) as descriptor:
         prompt = given_prompt(arguments(**given), stdin=descriptor)
     assert (prompt.text.startswith(expected), prompt.attached is not None) == (True, with_data)
-    assert prompt.about == ({"attached": {"bytes": len(data), "kept_bytes": len(data)}} if with_data else {})
+    assert prompt.header_fields == ({"attached": {"bytes": len(data), "kept_bytes": len(data)}} if with_data else {})
     if prompt.attached:
         assert f"\n{data.decode()}\n--- end of stdin" in prompt.text
     else:

@@ -98,7 +98,7 @@ def test_a_reader_that_left_is_noticed_at_the_next_record(pipe: Pipe, form: str)
     assert not output.is_broken()
     os.close(pipe.reader)
     output.record(HOSTILE)
-    assert (calls, output.is_broken(), output.why) == ([1], True, "")
+    assert (calls, output.is_broken(), output.error_text) == ([1], True, "")
     output.record(HOSTILE)
     output.finish({}, "answer")
     os.write(pipe.writer, b"x")  # goes nowhere, and is no error any more
@@ -120,7 +120,7 @@ def test_full_disk_is_reported(form: str) -> None:
     output.record(HOSTILE)
     output.finish({"a": 1}, "answer")
     assert (output.is_broken(), calls) == (True, [1])
-    assert output.why == "stdout cannot be written: No space left on device"
+    assert output.error_text == "stdout cannot be written: No space left on device"
     os.close(descriptor)
 
 
@@ -157,7 +157,7 @@ def test_unread_pipe_is_given_up_at_a_stop(pipe: Pipe) -> None:
     )
     output.finish({}, "x" * 1_000_000)
     assert (len(asked), broken, output.is_broken()) == (5, [1], True)
-    assert "not read" in output.why
+    assert "not read" in output.error_text
 
 
 def test_a_line_is_never_cut_for_a_reader_that_stays(pipe: Pipe) -> None:

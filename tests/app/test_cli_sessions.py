@@ -331,7 +331,7 @@ def test_every_prefix_of_a_real_log_gives_a_whole_conversation(program: Program,
 def carried_with(said: tuple[Message, ...], about: dict[str, JsonValue]) -> Carried:
     found = LoggedSession(path="/log", session="s", time="t", mode="run", workspace="/w")
     return Carried(
-        found=found, how="resumed", rebuilt=Rebuilt(messages=said), first=about, torn=False, records=1, head="0"
+        session=found, method="resumed", rebuilt=Rebuilt(messages=said), first=about, torn=False, records=1, head="0"
     )
 
 
@@ -518,7 +518,9 @@ def test_session_with_records_added_after_its_end_is_not_resumed(program: Progra
 )
 def test_age_is_shown_in_one_unit(seconds: float, told: str) -> None:
     found = LoggedSession(path="/log", session="s", time=timestamp(1_790_000_000), mode="run", workspace="/w")
-    one = SessionOutline(found=found, model="m", turns=1, prompt="", ended="", running=False, torn=False, origin="")
+    one = SessionOutline(
+        session=found, model="m", turns=1, prompt="", stop_reason="", running=False, torn=False, origin=""
+    )
     assert one.age(1_790_000_000 + seconds) == told
 
 

@@ -527,7 +527,7 @@ def test_sessions_are_counted_apart(tmp_path: Path) -> None:
             put("session_ended", "b", stop="completed"),
         ],
     )
-    assert [(one.calls, one.asked, one.refused, one.state) for one in sessions_of(path)] == [
+    assert [(one.calls, one.question_count, one.refused, one.state) for one in sessions_of(path)] == [
         (2, 0, 1, "open"),
         (1, 1, 0, "ended"),
     ]

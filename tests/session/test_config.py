@@ -395,13 +395,13 @@ def refusal(path: Path) -> str:
 
 def test_a_file_that_is_as_it_should_be(file: Path) -> None:
     assert load(file) == ConfigFile(
-        path=str(file), found=True, values={"model": Setting(value="m", origin=f"{file}:1")}
+        path=str(file), is_found=True, values={"model": Setting(value="m", origin=f"{file}:1")}
     )
 
 
 def test_missing_configuration_file_is_empty(tmp_path: Path) -> None:
     path = str(tmp_path / "config.toml")
-    assert load_config(path, "/nowhere") == ConfigFile(path=path, found=False)
+    assert load_config(path, "/nowhere") == ConfigFile(path=path, is_found=False)
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
@@ -414,7 +414,7 @@ def test_folder_writable_by_anyone_is_refused(file: Path) -> None:
     file.parent.chmod(0o777)
     assert "anybody may put another file in its place" in refusal(file)
     file.parent.chmod(0o1777)
-    assert load(file).found
+    assert load(file).is_found
 
 
 def test_parent_folder_writable_by_anyone_is_refused(file: Path) -> None:

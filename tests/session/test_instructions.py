@@ -32,7 +32,7 @@ def texts(root: Path, own: Path | None = None) -> list[str]:
 
 
 def skipped(root: Path) -> list[tuple[str, str]]:
-    return [(os.path.relpath(one.path, root), one.why) for one in find_instructions(str(root)).skipped]
+    return [(os.path.relpath(one.path, root), one.reason) for one in find_instructions(str(root)).skipped]
 
 
 def test_up_to_the_root_of_the_repository_and_no_further_the_closest_last(repository: Path) -> None:

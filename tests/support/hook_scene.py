@@ -74,7 +74,7 @@ class HookScene:
             ask=lambda asked: approver(asked.action, asked.verdict),
             advise=advise,
             runner=runner,
-            about=dict,
+            host_fields=dict,
             wait_seconds=60.0,
             checks=lambda workspace: NO_CHECKS,
         )

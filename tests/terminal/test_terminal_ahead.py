@@ -13,7 +13,7 @@ import pytest
 from rows import all_rows
 from screen_scene import CTRL_BACKSLASH, CTRL_C, CTRL_Z, DOWN, ENTER, ESC, UP, PlayedTerminal, paste
 
-from harness.terminal.type_ahead import MOST_CHARACTERS, MOST_LINES, Keyed, TypeAhead, Typing, shown
+from harness.terminal.type_ahead import MOST_CHARACTERS, MOST_LINES, Keyed, TypeAhead, Typing, waiting_text
 
 
 def fed(*reads: bytes) -> tuple[list[str], str]:
@@ -112,13 +112,13 @@ def test_queued_text_is_bounded() -> None:
 
 def test_queued_and_unfinished_text_is_shown() -> None:
     typing = Typing()
-    assert shown(typing.standing) == ""
+    assert waiting_text(typing.standing) == ""
     typing.feed(b"one\r")
-    assert shown(typing.standing) == "queued: one"
+    assert waiting_text(typing.standing) == "queued: one"
     typing.feed(b"two\r")
-    assert shown(typing.standing) == "queued (and 1 before): two"
+    assert waiting_text(typing.standing) == "queued (and 1 before): two"
     typing.feed(b"thr")
-    assert shown(typing.standing) == "(2 queued) > thr"
+    assert waiting_text(typing.standing) == "(2 queued) > thr"
 
 
 # At a pseudo-terminal

@@ -285,7 +285,7 @@ def test_missing_theme_or_colour_support_disables_colours(
 def test_each_palette_is_complete(name: str) -> None:
     palette = PALETTES[name]
     assert (set(palette.tones), set(palette.inks), set(palette.fills)) == (set(Tone), set(Ink), set(Fill))
-    if palette.behind:
+    if palette.fills_background:
         assert all(re.fullmatch(r"38;5;\d+;48;5;\d+", code) for code in palette.fills.values())
 
 

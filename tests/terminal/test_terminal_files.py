@@ -326,9 +326,9 @@ COMMANDS = (("/help", "what there is"), ("/history", "lines"), ("/model", "show 
 
 
 MODELS = (
-    Offered(text="small-1", shown="small-1", about="configured"),
-    Offered(text="large-1", shown="Large", about="the one now"),
-    Offered(text="x\x1b[2J", shown="x\x1b[2J\n", about="\u202e"),
+    Offered(text="small-1", label="small-1", description="configured"),
+    Offered(text="large-1", label="Large", description="the one now"),
+    Offered(text="x\x1b[2J", label="x\x1b[2J\n", description="\u202e"),
 )
 
 

@@ -153,7 +153,7 @@ def test_everyday_lines_are_shown_whole_and_all_that_asks_in_them(root: str) -> 
         about = command(root, line)
         parts = parts_of(about.action, about.verdict)
         asking = [one for one in about.verdict.facets if one.decision is Decision.CONFIRM]
-        held = {id(one) for part in parts for one in part.judged}
+        held = {id(one) for part in parts for one in part.verdicts}
         assert [one for one in asking if id(one) not in held] == [], line
         shown = lines(about, 2_000)
         rows = [row for row in shown if row.startswith(("  $ ", "  > ", "  ASKS  ", "  auto  ", "      > "))]

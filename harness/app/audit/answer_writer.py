@@ -114,17 +114,17 @@ def name(call: LoggedCall) -> str:
     return f"{task}{visible_line(call.session, 40)}#{visible_line(call.number, 20)}"
 
 
-def what(call: LoggedCall) -> tuple[str, str]:
+def tool_and_summary(call: LoggedCall) -> tuple[str, str]:
     """Return the tool and what it was to do."""
     return visible_line(call.tool, 60), visible_line(call.summary, 100)
 
 
-def why(call: LoggedCall) -> str:
+def deciding_part(call: LoggedCall) -> str:
     """Return the deciding part of a call, with its place."""
     return visible_line(short_place(call.by), 300) or "the log does not say"
 
 
-def who(call: LoggedCall) -> str:
+def answer_source(call: LoggedCall) -> str:
     """Return the source of the answer before a call, a person with the account of the operating system."""
     by = answerer(call.answered)
     is_here = call.answered_by is Who.PERSON and not call.answered.get("who")

@@ -16,7 +16,7 @@ from harness.log.reader import is_in_use, records, size_and_end
 from harness.paths import is_within
 from harness.record import Record
 from harness.session.exits import Exit
-from harness.session.state import State, here
+from harness.session.state import State, workspace_folder
 from harness.terminal.local_time import local_time, zone
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column
@@ -26,7 +26,7 @@ from harness.text.visible import visible_line
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write one line a session and return the exit code. Raises HarnessError."""
     sessions = State.of(environment).sessions
-    workspace = "" if arguments.all else here(arguments.cwd)
+    workspace = "" if arguments.all else workspace_folder(arguments.cwd)
     with AnswerWriter(environment, as_json=arguments.json) as output:
         try:
             logs = chosen_logs(arguments, environment)
@@ -84,7 +84,7 @@ def _list(path: str, session: str, output: AnswerWriter, sessions: str, workspac
             )
         else:
             output.line(
-                "  ".join((_about(entry), ending, _size(entry.size), visible_line(path, 5_000))),
+                "  ".join((_description(entry), ending, _size(entry.size), visible_line(path, 5_000))),
                 tone,
                 width=8_000,
             )
@@ -100,7 +100,7 @@ def _cells(entry: CountedSession) -> tuple[str, ...]:
         start,
         mode,
         model,
-        *map(str, (entry.calls, entry.asked, entry.refused)),
+        *map(str, (entry.calls, entry.question_count, entry.refused)),
     )
 
 
@@ -110,7 +110,7 @@ def _places(session: CountedSession, path: str, sessions: str, workspace: str) -
     return "" if folder == workspace else folder, "" if is_within(path, sessions) and session.started else path
 
 
-def _about(session: CountedSession) -> str:
+def _description(session: CountedSession) -> str:
     started = session.started
     if not started:
         return "no session"
@@ -118,7 +118,9 @@ def _about(session: CountedSession) -> str:
     words = [text(started, "session"), f"{start}Z", text(started, "mode") or "?", text(started, "model") or "-"]
     words = [visible_line(word, 100) for word in (*words, text(started, "workspace") or "-")]
     task = [visible_line(task, 64)] if (task := task_of(session.log)) else []
-    return "  ".join((*task, *words, f"{session.calls} calls / {session.asked} asked / {session.refused} refused"))
+    return "  ".join(
+        (*task, *words, f"{session.calls} calls / {session.question_count} asked / {session.refused} refused")
+    )
 
 
 def _ending(session: CountedSession, *, in_use: bool) -> tuple[str, Tone]:
@@ -126,7 +128,7 @@ def _ending(session: CountedSession, *, in_use: bool) -> tuple[str, Tone]:
         return "in use", Tone.GOOD
     match session.state:
         case "ended":
-            return visible_line(text(session.ended, "stop").replace("_", " ") or "ended", 60), Tone.PLAIN
+            return visible_line(text(session.end_record, "stop").replace("_", " ") or "ended", 60), Tone.PLAIN
         case "open":
             return "open: it never said that it ended", Tone.WARNING
         case "torn":
@@ -154,10 +156,10 @@ class CountedSession(Record):
     """Size of the whole file, in bytes."""
     started: LogRecord
     """Empty where the file holds no session."""
-    ended: LogRecord
+    end_record: LogRecord
     """Empty where it never said that it ended."""
     calls: int
-    asked: int
+    question_count: int
     refused: int
     """Number of denied and blocked calls, including those that a person replaced."""
     bad_line: int
@@ -168,11 +170,11 @@ class CountedSession(Record):
     @property
     def state(self) -> str:
         """`ended`, `open`, `torn`, `broken`, or `none` for a file without a session."""
-        if self.bad_line and not (self.torn and self.ended):
+        if self.bad_line and not (self.torn and self.end_record):
             return "torn" if self.torn else "broken"
         if not self.started:
             return "none"
-        return "ended" if self.ended else "open"
+        return "ended" if self.end_record else "open"
 
     def fields(self, *, in_use: bool) -> dict[str, JsonValue]:
         """Return its fields for JSON."""
@@ -182,11 +184,11 @@ class CountedSession(Record):
             "row": "session",
             **{name: text(started, name) or None for name in names},
             "calls": self.calls,
-            "asked": self.asked,
+            "asked": self.question_count,
             "refused": self.refused,
             "state": self.state,
-            "stop": text(self.ended, "stop") or None,
-            "ended_at": text(self.ended, "time") or None,
+            "stop": text(self.end_record, "stop") or None,
+            "ended_at": text(self.end_record, "time") or None,
             "in_use": in_use,
             "bad_line": self.bad_line or None,
             "bytes": self.size,
@@ -220,9 +222,9 @@ def sessions_of(log: str) -> Iterator[CountedSession]:
             log=log,
             size=size,
             started=started.get(session, {}),
-            ended=end_records.get(session, {}),
+            end_record=end_records.get(session, {}),
             calls=of_session.get("call_proposed", 0),
-            asked=of_session.get("approval_asked", 0),
+            question_count=of_session.get("approval_asked", 0),
             refused=of_session.get("outcome", 0),
             bad_line=stops[0] if stops else 0,
             torn=not has_whole_end,

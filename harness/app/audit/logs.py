@@ -16,7 +16,7 @@ from harness.log.order import LogRecord
 from harness.log.reader import records
 from harness.paths import is_within
 from harness.session.exits import Exit
-from harness.session.state import State, here, logs_in
+from harness.session.state import State, logs_in, workspace_folder
 from harness.terminal.console import Look, complain
 from harness.terminal.long_work import counted_off
 from harness.text.visible import visible_line
@@ -44,12 +44,12 @@ class ChosenLogs:
         """Number of sessions that began in the part that `calls` has read so far."""
         self.findings: tuple[Findings, ...] = ()
         """Results of judging each of them, once they were."""
-        self.gone: tuple[KnownHead, ...] = ()
+        self.missing_logs: tuple[KnownHead, ...] = ()
         """Facts about noted logs of these places that are missing."""
         self._heads = heads or HeadsFile("")
-        self._named = tuple(named_paths)
+        self._paths = tuple(named_paths)
         self._code = Exit.DONE.value
-        self._told: set[str] = set()
+        self._reported_logs: set[str] = set()
         """Logs that were reported as broken or torn."""
 
     @property
@@ -83,22 +83,22 @@ class ChosenLogs:
         return self._code
 
     def _tell_gone(self) -> None:
-        self.gone = tuple(gone(self._named, self._heads, moved_to(self.findings)))
-        for noted_head in self.gone:
+        self.missing_logs = tuple(missing_logs(self._paths, self._heads, moved_to(self.findings)))
+        for noted_head in self.missing_logs:
             self._code = BROKEN
             complain(f"{noted_head.file} is BROKEN: it is gone; {noted_head.words}")
 
     def _tell(self, findings: Findings) -> None:
         path = findings.path
         if findings.soundness is Soundness.BROKEN:
-            self._told.add(path)
+            self._reported_logs.add(path)
             self._code = BROKEN
             complain(f"{path} is {findings.why}: do not rely on what follows")
             return
         if findings.unfit:
             complain(f"{path}: {findings.lines[0]}")
         if findings.found.torn:
-            self._told.add(path)
+            self._reported_logs.add(path)
             complain(f"{path}: the last line is torn, and left out")
 
     def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
@@ -115,19 +115,19 @@ class ChosenLogs:
                 yield record
 
     def calls(self) -> Iterator[LoggedCall]:
-        """Yield every call, log by log, each when its end is known. Raises LogError."""
+        """Yield every call, log by log, each after its end was read. Raises LogError."""
         for path in self.paths:
-            yield from logged_calls(path, self.counted(self.records_of(path, CALL_KINDS)))
+            yield from logged_calls(path, self.count_sessions(self.records_of(path, CALL_KINDS)))
 
-    def counted(self, log_records: Iterable[LogRecord]) -> Iterator[LogRecord]:
+    def count_sessions(self, log_records: Iterable[LogRecord]) -> Iterator[LogRecord]:
         """Yield these records, and count the sessions that begin in them."""
         for record in log_records:
             self.sessions += record["kind"] == "session_started"
             yield record
 
     def _tell_stop(self, path: str, line: int) -> None:
-        if path not in self._told:
-            self._told.add(path)
+        if path not in self._reported_logs:
+            self._reported_logs.add(path)
             self._code = BROKEN
             complain(f"{path}: line {line} is no whole record; what follows in that log is left out")
 
@@ -140,18 +140,18 @@ def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenL
     state = State.of(environment)
     heads = HeadsFile(state.heads)
     everywhere = bool(arguments.all or arguments.session)
-    folder = state.sessions if everywhere else state.log_folder(here(arguments.cwd))
+    folder = state.sessions if everywhere else state.log_folder(workspace_folder(arguments.cwd))
     names = list(arguments.logs) or [folder]
     paths = [path for name in names for path in _logs_named(name, heads)] if arguments.logs else logs_in(folder)
     once: dict[str, str] = {}
     for path in paths:
         once.setdefault(os.path.realpath(path), path)
     paths = list(once.values())
-    if not paths and next(gone(names, heads, ()), None) is None:
+    if not paths and next(missing_logs(names, heads, ()), None) is None:
         place = (
             f"under {state.sessions}"
             if everywhere
-            else f"of {here(arguments.cwd)}; --all takes the logs of every folder"
+            else f"of {workspace_folder(arguments.cwd)}; --all takes the logs of every folder"
         )
         raise UsageError(f"no action log {place}")
     if arguments.session:
@@ -164,7 +164,7 @@ def named_logs(arguments: Namespace, state: State) -> list[str]:
     """Return the logs and folders that are named, or the latest log of this workspace. Raises UsageError for none."""
     if arguments.files:
         return [*arguments.files]
-    workspace = here(None)
+    workspace = workspace_folder(None)
     paths = state.log_paths(workspace)
     if not paths:
         all_too = ", or take --all" if "all" in arguments else ""
@@ -180,7 +180,7 @@ def worst(came_to: Iterable[Soundness]) -> int:
 
 def latest_log(state: State) -> ChosenLogs:
     """Return this workspace's newest log; where it has none, the newest of all, and say so. Raises UsageError."""
-    workspace = here(None)
+    workspace = workspace_folder(None)
     path = state.latest_log(workspace)
     if not is_within(path, state.log_folder(workspace)):
         complain(f"no action log of {workspace}; this is the latest of all: {path}")
@@ -193,7 +193,7 @@ def moved_to(all_findings: Iterable[Findings]) -> set[str]:
     return {place.known.file for place in places if place is not None and place.elsewhere}
 
 
-def gone(named_paths: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:
+def missing_logs(named_paths: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:
     """Yield the facts about noted logs that are missing from a named folder, or under their own name.
 
     `moved` are those that were found under another name. Raises UsageError if the named one was removed on purpose,
@@ -221,12 +221,12 @@ def _logs_named(path: str, heads: HeadsFile) -> list[str]:
     """
     if os.path.isdir(path):
         logs = logs_in(path)
-        if not logs and next(gone([path], heads, ()), None) is None:
+        if not logs and next(missing_logs([path], heads, ()), None) is None:
             raise UsageError(f"no action log (*.jsonl) in the folder {path}")
         return logs
     if os.path.exists(path):
         return [path]
-    if next(gone([path], heads, ()), None) is None:
+    if next(missing_logs([path], heads, ()), None) is None:
         raise UsageError(f"no such file: {path}")
     return []
 

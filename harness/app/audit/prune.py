@@ -56,7 +56,7 @@ class Pruned(Record):
 
     past: Past
     fate: PruneResult
-    why: str
+    reason: str
     """Reason why it is past, or why it was kept."""
     records: int = 0
     head: str = ""
@@ -137,16 +137,16 @@ def _prune(past: Past, state: State, arguments: Namespace) -> Pruned:
     try:
         descriptor = os.open(past.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        return Pruned(past=past, fate=PruneResult.KEPT, why=f"it cannot be opened: {error.strerror}")
+        return Pruned(past=past, fate=PruneResult.KEPT, reason=f"it cannot be opened: {error.strerror}")
     try:
         # INVARIANT: nobody appends to a log whose lock is held here: ActionLog.open takes the same one.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         status = _stat(past.path)
         if status is None or not os.path.samestat(status, os.fstat(descriptor)):
-            return Pruned(past=past, fate=PruneResult.KEPT, why="another file took its place meanwhile")
+            return Pruned(past=past, fate=PruneResult.KEPT, reason="another file took its place meanwhile")
         return _prune_held(past, state, arguments)
     except BlockingIOError:
-        return Pruned(past=past, fate=PruneResult.KEPT, why="it is in use")
+        return Pruned(past=past, fate=PruneResult.KEPT, reason="it is in use")
     finally:
         os.close(descriptor)
 
@@ -155,7 +155,7 @@ def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
     try:
         findings = judge_log(past.path, HeadsFile(state.heads))
     except LogError as error:
-        return Pruned(past=past, fate=PruneResult.KEPT, why=str(error))
+        return Pruned(past=past, fate=PruneResult.KEPT, reason=str(error))
     broken = findings.soundness is Soundness.BROKEN
     reason = past.reason
     fate = PruneResult.WOULD_BE if arguments.dry_run else PruneResult.REMOVED
@@ -168,7 +168,9 @@ def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
         if problem:
             fate, reason = PruneResult.KEPT, problem
     verification = findings.found
-    return Pruned(past=past, fate=fate, why=reason, records=verification.records, head=verification.head, broken=broken)
+    return Pruned(
+        past=past, fate=fate, reason=reason, records=verification.records, head=verification.head, broken=broken
+    )
 
 
 def _remove(past: Past, findings: Findings, state: State) -> str:
@@ -258,14 +260,14 @@ def _tell(pruned: Pruned, *, as_json: bool) -> None:
         fields: dict[str, JsonValue] = {
             "file": pruned.past.path,
             "fate": pruned.fate.value,
-            "why": pruned.why,
+            "why": pruned.reason,
             "bytes": pruned.past.size,
         }
         fields |= {"records": pruned.records, "head": pruned.head or None, "broken": pruned.broken}
         sys.stdout.write(json.dumps(fields, sort_keys=True) + "\n")
         return
     sys.stdout.write(
-        f"{pruned.fate.value}: {visible_line(pruned.past.path, 5_000)}: {visible_line(pruned.why, 1_000)}\n"
+        f"{pruned.fate.value}: {visible_line(pruned.past.path, 5_000)}: {visible_line(pruned.reason, 1_000)}\n"
     )
 
 
@@ -274,7 +276,7 @@ _TONES = {PruneResult.KEPT: Tone.WARNING, PruneResult.REMOVED: Tone.PLAIN, Prune
 
 
 def _table(done: Sequence[Pruned], state: State) -> Table:
-    cells = ((pruned.fate.value, pruned.past.path.removeprefix(f"{state.sessions}/"), pruned.why) for pruned in done)
+    cells = ((pruned.fate.value, pruned.past.path.removeprefix(f"{state.sessions}/"), pruned.reason) for pruned in done)
     tones = (_TONES[pruned.fate] for pruned in done)
     rows = (TableRow(cells=row, tone=tone) for row, tone in zip(cells, tones, strict=True))
     return Table(columns=_COLUMNS, rows=tuple(rows))

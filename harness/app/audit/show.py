@@ -168,7 +168,7 @@ def _record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
         if full and body:
             yield from _block(body)
     if full and record["kind"] == "session_started":
-        yield from _begun(record)
+        yield from _start_lines(record)
     if full and record["kind"] == "policy_changed":
         yield from _policy_files(record)
 
@@ -286,7 +286,7 @@ def _whole_call(call: LoggedCall) -> Iterator[Line]:
         yield from _block(text(call.outcome, "content"))
 
 
-def _begun(record: LogRecord) -> Iterator[Line]:
+def _start_lines(record: LogRecord) -> Iterator[Line]:
     common = ("v", "seq", "time", "mono_ns", "session", "kind", "prev", "system", "policy_files")
     more = {name: value for name, value in record.items() if name not in common}
     for name in sorted(more):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.app.audit.logs import gone, named_logs, size_of, worst
+from harness.app.audit.logs import missing_logs, named_logs, size_of, worst
 from harness.audit.findings import NEVER_PROVED, Findings, Soundness, judge_log
 from harness.errors import LogError, UsageError
 from harness.log.heads_file import HeadsFile, KnownHead
@@ -57,12 +57,12 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
                 raise
             answer.unreadable(path, str(error))
             continue
-        answer.judged(findings)
+        answer.report_findings(findings)
         noted = findings.evidence.noted
         if noted is not None and noted.elsewhere:
             moved.add(noted.known.file)
-    for noted_head in gone(["/"] if arguments.all else named_paths, heads, moved):
-        answer.gone(noted_head)
+    for noted_head in missing_logs(["/"] if arguments.all else named_paths, heads, moved):
+        answer.report_missing(noted_head)
     if not answer.came_to:
         raise UsageError(f"no action log (*.jsonl) in {', '.join(named_paths)}")
     return answer.end()
@@ -101,7 +101,7 @@ class _Answer:
         self.look = look_here(sys.stderr, environment) if at_work else Look()
         """Display of the progress, unless each log is reported at the terminal meanwhile."""
 
-    def judged(self, findings: Findings) -> None:
+    def report_findings(self, findings: Findings) -> None:
         """Report the result of judging one log, and of judging its calls again if that was requested."""
         text = _as_json(findings) if self._as_json else _as_text(findings)
         again = _judged_again(findings.path, self._state, self._arguments, self._environment)
@@ -112,7 +112,7 @@ class _Answer:
         text = _unreadable(path, reason, as_json=self._as_json)
         self._tell(text, path, Soundness.UNREADABLE, 0, reason)
 
-    def gone(self, noted_head: KnownHead) -> None:
+    def report_missing(self, noted_head: KnownHead) -> None:
         """Say that a log that was noted is gone."""
         reason = f"a log that was noted is gone: {noted_head.words}"
         self._tell(

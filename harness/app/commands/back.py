@@ -61,7 +61,7 @@ def back(conversation: Conversation, rest: str) -> None:
         replace(carried, rebuilt=replace(carried.rebuilt, messages=kept_messages, unknown_calls=())),
         in_words=False,
     )
-    conversation.begun = chosen.words
+    conversation.draft = chosen.words
     conversation.say(f"back to before your message {rest}; files stay as they are", Tone.QUIET)
 
 
@@ -69,7 +69,7 @@ def messages_to_choose(conversation: Conversation) -> Sequence[Offered]:
     """Return the person's messages, the newest first."""
     numbered = list(enumerate(said_by_person(conversation), 1))
     return [
-        Offered(text=str(number), shown=f"{number:>2}  {visible_line(' '.join(message.words.split()), 60)}")
+        Offered(text=str(number), label=f"{number:>2}  {visible_line(' '.join(message.words.split()), 60)}")
         for number, message in reversed(numbered)
     ]
 

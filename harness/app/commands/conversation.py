@@ -100,12 +100,12 @@ class Conversation:
         self.agent = running.agent
         self.session = session
         self.turns = turns
-        self.about = running.about
+        self.header = running.header
         self.showing = showing
         self.policy_named = policy_named
         self.policy_sha256 = policy_sha256
-        self.held: Policy | None = None
-        """In plan mode, the policy to return to."""
+        self.policy_before_plan: Policy | None = None
+        """The policy to return to after plan mode. `None` outside of it."""
         self.offers_plans = True
         """Whether an answer in plan mode is put to the person as a plan: until they said no to one, without words."""
         self.spent: list[Spent] = []
@@ -113,11 +113,11 @@ class Conversation:
         """The next message to the model, in the person's place and with their consent."""
         self.prompt_by_command = False
         """Whether that is what a command of the user or the team says."""
-        self.own: Sequence[SlashCommand] = ()
+        self.own_commands: Sequence[SlashCommand] = ()
         """The commands of the user and the team."""
         self.settings_after: Settings | None = None
         """Settings of the model that answers again after the next turn. `None` for the present one."""
-        self.begun = ""
+        self.draft = ""
         """Initial text of the next line: a command whose menu opens, or words that the person sends or changes."""
         self.leaving = False
         self.decision: LogRecord | None = None
@@ -135,7 +135,7 @@ class Conversation:
     @property
     def plans(self) -> bool:
         """Whether plan mode is on."""
-        return self.held is not None
+        return self.policy_before_plan is not None
 
     def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """Show text that may hold anything, line by line as it is."""
@@ -161,7 +161,7 @@ class Conversation:
 
     @property
     def cost(self) -> float | None:
-        """Cost of the session in dollars. `None` unless all of it is known."""
+        """Cost of the session in dollars. `None` if any part is unknown."""
         usage = self.session.whole_usage
         other_tokens = usage.input_tokens - sum(turn.usage.input_tokens for turn in self.spent)
         models = {turn.model for turn in self.spent} | {self.agent.model.name}
@@ -216,7 +216,7 @@ class Conversation:
     def open_menu(self, command: str) -> bool:
         """Let the next line begin with a command, its menu open; False where nothing can be drawn below the line."""
         repaints = self.screen.look.repaints
-        self.begun = f"{command} " if repaints else self.begun
+        self.draft = f"{command} " if repaints else self.draft
         return repaints
 
     def forget_notes(self) -> None:

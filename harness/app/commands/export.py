@@ -25,7 +25,7 @@ def export(conversation: Conversation, rest: str) -> None:
     """
     if not rest.isprintable():
         raise UsageError("usage: /export [FILE], a name on one line")
-    path = _named(conversation, rest) if rest else _new_path(conversation)
+    path = _output_path(conversation, rest) if rest else _new_path(conversation)
     text = conversation.place.redactor.redact("\n".join(_document(conversation)))
     try:
         folder = open_folder(os.path.dirname(path))
@@ -48,7 +48,7 @@ def export(conversation: Conversation, rest: str) -> None:
     )
 
 
-def _named(conversation: Conversation, name: str) -> str:
+def _output_path(conversation: Conversation, name: str) -> str:
     workspace = conversation.place.workspace
     path = output_path(os.path.expanduser(name), (workspace.root, *workspace.added))
     if any(is_within(path, folder) for folder in conversation.place.state.guarded):

@@ -25,11 +25,11 @@ def grants(conversation: Conversation, rest: str) -> None:
             if not held_grants:
                 conversation.say("there is nothing to revoke", Tone.QUIET)
         case "revoke", identity if identity:
-            _revoke(conversation, _found(held_grants, identity))
+            _revoke(conversation, _grant_named(held_grants, identity))
         case "answer", identity if identity:
-            _answer(conversation, _found(held_grants, identity))
+            _answer(conversation, _grant_named(held_grants, identity))
         case "narrow", said if len(words := said.split()) > 1:
-            _narrow(conversation, _found(held_grants, words[0]), words[1:])
+            _narrow(conversation, _grant_named(held_grants, words[0]), words[1:])
         case _:
             raise UsageError(
                 "usage: /grants, /grants revoke ID|all, /grants answer ID, or /grants narrow ID offline|host HOSTS|WORDS|"
@@ -37,7 +37,7 @@ def grants(conversation: Conversation, rest: str) -> None:
             )
 
 
-def _found(held_grants: tuple[Grant, ...], identity: str) -> Grant:
+def _grant_named(held_grants: tuple[Grant, ...], identity: str) -> Grant:
     match = next((grant for grant in held_grants if identity in (grant.id, *grant.id.split("-")[1:2])), None)
     if match is None:
         suggestion = nearest(identity, [grant.id for grant in held_grants]) if held_grants else "; there are none"

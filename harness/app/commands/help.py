@@ -45,7 +45,7 @@ QUESTION_KEYS = (
 )
 
 
-def listed(rows: Sequence[tuple[str, str]]) -> Table:
+def command_table(rows: Sequence[tuple[str, str]]) -> Table:
     """Return the possible lines, each with its effect."""
     return labelled((f"  {name}", text, Tone.PLAIN) for name, text in rows)
 
@@ -54,22 +54,22 @@ def show_help(conversation: Conversation, rest: str) -> None:
     """Show all of it, or the keys alone. Raises UsageError."""
     keys = [(key.key, key.more or key.does) for key in KEYS]
     if rest == "keys":
-        conversation.screen.table(listed(keys))
+        conversation.screen.table(command_table(keys))
         return
     if rest:
         raise UsageError("usage: /help, or /help keys")
     for group in HelpGroup:
         rows = [
             (command.usage, command.summary)
-            for command in (*slash_commands(), *conversation.own)
+            for command in (*slash_commands(), *conversation.own_commands)
             if command.group is group
         ]
         if rows:
             conversation.say(group.value, Tone.QUIET)
-            conversation.screen.table(listed(rows))
+            conversation.screen.table(command_table(rows))
     for title, rows in (("keys", keys), ("at a question", list(QUESTION_KEYS))):
         conversation.say(title, Tone.QUIET)
-        conversation.screen.table(listed(rows))
+        conversation.screen.table(command_table(rows))
     conversation.say(
         "What you type while a turn runs is kept and run after it; it never answers a question.", Tone.QUIET
     )

@@ -78,7 +78,7 @@ def modes_to_choose(conversation: Conversation) -> Sequence[Offered]:
     """Return the modes, with what each does."""
     now = mode_of(conversation)
     return [
-        Offered(text=mode.value, shown=mode.value, about=f"{'holds now; ' if mode is now else ''}{SAID[mode]}")
+        Offered(text=mode.value, label=mode.value, description=f"{'holds now; ' if mode is now else ''}{SAID[mode]}")
         for mode in Mode
     ]
 

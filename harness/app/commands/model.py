@@ -61,7 +61,7 @@ def models_to_choose(conversation: Conversation) -> Sequence[Offered]:
         now: f"answers now{problem}",
     }
     names = [name for name in dict.fromkeys((*descriptions, *server_models)) if len(name.split()) == 1]
-    return [Offered(text=name, shown=name, about=descriptions.get(name, "")) for name in names]
+    return [Offered(text=name, label=name, description=descriptions.get(name, "")) for name in names]
 
 
 def change_model(conversation: Conversation, name: str) -> None:

@@ -15,7 +15,7 @@ from harness.errors import UsageError
 from harness.plugin import HelpGroup, SlashCommand
 from harness.record import Record
 from harness.regex import regex
-from harness.session.words.word_files import OwnCommand, OwnWords, named
+from harness.session.words.word_files import OwnCommand, OwnWords, by_name
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
 
@@ -59,7 +59,7 @@ class SaidInRun(Record):
 def called(prompt: str, own_words: OwnWords) -> OwnCommand | None:
     """Return the command that a prompt calls by its first word, or None."""
     name = _first_word(prompt).removeprefix("/").lower()
-    return None if f"/{name}" in _built_in() else named(own_words.commands).get(name)
+    return None if f"/{name}" in _built_in() else by_name(own_words.commands).get(name)
 
 
 def _first_word(prompt: str) -> str:
@@ -80,7 +80,7 @@ def said_in_run(prompt: str, own_words: OwnWords, settings: Settings, *, plans: 
         return None
     command = called(prompt, own_words)
     if command is None:
-        command_names = [f"/{name}" for name in named(own_words.commands)]
+        command_names = [f"/{name}" for name in by_name(own_words.commands)]
         reason = (
             f"{word} is a command of the prompt, `harness`, and there is none here"
             if word.lower() in _built_in()
@@ -121,7 +121,7 @@ def slash_of(commands: Mapping[str, OwnCommand]) -> tuple[tuple[SlashCommand, ..
     """Return the commands for the prompt, and notes about those with the name of a shipped one."""
     if not commands:
         return (), ()  # looks up none of those that ship
-    built_in_names, names = _built_in(), named(commands)
+    built_in_names, names = _built_in(), by_name(commands)
     slashes, notes = [], []
     for command in commands.values():
         if f"/{command.name}" in built_in_names:

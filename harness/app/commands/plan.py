@@ -46,25 +46,27 @@ def enter(conversation: Conversation) -> None:
         agent.log.session = conversation.session.identity
         agent.gate.grants.allow_edits(on=False)
     agent.change_policy(conversation.session, with_plan_mode(policy), "plan")
-    conversation.held, conversation.offers_plans = policy, True
+    conversation.policy_before_plan, conversation.offers_plans = policy, True
 
 
 def leave(conversation: Conversation, approval_fields: dict[str, JsonValue] | None = None) -> None:
     """Put the policy back that holds below plan mode; `approval_fields` is the question that led to it. Raises LogError."""
-    if conversation.held is not None:
-        conversation.agent.change_policy(conversation.session, conversation.held, "plan left", asked=approval_fields)
-        conversation.held = None
+    if conversation.policy_before_plan is not None:
+        conversation.agent.change_policy(
+            conversation.session, conversation.policy_before_plan, "plan left", asked=approval_fields
+        )
+        conversation.policy_before_plan = None
 
 
 def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     """Ask, after a turn in plan mode whose answer is not a question, whether to carry out the plan; return the
     answer.
 
-    Words with a no become the person's next message, and the answer to them is asked about again. After a no without
+    Words with a no become the person's next message, and the next plan brings the question again. After a no without
     words there is no further question, until plan mode is entered again. Question and answer are in the log, with the
     policy that is in force from there on. False without a question. Raises LogError and PolicyError.
     """
-    text, held_policy = result.text.strip(), conversation.held
+    text, held_policy = result.text.strip(), conversation.policy_before_plan
     if held_policy is None or result.stop is not StopReason.COMPLETED or not text:
         return False
     if not conversation.offers_plans or text.endswith("?"):
@@ -80,7 +82,7 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
         reason="yes leaves plan mode and tells the model to carry it out; the policy then decides on every call, as before",
         by="/plan",
     )
-    approval_fields = _asked(approval, time.monotonic() - began)
+    approval_fields = _question_fields(approval, time.monotonic() - began)
     if approval.answer is Answer.YES:
         leave(conversation, approval_fields)
         conversation.prompt = APPROVED
@@ -96,7 +98,7 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     return False
 
 
-def _asked(approval: Approval, seconds: float) -> dict[str, JsonValue]:
+def _question_fields(approval: Approval, seconds: float) -> dict[str, JsonValue]:
     return {
         "question": QUESTION,
         "answer": approval.answer.value,

@@ -188,7 +188,7 @@ def what_to_do(conversation: Conversation) -> Sequence[Offered]:
     ]
     actions = (("show", "all of it, rule by rule"), ("explain ", "what it says of a command or a file"), *uses)
     rest = (("reload", "read its files again"), ("trust", f"trust {PROJECT_POLICY} as it is now"))
-    return [Offered(text=text, shown=text.strip(), about=details) for text, details in (*actions, *rest)]
+    return [Offered(text=text, label=text.strip(), description=details) for text, details in (*actions, *rest)]
 
 
 def _reload(conversation: Conversation, reason: str) -> None:
@@ -200,7 +200,7 @@ def _reload(conversation: Conversation, reason: str) -> None:
     put = with_plan_mode(new_policy) if conversation.plans else new_policy
     conversation.running.change_policy(conversation.session, new_policy, reason, judged_by=put)
     if conversation.plans:
-        conversation.held = new_policy
+        conversation.policy_before_plan = new_policy
     conversation.say_line(f"policy: {describe(new_policy)}", Tone.QUIET)
     rules = {(rule.layer, rule.id): rule for rule in before.rules}
     for rule in new_policy.rules:

@@ -37,7 +37,10 @@ def resume(conversation: Conversation, rest: str) -> None:
     if session.session == conversation.session.identity:
         raise UsageError("the session is open already")
     mine = session.path == own_log
-    switch(conversation, _own(conversation, session, RESUMED, None) if mine else carried_from(state, session, RESUMED))
+    switch(
+        conversation,
+        _carried_here(conversation, session, RESUMED, None) if mine else carried_from(state, session, RESUMED),
+    )
 
 
 def fork(conversation: Conversation, rest: str) -> None:
@@ -55,7 +58,7 @@ def held_now(conversation: Conversation, turn: int | None = None) -> Carried:
     )
     if session is None:
         raise UsageError("the log does not tell of this session")
-    return _own(conversation, session, FORKED, turn)
+    return _carried_here(conversation, session, FORKED, turn)
 
 
 def switch(conversation: Conversation, carried: Carried, *, in_words: bool = True) -> None:
@@ -64,7 +67,7 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
     INVARIANT: a session's grants end with it.
     """
     agent = conversation.agent
-    header = {**conversation.about, "model": agent.model.name, "policy": conversation.running.policy.name}
+    header = {**conversation.header, "model": agent.model.name, "policy": conversation.running.policy.name}
     header["policy_sha256"] = conversation.running.policy.sha256
     messages = carried.messages(header)
     problem = pairing_problem(messages)
@@ -77,12 +80,12 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
             agent.gate.grants.revoke(grant)
             conversation.say_line(f"this grant ended with that session: {grant.pattern.text}", Tone.WARNING)
     agent.end(conversation.session, RunResult(stop=StopReason.COMPLETED, text=""))
-    conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.found.session)
+    conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.session.session)
     for line in carried_lines(carried, header) if in_words else ():
         conversation.say(line.text, line.tone)
 
 
-def _own(conversation: Conversation, session: LoggedSession, method: str, turn: int | None) -> Carried:
+def _carried_here(conversation: Conversation, session: LoggedSession, method: str, turn: int | None) -> Carried:
     """Return the content of a session of this very log: it is open, and this process's own records need no
     verification.
     """
@@ -94,8 +97,8 @@ def _own(conversation: Conversation, session: LoggedSession, method: str, turn: 
     except ValueError as error:
         raise UsageError(f"the conversation cannot be rebuilt: {visible_line(str(error))}") from None
     return Carried(
-        found=session,
-        how=method,
+        session=session,
+        method=method,
         rebuilt=history,
         first=first_of(kept_records),
         torn=False,
@@ -112,7 +115,7 @@ def other_sessions(conversation: Conversation) -> Iterator[SessionOutline]:
     return (
         outline
         for outline in outlines
-        if outline.found.session != conversation.session.identity and not outline.running
+        if outline.session.session != conversation.session.identity and not outline.running
     )
 
 
@@ -122,9 +125,9 @@ def sessions_to_choose(conversation: Conversation) -> Sequence[Offered]:
     try:
         return [
             Offered(
-                text=outline.found.session,
-                shown=outline.title,
-                about=f"{outline.age(now)}, {count_of(outline.turns, 'turn')}",
+                text=outline.session.session,
+                label=outline.title,
+                description=f"{outline.age(now)}, {count_of(outline.turns, 'turn')}",
             )
             for outline in other_sessions(conversation)
         ]

@@ -18,7 +18,7 @@ from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 
-def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+def show_decision(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
     """Show it."""
     record = conversation.decision
     if record is None:
@@ -98,7 +98,7 @@ COMMANDS = (
         name="/why",
         summary="the last decision: by which rule, what would allow it",
         group=HelpGroup.WORK,
-        run=why,
+        run=show_decision,
         effect=Effect.SHOWS,
     ),
 )

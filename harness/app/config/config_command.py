@@ -19,7 +19,7 @@ from harness.session.config.model_settings import NOT_SHOWN, shown_value
 from harness.session.config.settings import DEFAULT, Settings, config_path, settings_from
 from harness.session.exits import Exit
 from harness.session.extensions.extensions import extensions_in
-from harness.session.state import here
+from harness.session.state import workspace_folder
 from harness.terminal.console import FinishedOutput
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
@@ -34,7 +34,7 @@ def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.action == "path":
         sys.stdout.write(visible(config_path(environment)) + "\n")
         return Exit.DONE
-    settings = settings_from(arguments, environment, here(arguments.cwd))
+    settings = settings_from(arguments, environment, workspace_folder(arguments.cwd))
     extensions_in(settings.file.extensions)  # shown is what `run` would take
     if arguments.json:
         sys.stdout.write(json.dumps(_fields(settings), indent=2) + "\n")
@@ -56,14 +56,14 @@ _COLUMNS = Column(name="setting"), Column(name="value", folds=True, toned=True),
 def _table(settings: Settings) -> Table:
     """Return the settings with their origins; defaults are dim."""
     rows = []
-    for table, name, setting in _listed(settings):
+    for table, name, setting in _all_settings(settings):
         cells = f"{table}.{name}" if table else name, "-" if setting.value is None else _toml(setting.value)
         tone = Tone.QUIET if setting.origin == DEFAULT else Tone.PLAIN
         rows.append(TableRow(cells=(*cells, setting.origin), tone=tone))
     return Table(columns=_COLUMNS, rows=tuple(rows))
 
 
-def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
+def _all_settings(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
     """Yield table, key and setting, in the order of the file; unset values are `None`."""
     yield from _plain(settings, [key for key in SETTINGS if "." not in key])
     yield from _answers("", settings.of_model)
@@ -71,7 +71,7 @@ def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]
     for profile in settings.file.profiles.values():
         table = f"models.{_quoted(profile.name)}"
         for name, setting in profile.values.items():
-            yield table, name, Setting(value=_shown(name, setting.value), origin=setting.origin)
+            yield table, name, Setting(value=_display_value(name, setting.value), origin=setting.origin)
         yield from _answers(table, profile.of_model)
     for model, prices in settings.file.prices.items():
         for name in field_names(Prices):
@@ -84,7 +84,7 @@ def _plain(settings: Settings, keys: Iterable[str]) -> Iterator[tuple[str, str, 
         tables = {"": settings, "terminal": settings.terminal}.get(table)
         by_name: Mapping[str, Setting[object]] = settings.deadlines if table == "deadlines" else settings.bounds
         setting: Setting[object] = by_name[name] if tables is None else getattr(tables, name)
-        yield table, name, Setting(value=_shown(name, setting.value), origin=setting.origin)
+        yield table, name, Setting(value=_display_value(name, setting.value), origin=setting.origin)
 
 
 def _answers(table: str, of_model: Mapping[str, Setting[JsonValue]]) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
@@ -100,7 +100,7 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
 
 
-def _shown(name: str, value: object) -> JsonValue:
+def _display_value(name: str, value: object) -> JsonValue:
     """Return a value as it may be shown: no user, password or query of an address."""
     if isinstance(value, Api):
         return value.value
@@ -113,7 +113,7 @@ def _shown(name: str, value: object) -> JsonValue:
 
 def _about_file(settings: Settings) -> Iterator[str]:
     file = settings.file
-    yield f"# {file.path}{'' if file.found else ' is not there'}"
+    yield f"# {file.path}{'' if file.is_found else ' is not there'}"
     variable = settings.key_variable.value
     yield f"# key: {_key_told(settings)}" if variable else "# key: none is wanted"
     for table in file.extensions:
@@ -123,7 +123,7 @@ def _about_file(settings: Settings) -> Iterator[str]:
 def _lines(settings: Settings, *, with_origin: bool) -> Iterator[str]:
     yield from _about_file(settings)
     at = ""
-    for table, name, setting in _listed(settings):
+    for table, name, setting in _all_settings(settings):
         if table != at:
             at = table
             yield ""
@@ -156,11 +156,11 @@ def _fields(settings: Settings) -> dict[str, JsonValue]:
     """Return all settings as one object."""
     fields: dict[str, JsonValue] = {
         f"{table}.{name}" if table else name: {"value": setting.value, "origin": setting.origin}
-        for table, name, setting in _listed(settings)
+        for table, name, setting in _all_settings(settings)
     }
     return {
         "file": settings.file.path,
-        "found": settings.file.found,
+        "found": settings.file.is_found,
         "key": {"variable": settings.key_variable.value or None, "set": settings.key_set},
         "settings": fields,
         "extensions": [{"table": table.title, "origin": table.origin} for table in settings.file.extensions],

@@ -21,7 +21,7 @@ from harness.session.config.model_table import MOST_BYTES, load_table, parse_tab
 from harness.session.config.provider import endpoint_of_any_model
 from harness.session.config.settings import DEFAULT, Settings, settings_from, sight_of
 from harness.session.exits import Exit
-from harness.session.state import State, current_folder, here
+from harness.session.state import State, current_folder, workspace_folder
 from harness.terminal.console import FinishedOutput, complain
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
@@ -64,7 +64,7 @@ def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Do what `harness models [ACTION]` asks and return the exit code. Raises UsageError."""
     if arguments.action == "update":
         return _update(arguments.file, environment)
-    settings = settings_from(arguments, environment, here(arguments.cwd))
+    settings = settings_from(arguments, environment, workspace_folder(arguments.cwd))
     offered: Mapping[str, ModelFacts] | None = None
     problem, code = "", Exit.DONE
     try:
@@ -77,7 +77,7 @@ def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     names = (*settings.file.prices, *settings.table.models) if offered is None else tuple(offered)
     facts = offered or {}
     model_names = dict.fromkeys(sorted({*names, *filter(None, (settings.model.value,))}))
-    rows = tuple(_Row(name=name, figures=dict(_known(settings, name, facts.get(name)))) for name in model_names)
+    rows = tuple(_Row(name=name, figures=dict(_figures_of(settings, name, facts.get(name)))) for name in model_names)
     if arguments.json:
         sys.stdout.write(json.dumps(_fields(settings, rows, facts, problem), indent=2) + "\n")
     else:
@@ -87,7 +87,7 @@ def models_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return code
 
 
-def _known(settings: Settings, name: str, offered: ModelFacts | None) -> Iterator[tuple[str, _Figure]]:
+def _figures_of(settings: Settings, name: str, offered: ModelFacts | None) -> Iterator[tuple[str, _Figure]]:
     """Yield the figures about a model, by name: the configuration's, else the table's, else the server's."""
     written, table_model = settings.file.prices.get(name), settings.table.models.get(name)
     origin = settings.table.origin(name) if table_model is not None else DEFAULT
@@ -129,7 +129,7 @@ _COLUMNS = (
 
 def _show(settings: Settings, rows: Iterable[_Row], environment: Mapping[str, str]) -> None:
     console = FinishedOutput(environment)
-    table_rows = tuple(_shown(row, is_chosen=_is_chosen(settings, row.name)) for row in rows)
+    table_rows = tuple(_table_row(row, is_chosen=_is_chosen(settings, row.name)) for row in rows)
     console.line(f"# {shown_address(settings.base_url.value) or 'no address'}; prices in dollars per million tokens")
     if table_rows:
         console.table(Table(columns=_COLUMNS, rows=table_rows))
@@ -137,14 +137,14 @@ def _show(settings: Settings, rows: Iterable[_Row], environment: Mapping[str, st
         console.line("nothing is known of any model")
 
 
-def _shown(row: _Row, *, is_chosen: bool) -> TableRow:
+def _table_row(row: _Row, *, is_chosen: bool) -> TableRow:
     cells = [_cell(row.figures.get(name)) for name in _SHOWN]
-    origins = dict.fromkeys(_said(figure) for figure in row.figures.values())
+    origins = dict.fromkeys(_source_text(figure) for figure in row.figures.values())
     tone = Tone.PLAIN if is_chosen or origins else Tone.QUIET
     return TableRow(cells=(row.name, *cells, ", ".join(origins) or "-"), tone=tone)
 
 
-def _said(figure: _Figure) -> str:
+def _source_text(figure: _Figure) -> str:
     return f"{figure.source} {figure.date}" if figure.source else figure.origin
 
 

@@ -141,7 +141,7 @@ def _approver(
     usual: Usual,
 ) -> Approver:
     if answers is not None:
-        return _shown(screen, answers, tools, usual)
+        return _showing_approver(screen, answers, tools, usual)
     if not terminal_is_there():
         screen.line("no terminal: every question is answered no (--answers y,y,n prepares answers)", Tone.WARNING)
         return deny_all
@@ -155,7 +155,7 @@ def _approver(
     )
 
 
-def _shown(screen: Screen, answers: ScriptedAnswers, tools: ToolRegistry, usual: Usual) -> Approver:
+def _showing_approver(screen: Screen, answers: ScriptedAnswers, tools: ToolRegistry, usual: Usual) -> Approver:
     """Return `answers` as an approver that shows each question like the terminal's does."""
 
     def approver(action: Action, verdict: Verdict) -> Approval:

@@ -24,7 +24,7 @@ class DeclaredScripts:
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Read nothing yet."""
         self._environment = environment
-        self._found: dict[str, ToolRegistry] = {}
+        self._registries: dict[str, ToolRegistry] = {}
 
     def action(self, tool: str, arguments: str, workspace: Workspace) -> Action | None:
         """Return the action of a call with these arguments; None where no script of that name is declared.
@@ -33,9 +33,9 @@ class DeclaredScripts:
         """
         if not tool.startswith(script_tool("")):
             return None
-        if workspace.root not in self._found:
-            self._found[workspace.root] = self._declared_in(workspace)
-        scripts = self._found[workspace.root]
+        if workspace.root not in self._registries:
+            self._registries[workspace.root] = self._declared_in(workspace)
+        scripts = self._registries[workspace.root]
         return (
             scripts.prepare(ToolCall(id="explain", name=tool, arguments=arguments)) if tool in scripts.names else None
         )

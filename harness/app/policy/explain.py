@@ -50,7 +50,7 @@ _DOES = {Act.WRITES: "it writes files", Act.CHANGES: "it changes more than it na
 
 
 def hooks_about(hooks: Iterable[HookDeclaration], action: Action, verdict: Verdict) -> tuple[HookDeclaration, ...]:
-    """Return the `hooks` that are asked before this call; none is about a refused one."""
+    """Return the `hooks` that check this call before it runs. Empty for a refused call."""
     if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
         return ()
     return tuple(hook for hook in hooks if hook.event is CheckEvent.BEFORE_CALL and hook.is_about(action))

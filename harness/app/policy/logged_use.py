@@ -46,7 +46,7 @@ def logged_use(decision: LogRecord, arguments: str, workspace: Workspace) -> Act
         bounds=ToolBounds() if ONLY_READS in words else _bounds(tool, decision, is_confined=WRITES_NOTHING in words),
     )
     action = call_from_outside(use, arguments, workspace)
-    paths = [_named(str(facet.get("facet")), workspace) for facet in facets if facet is not used]
+    paths = [_path_access(str(facet.get("facet")), workspace) for facet in facets if facet is not used]
     return replace(action, facets=(*action.facets, *paths))
 
 
@@ -65,7 +65,7 @@ def _bounds(tool: str, decision: LogRecord, *, is_confined: bool) -> ToolBounds 
     return ToolBounds(write=write, network=effects.get("network") is True, held=is_confined)
 
 
-def _named(access_text: str, workspace: Workspace) -> PathAccess:
+def _path_access(access_text: str, workspace: Workspace) -> PathAccess:
     """Return the path that a record names, as `describe_facet` does. Raises ToolError where it is not all there."""
     word, _, path = access_text.partition(" ")
     if word not in (Access.READ.value, Access.WRITE.value) or is_redacted(path) or path.endswith(" characters)"):

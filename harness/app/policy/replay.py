@@ -58,7 +58,7 @@ class JudgedAgain(Record):
     log: str
     session: str
     call: str
-    """Its number."""
+    """Number of the call."""
     decision: LogRecord
     """The log's record of it."""
     action: Action | None = None
@@ -127,7 +127,7 @@ class LoggedSetting:
         self.grants: dict[str, Grant] = {}
         """Grants at the time, by id."""
         self.asleep: set[str] = set()
-        """Those that were suspended, until a person answered for a command's changes."""
+        """Suspended grants. Each waits for a person's answer to a command's changes."""
 
     @property
     def in_force(self) -> tuple[Grant, ...]:

@@ -20,7 +20,7 @@ class Asking:
         place = conversation.place
         self._conversation = conversation
         outside = approver_outside(conversation.running, conversation.offer, is_alone=False)
-        self._besides = AskedBesides(outside, terminal.screen)
+        self._outside_asker = AskedBesides(outside, terminal.screen)
         self.at_terminal = TerminalApprover(
             terminal.screen,
             place.interrupt,
@@ -31,12 +31,12 @@ class Asking:
             paused=terminal.ahead.paused,
             usual=self._usual,
             dead_seconds=place.settings.terminal.dead_seconds.value,
-            keyboard_of=self._besides.keyboard,
+            keyboard_of=self._outside_asker.keyboard,
         )
 
     def ask(self, action: Action, verdict: Verdict) -> Approval:
         """Ask about a call, as an Approver does."""
-        return self._besides.ask(self.at_terminal, action, verdict)
+        return self._outside_asker.ask(self.at_terminal, action, verdict)
 
     def _usual(self) -> Usual:
         conversation = self._conversation

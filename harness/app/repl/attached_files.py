@@ -41,7 +41,7 @@ class AttachedFiles(Record):
     texts: str = ""
     """Texts of files, with marks around each."""
 
-    def behind(self, words: str) -> str:
+    def with_texts(self, words: str) -> str:
         """Return `words` with the texts behind them."""
         return f"{words.rstrip()}\n\n{self.texts}" if self.texts else words
 

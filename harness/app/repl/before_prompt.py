@@ -14,7 +14,7 @@ from harness.interrupt import Interrupt
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.config.settings import TerminalSettings
-from harness.session.state import PROJECT_CONFIG, State, here, word_folders
+from harness.session.state import PROJECT_CONFIG, State, word_folders, workspace_folder
 from harness.session.trust import trusted_or_not
 from harness.shipped import PROJECT_FILES
 from harness.terminal.screen import Screen
@@ -28,11 +28,13 @@ def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carrie
     state, action = State.of(environment), arguments.action
     if not action and not arguments.resume:
         return None
-    from harness.app.resume import FORKED, RESUMED, carried_from, named, newest, refuse_its_log
+    from harness.app.resume import FORKED, RESUMED, carried_from, newest, refuse_its_log, session_by_name
 
     method = FORKED if action == "fork" else RESUMED
     name = arguments.session if action else None
-    session, note = newest(state, here(arguments.cwd)) if name is None else (named(state, name), "")
+    session, note = (
+        newest(state, workspace_folder(arguments.cwd)) if name is None else (session_by_name(state, name), "")
+    )
     carried = carried_from(state, session, method, turn=arguments.turn if action == "fork" else None)
     refuse_its_log(carried, arguments.log)
     return replace(carried, note=note)
@@ -43,7 +45,7 @@ def ask_trust(screen: Screen, terminal: TerminalSettings, environment: Mapping[s
     HarnessError."""
 
     def ask(action: Action, verdict: Verdict) -> Approval:
-        return _asked(screen, terminal, environment, action, verdict)
+        return _ask(screen, terminal, environment, action, verdict)
 
     state = State.of(environment)
     for note in (trusted_or_not(state, folder, ask), *_trusted_files(state, folder, ask)):
@@ -61,7 +63,7 @@ def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
     return ask_trust_of_files(state, folder, ask)
 
 
-def _asked(
+def _ask(
     screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], action: Action, verdict: Verdict
 ) -> Approval:
     """Ask before there is a session."""

@@ -54,7 +54,7 @@ from harness.session.session_place import place_of
 from harness.session.session_rules import rules_of
 from harness.session.session_tools import tools_of
 from harness.session.signals import Signals
-from harness.session.state import State, here
+from harness.session.state import State, workspace_folder
 from harness.terminal.console import complain, look_from
 from harness.terminal.screen import Notices, Screen
 from harness.terminal.styles import Line, Tone
@@ -118,7 +118,9 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     fix_modes(State.of(environment), complain)
     carried = carried_over(arguments, environment)
     if carried is not None and arguments.model is None:
-        arguments.model = carried.model_for(settings_from(arguments, environment, here(arguments.cwd)), environment)
+        arguments.model = carried.model_for(
+            settings_from(arguments, environment, workspace_folder(arguments.cwd)), environment
+        )
     repl = _opened(arguments, environment, carried)
     return repl if isinstance(repl, int) else repl.talk()
 
@@ -127,9 +129,9 @@ def _opened(arguments: Namespace, environment: Mapping[str, str], carried: Carri
     """Return the prompt, or the exit code if there is no model and the person read about the ways to one. Raises
     HarnessError.
     """
-    terminal = settings_from(arguments, environment, here(arguments.cwd)).terminal
+    terminal = settings_from(arguments, environment, workspace_folder(arguments.cwd)).terminal
     screen = Screen(sys.stdout, look_from(terminal, environment), notices=Notices(terminal.notify.value))
-    ask_trust(screen, terminal, environment, here(arguments.cwd))
+    ask_trust(screen, terminal, environment, workspace_folder(arguments.cwd))
     try:
         return Repl(arguments, environment, carried=carried)
     except UsageError as error:
@@ -161,7 +163,7 @@ class Repl:
         self._running = begin_session(
             ProviderModels(tools),
             mode="repl",
-            approver=self._asked,
+            approver=self._ask,
             on_text=self._screen.text,
             ask_places=self._ask_places,
         )
@@ -171,10 +173,10 @@ class Repl:
         granted = tools.rules.granted
         warnings = [granted.problem, *map(asleep_words, granted.grants)]
         self._notes += [Line(tone=Tone.WARNING, text=visible_line(warning, 2_000)) for warning in warnings if warning]
-        self._conversation = self._begun(arguments, carried)
+        self._conversation = self._begin(arguments, carried)
         self._running.log.observers.append(self._conversation.record)
-        own, left_out = slash_of(place.words.commands)
-        self._conversation.own = (*added_commands(named_plugins(place.settings.file)), *own)
+        own_commands, left_out = slash_of(place.words.commands)
+        self._conversation.own_commands = (*added_commands(named_plugins(place.settings.file)), *own_commands)
         self._notes += [Line(tone=Tone.WARNING, text=note) for note in left_out]
         self._lines = self._terminal.prompt_line(
             place.state.history,
@@ -186,7 +188,7 @@ class Repl:
             partial(next_mode, self._conversation),
         )
         self._interrupts = DoublePress()
-        self._left: deque[str] = deque()
+        self._waiting_lines: deque[str] = deque()
         """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or
         not. INVARIANT: one at a time; joined, `!` and commands would take what follows them for their own."""
         self._history_told = False
@@ -224,15 +226,15 @@ class Repl:
 
         return Asking(self._terminal, self._conversation)
 
-    def _asked(self, action: Action, verdict: Verdict) -> Approval:
+    def _ask(self, action: Action, verdict: Verdict) -> Approval:
         return self._asking.ask(action, verdict)
 
     def _ask_places(self, question: PlacesQuestion) -> PlacesAnswer:
         return self._asking.at_terminal.ask_places(question)
 
-    def _begun(self, arguments: Namespace, carried: Carried | None) -> Conversation:
+    def _begin(self, arguments: Namespace, carried: Carried | None) -> Conversation:
         """Begin the session, with the conversation that it goes on with. Raises LogError."""
-        header = self._running.about
+        header = self._running.header
         if carried is None:
             session = self._agent.start()
         else:
@@ -240,21 +242,21 @@ class Repl:
 
             self._notes += carried_lines(carried, header)
             self._place.redactor.note(" ".join(carried.rebuilt.marks))
-            self._running.tools.attachments.take_over(carried.rebuilt.messages, carried.found.path)
+            self._running.tools.attachments.take_over(carried.rebuilt.messages, carried.session.path)
             session = self._agent.start(carried=carried.messages(header), origin=carried.origin)
         return Conversation(
             running=self._running,
             screen=self._screen,
-            approver=self._asked,
+            approver=self._ask,
             session=session,
-            turns=Turns(carried.found.session if carried else ""),
+            turns=Turns(carried.session.session if carried else ""),
             showing=self._terminal.showing,
             policy_named=arguments.policy,
             policy_sha256=arguments.policy_sha256,
         )
 
     def _commands(self) -> Sequence[SlashCommand]:
-        return (*slash_commands(), *self._conversation.own)
+        return (*slash_commands(), *self._conversation.own_commands)
 
     def _offers(self) -> Menus:
         """Return the menus of commands."""
@@ -315,7 +317,7 @@ class Repl:
             return Ask(text=words, by_command=by_command)
         while (line := self._next_line()) is not None:
             if line:
-                return meaning_of(line, self._conversation.own, self._place.words.left_out)
+                return meaning_of(line, self._conversation.own_commands, self._place.words.left_out)
         return None
 
     def _next_line(self) -> str | None:
@@ -326,17 +328,17 @@ class Repl:
             line, self._first = self._first.strip(), None
             self._echo(line)
             return line
-        if self._went_well and not self._left and (queued := self._ahead.take()) is not None:
+        if self._went_well and not self._waiting_lines and (queued := self._ahead.take()) is not None:
             self._echo(f"{queued}  (queued)")
             if queued != NEXT_MODE:
                 self._terminal.remember(queued)
             return queued.strip()
-        self._left.extend(self._left_over())
-        draft, self._conversation.begun = self._conversation.begun, ""
-        default = self._left.popleft() if self._left else draft
-        if self._left:
+        self._waiting_lines.extend(self._left_over())
+        draft, self._conversation.draft = self._conversation.draft, ""
+        default = self._waiting_lines.popleft() if self._waiting_lines else draft
+        if self._waiting_lines:
             self._screen.line(
-                f"{count_of(len(self._left), 'further line')} that you typed ahead after this", Tone.QUIET
+                f"{count_of(len(self._waiting_lines), 'further line')} that you typed ahead after this", Tone.QUIET
             )
         return self._typed(default)
 
@@ -502,7 +504,7 @@ class Repl:
         words, attachments = prompt.text, tuple[Attachment, ...]()
         if "@" in words:
             attached = self._attached(prompt)
-            words, attachments = attached.behind(words), attached.attachments
+            words, attachments = attached.with_texts(words), attached.attachments
         result = self._last = self._agent.run(conversation.message(words), session, attachments=attachments)
         self._screen.end_text()
         conversation.count(result)

@@ -18,15 +18,15 @@ class ShownTodo:
     """The last shown state of the list."""
 
     def __init__(self) -> None:
-        self._shown: tuple[TodoItem, ...] = ()
+        self._shown_items: tuple[TodoItem, ...] = ()
 
     def news(self, messages: Sequence[Message]) -> list[str]:
         """Return the lines of a conversation's list, safe to show; in short if it was shown before.
 
         Empty if the list is done and that was shown, or if it was never shown.
         """
-        items, before = todo_of(messages), self._shown
-        self._shown = items
+        items, before = todo_of(messages), self._shown_items
+        self._shown_items = items
         open_items = [item for item in items if item.status != DONE]
         if items == before and open_items:
             return [visible_line(in_words(items), 200)]

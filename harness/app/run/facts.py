@@ -44,7 +44,7 @@ class RunFacts:
     def __init__(self) -> None:
         self.session = ""
         self.started = Started()
-        self.ended = False
+        self.is_ended = False
         self.stop = ""
         self.detail = ""
         """May quote the model: see unquoted.py."""
@@ -77,7 +77,7 @@ class RunFacts:
         """The same as `counts` without helpers."""
         self._joiner = Joiner("")
         self._calls: list[ReportedCall] = []
-        self._kept: Counter[bool] = Counter()
+        self._kept_counts: Counter[bool] = Counter()
         """Numbers of kept calls, refused ones and others."""
         self._refused_at: dict[tuple[str, str], int] = {}
         """Index in that list of the last refused call with a number, by session and number."""
@@ -182,7 +182,7 @@ class RunFacts:
                     message = line(message_of(quoted), 500)
                     if self._has_room(self.errors):
                         self.errors.append(
-                            ReportedError(where=place, message=message, fault=fault, quoted=line(quoted, 500))
+                            ReportedError(location=place, message=message, fault=fault, quoted=line(quoted, 500))
                         )
             case "limit" if self._has_room(self.limits):
                 last = line(word(record.get("last_action")))
@@ -199,13 +199,13 @@ class RunFacts:
         return not is_full
 
     def _end(self, record: LogRecord) -> None:
-        self.ended = True
+        self.is_ended = True
         self.stop, self.detail = line(text(record, "stop")), line(text(record, "detail"), 2_000)
         self.exit_code = whole_number(record.get("exit_code"))
         logged_counts = record.get("counts")
         if isinstance(logged_counts, dict) and logged_counts != self._own_counts:
             problem = "the counts at the end of the log are not those of its records; told are those of the records"
-            self.errors.append(ReportedError(where="log", message=problem, fault="", quoted=problem))
+            self.errors.append(ReportedError(location="log", message=problem, fault="", quoted=problem))
 
     def _about_call(self, kind: str, record: LogRecord, session: str) -> None:
         if self._joiner.is_full_for(record):
@@ -216,15 +216,15 @@ class RunFacts:
             case "call_proposed":
                 self._count("calls", session)
             case "decision":
-                decision = _known(text(record, "decision"), OF_CALLS)
+                decision = _counted_name(text(record, "decision"), OF_CALLS)
                 self._count(f"decision_{decision}", session)
                 self.decisions[decision] = self.decisions.get(decision, 0) + 1
             case "approval_answered":
-                self._count(f"answer_{_known(text(record, 'answer'), ANSWERS)}", session)
+                self._count(f"answer_{_counted_name(text(record, 'answer'), ANSWERS)}", session)
             case "intent" if session == self.session:  # a helper reads, or works in a copy
                 self.ran_unrecorded += not tool_kind(text(record, "tool")).tells_changes
             case "outcome" if call is not None:
-                self._count(f"status_{_known(text(record, 'status'), STATUSES)}", session)
+                self._count(f"status_{_counted_name(text(record, 'status'), STATUSES)}", session)
                 self._settle(word(record.get("call")), call)
             case _:
                 pass
@@ -240,8 +240,8 @@ class RunFacts:
 
     def _settle(self, name: str, call: LoggedCall) -> None:
         is_refused = call.fate is Fate.REFUSED
-        if self._kept[is_refused] < MOST_CALLS:  # each kind by itself: thousands of calls hide no refusal
-            self._kept[is_refused] += 1
+        if self._kept_counts[is_refused] < MOST_CALLS:  # each kind by itself: thousands of calls hide no refusal
+            self._kept_counts[is_refused] += 1
             if is_refused:
                 self._refused_at[call.session, name] = len(self._calls)
             self._calls.append(self._reported(call))
@@ -281,7 +281,7 @@ DIVERGED = ("request", "message", "role", "tool", "recorded", "now")
 """The fields of a divergence."""
 
 
-def _known(name: str, known_names: Sequence[str]) -> str:
+def _counted_name(name: str, known_names: Sequence[str]) -> str:
     """Return a word that is counted; a forged log may hold any number of others."""
     return name if name in known_names else "other"
 
@@ -299,7 +299,7 @@ class ReportedCall(Record):
     """One call. Texts are one line, cut and safe to show; `file`, `touched` and `advice_toml` are not."""
 
     number: JsonValue
-    """Its number in its session; a whole number in every log that verifies."""
+    """Number of the call in its session. A whole number in every log that verifies."""
     helper: int | None
     """Number of its helper. `None` for the run's own."""
     tool: str
@@ -454,7 +454,7 @@ class ReportedFile(Record):
 class ReportedError(Record):
     """An error that the log tells of, and that was not simply tried again."""
 
-    where: str
+    location: str
     message: str
     """Message in the harness's words, and the provider's."""
     fault: str

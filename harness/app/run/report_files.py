@@ -31,7 +31,7 @@ _LOOKED_AT = 1 << 20
 def why_not(target: str, logs: Sequence[str] = ()) -> str:
     """Return the reason against writing a file at `target` (absolute, links followed), or an empty string.
 
-    `logs` are known logs; any other existing one is recognized by its name or by its content.
+    `logs` are the known logs. Any other one is recognized by its name or by its content.
     """
     if _is_beside(target, logs):
         return "it belongs to an action log, and is never written over"
@@ -82,7 +82,7 @@ class _Target(Record):
     """A file that a report goes to."""
 
     form: str
-    given: str
+    flag_path: str
     """The path as the flag names it."""
     folder: int
     """A descriptor of its folder. INVARIANT: what a run does to the folders on the way does not move the report elsewhere."""
@@ -101,7 +101,7 @@ class Reports:
         folders: Sequence[str] = (),
         plugin_forms: Sequence[ReportForm] = (),
     ) -> None:
-        """Check every file, so that an unwritable one is known before anything is paid for.
+        """Check every file, so that an unwritable one stops the run before anything is paid for.
 
         `keep_from` are files and folders that must not be written to: the log, the run's input, the harness's own
         state. No link in `folders` is followed. `plugin_forms` are forms of plugins that do not ship.
@@ -110,11 +110,11 @@ class Reports:
         or holds a record.
         """
         self._with_answer = with_answer
-        self._others = {form.name: form.write for form in plugin_forms}
+        self._writers = {form.name: form.write for form in plugin_forms}
         self._targets: list[_Target] = []
         real_paths: set[str] = set()
         for option in options:
-            form, path = _split(option, self._others)
+            form, path = _split(option, self._writers)
             real = output_path(path, folders, shown_as=f"--report {option}")
             if real in real_paths:
                 raise UsageError(f"--report {option}: the file is named twice")
@@ -130,13 +130,13 @@ class Reports:
 
     def _write(self, target: _Target, runs: Sequence[ReportedRun]) -> str:
         try:
-            write = self._others.get(target.form) or report_form(target.form).write
+            write = self._writers.get(target.form) or report_form(target.form).write
             _put(target, write(runs, with_answer=self._with_answer))
         except (OSError, LogError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            return f"the report {target.given} cannot be written: {reason}"
+            return f"the report {target.flag_path} cannot be written: {reason}"
         except Exception as error:  # noqa: BLE001 - a bug in a report must not change what the run came to
-            return f"the report {target.given} cannot be made: {error!r}"
+            return f"the report {target.flag_path} cannot be made: {error!r}"
         return ""
 
 
@@ -175,7 +175,7 @@ def _opened(form: str, option: str, real: str) -> _Target:
         if descriptor >= 0:
             os.close(descriptor)
         raise UsageError(f"--report {option} cannot be written: {folder}: {error.strerror}") from None
-    return _Target(form=form, given=option, folder=descriptor, name=name)
+    return _Target(form=form, flag_path=option, folder=descriptor, name=name)
 
 
 def _put(target: _Target, pieces: Iterable[str]) -> None:

@@ -44,7 +44,7 @@ class ReportedRun(Record):
     """A run that a report is about."""
 
     name: str
-    """Its name: the task of a batch; else any word. Hostile like everything else."""
+    """Name of the run: the task of a batch, else any word. Hostile like everything else."""
     facts: RunFacts
     result: Mapping[str, JsonValue]
     """The object of `--output json`."""
@@ -113,7 +113,7 @@ class ReportedRun(Record):
         for limit in facts.limits:
             yield "limit", limit
         for error in facts.errors:
-            yield "error", f"{error.where}: {error.quoted if with_answer else error.message}"
+            yield "error", f"{error.location}: {error.quoted if with_answer else error.message}"
         if facts.answer_problem:
             problem = facts.quoted_problem if with_answer else facts.answer_problem
             yield "the answer does not fit its schema", problem
@@ -145,7 +145,7 @@ class ReportedRun(Record):
                 notes.append(f"{count:,} more {noun} are not listed here; the log has them.")
         if facts.odd:
             notes.append(f"{facts.odd:,} records of the log could not be understood, and are left out.")
-        if facts.session and not facts.ended:
+        if facts.session and not facts.is_ended:
             notes.append(
                 "The log has no end of this session: it may have been cut short, and calls may be missing here."
             )

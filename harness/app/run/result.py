@@ -116,7 +116,7 @@ def _helper(helper: Helper) -> JsonValue:
 
 
 def _error(error: ReportedError) -> JsonValue:
-    return {"where": error.where, "message": error.quoted, "fault": error.fault or None}
+    return {"where": error.location, "message": error.quoted, "fault": error.fault or None}
 
 
 _TEXT: Mapping[str, JsonValue] = {"type": "string"}

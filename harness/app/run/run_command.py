@@ -128,7 +128,11 @@ class _Run:
             model,
             mode="run",
             approver=self._ask if arguments.ask else deny_all,
-            header={**({"plan": True} if arguments.plan else {}), **self._prompt.about, **self._model.about},
+            header={
+                **({"plan": True} if arguments.plan else {}),
+                **self._prompt.header_fields,
+                **self._model.header_fields,
+            },
             done_marker=arguments.done_marker,
             check_answer=self._check.problem if self._check else None,
         )
@@ -144,7 +148,7 @@ class _Run:
         self._debug = bool(environment.get("HARNESS_DEBUG"))
         self._bug: Exception | None = None
         self._code = Exit.LOG
-        """The exit code so far. A step of the end that fails takes a success away; nothing restores it."""
+        """The exit code so far. A step of the end that fails takes a success away for good."""
 
     def run(self) -> RunEnd:
         """Run from the first request to the exit code: the work, the log, then messages, reports and the answer."""
@@ -180,9 +184,9 @@ class _Run:
 
     def _work(self) -> RunResult:
         """Work on the prompt, settle what that left, and record the end with the exit code that is known by then."""
-        agent, carried, header = self._agent, self._carried, self._session.about
+        agent, carried, header = self._agent, self._carried, self._session.header
         if carried is not None:
-            self._session.tools.attachments.take_over(carried.rebuilt.messages, carried.found.path)
+            self._session.tools.attachments.take_over(carried.rebuilt.messages, carried.session.path)
         try:
             session = agent.start(
                 carried=carried.messages(header) if carried else (), origin=carried.origin if carried else None
@@ -228,7 +232,7 @@ class _Run:
             words, attachments = self._prompt.text, tuple[Attachment, ...]()
             if "@" in self._prompt.words and not self._arguments.dry_run:
                 attached = self._attached(session)
-                words, attachments = attached.behind(words), attached.attachments
+                words, attachments = attached.with_texts(words), attached.attachments
             prompt = self._session.templates.task(words)
             prompt = f"{prompt}\n\n{self._check.instructions}" if self._check else prompt
             return self._agent.run(prompt, session, attachments=attachments)
@@ -306,7 +310,7 @@ class _Run:
         if not self._output.is_broken():
             return
         if not self._place.interrupt.count:
-            self._tell_problem(self._output.why)
+            self._tell_problem(self._output.error_text)
             self._code = Exit.BROKEN_PIPE
         elif is_soft(self._code):  # the wait for a reader was ended by a signal
             self._code = Exit.TERMINATED if self._signals.terminated else Exit.INTERRUPTED
@@ -330,7 +334,7 @@ class _Run:
             )
         for note in self._model.notes:
             console.line(f"harness: {note}", Tone.WARNING)
-        _tell_carried(self._carried, session.about, console, quiet=arguments.quiet)
+        _tell_carried(self._carried, session.header, console, quiet=arguments.quiet)
         if arguments.quiet:
             return
         console.line(f"policy: {describe(session.policy)}; confinement: {session.tools.level}", Tone.QUIET)
@@ -353,11 +357,11 @@ def _carried(state: State, arguments: Namespace) -> Carried | None:
     """Return the session that the run continues, if any. Raises UsageError, LogError."""
     if arguments.resume is None:
         return None
-    from harness.app.resume import RESUMED, carried_from, named, refuse_its_log
+    from harness.app.resume import RESUMED, carried_from, refuse_its_log, session_by_name
 
     if arguments.replay is not None:
         raise UsageError("--resume and --replay are two conversations to go on with; give one of them")
-    carried = carried_from(state, named(state, arguments.resume), RESUMED)
+    carried = carried_from(state, session_by_name(state, arguments.resume), RESUMED)
     refuse_its_log(carried, arguments.log)
     return carried
 

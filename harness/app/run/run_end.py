@@ -95,7 +95,7 @@ class EndReports:
         """Return the object that `--output json` writes."""
         from harness.app.run.result import result_object
 
-        unsaid = result.stop is StopReason.LOG_ERROR or not facts.ended
+        unsaid = result.stop is StopReason.LOG_ERROR or not facts.is_ended
         return result_object(
             facts,
             answer=result.text,

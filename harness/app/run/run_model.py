@@ -66,7 +66,7 @@ class RunModel:
             from harness.models.recorder import RecordingModel
 
             root, api = place.workspace.root, place.settings.api.value.value
-            self._recording = RecordingModel(models.named(), self.record, place.redactor, workspace=root, api=api)
+            self._recording = RecordingModel(models.first_model(), self.record, place.redactor, workspace=root, api=api)
             return self._recording
         return None
 
@@ -75,7 +75,7 @@ class RunModel:
         self._log = log
 
     @property
-    def about(self) -> dict[str, JsonValue]:
+    def header_fields(self) -> dict[str, JsonValue]:
         """Fields about it in the log's first record."""
         return {"replay": self._replaying.about, "server": "a cassette"} if self._replaying else {}
 

@@ -64,7 +64,7 @@ class RunOutput:
         patience: int = PATIENCE,
         descriptor: int = 1,
     ) -> None:
-        """`on_broken` is called once, when the reader is gone or nothing can be written.
+        """`on_broken` is called once, when the reader is gone or a write fails.
 
         With a `fence`, a GitHub Actions runner may read along: the answer is fenced, and JSON holds no command.
         `asked_to_stop` is called while the pipe is full: after it is true, `patience` waits of 0.2 s pass without
@@ -82,7 +82,7 @@ class RunOutput:
         self._writable.register(descriptor, select.POLLOUT)
         self._hung_up = select.poll()
         self._hung_up.register(descriptor, 0)  # POLLERR, POLLHUP and POLLNVAL are always told (poll(2))
-        self.why = ""
+        self.error_text = ""
         """Message for a person, if stdout could not be written. Empty if its reader just left."""
 
     @property
@@ -152,7 +152,7 @@ class RunOutput:
             except BrokenPipeError:
                 self._lose(Reader.GONE)
             except OSError as error:
-                self.why = f"stdout cannot be written: {error.strerror}"
+                self.error_text = f"stdout cannot be written: {error.strerror}"
                 self._lose(Reader.FAILED)
             else:
                 del self._pending[:count]
@@ -163,7 +163,7 @@ class RunOutput:
         while not self._writable.poll(WAIT_MS):
             patience -= self._asked_to_stop()
             if patience <= 0:
-                self.why = "stdout is not read; what was to be written there is not complete"
+                self.error_text = "stdout is not read; what was to be written there is not complete"
                 return False
         return True
 

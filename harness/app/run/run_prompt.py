@@ -60,7 +60,7 @@ class Attached(Record):
     kept_bytes: int
 
     @property
-    def about(self) -> dict[str, JsonValue]:
+    def header_fields(self) -> dict[str, JsonValue]:
         """Fields about it in the log's first record."""
         return {"bytes": self.bytes, "kept_bytes": self.kept_bytes}
 
@@ -149,7 +149,7 @@ def _read(
         remaining = _seconds_left(wait, since_beginning=now - began, silence=now - heard)
         if not _is_ready(descriptor, remaining if noted else min(remaining, began + wait.note_seconds - now)):
             continue
-        block = _some(descriptor)
+        block = _read_available(descriptor)
         if block == b"":
             return
         if block is not None:
@@ -184,7 +184,7 @@ def _is_ready(descriptor: int, seconds: float) -> bool:
         raise _unreadable(error) from None
 
 
-def _some(descriptor: int) -> bytes | None:
+def _read_available(descriptor: int) -> bytes | None:
     """Return available data; empty at the end, `None` if another reader was faster."""
     try:
         return os.read(descriptor, _BLOCK)
@@ -211,9 +211,9 @@ class Prompt(Record):
         return f"{self.words.rstrip()}\n\n{self.attached.block}" if self.attached else self.words
 
     @property
-    def about(self) -> dict[str, JsonValue]:
+    def header_fields(self) -> dict[str, JsonValue]:
         """Fields about it in the log's first record."""
-        return {"attached": self.attached.about} if self.attached else {}
+        return {"attached": self.attached.header_fields} if self.attached else {}
 
     def masked(self, redact: Callable[[str], str]) -> Prompt:
         """Return the same with what was attached masked, as the results of tools are before the model reads them."""

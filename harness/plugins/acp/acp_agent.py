@@ -159,9 +159,9 @@ class AcpAgent:
         if isinstance(message, RefusedLine):
             self._refuse(message)
         elif message.kind is RpcKind.RESPONSE:
-            self._wire.answered(message)
+            self._wire.take_answer(message)
         elif message.kind is RpcKind.REQUEST:
-            self._answer(message.id, lambda: self._asked(message))
+            self._answer(message.id, lambda: self._answer_to(message))
         elif message.method == "session/cancel":
             self._cancel(message)
 
@@ -171,7 +171,7 @@ class AcpAgent:
         for identity in refused.answers:
             self._wire.settle(identity, ClientAnswer(problem=f"the client's answer was refused: {refused.why}"))
 
-    def _asked(self, message: RpcMessage) -> Mapping[str, JsonValue] | None:
+    def _answer_to(self, message: RpcMessage) -> Mapping[str, JsonValue] | None:
         """Do the request, and return the answer; `None` if a session's thread gives it. Raises RefusedRequest."""
         if message.method == "initialize":
             return self._initialize(message)
@@ -262,7 +262,7 @@ class AcpAgent:
         if name:
             self._sessions[name] = session
         session.take(lambda: self._answer(identity, lambda: self._opened(session, name, notes)))
-        session.take(session.begun)
+        session.take(session.send_first_updates)
 
     def _opened(self, session: ServedSession, name: str, notes: list[str]) -> Mapping[str, JsonValue]:
         try:

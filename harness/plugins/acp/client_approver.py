@@ -17,7 +17,7 @@ from harness.gate.approval import Approval, nobody
 from harness.grant_pattern import GrantScope
 from harness.log.vocabulary import Answer
 from harness.plugins.acp.client_wire import ClientAnswer, OpenQuestion
-from harness.plugins.acp.session_updates import kind_of, text_content, title_of, whole
+from harness.plugins.acp.session_updates import encodable_text, kind_of, text_content, title_of
 from harness.policy.destruction import destroys
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
@@ -78,17 +78,17 @@ class ClientApprover:
         self._call = call
         self._outside = outside
         self._client = client
-        self._others = 0
+        self._other_count = 0
         """Questions that were about no call of the conversation's model: of hooks, servers, helpers."""
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
         """Ask about `action`, and return the answer."""
-        asked_client = self._asked(action, verdict) if action.shown_whole else None
+        asked_client = self._request(action, verdict) if action.shown_whole else None
         if asked_client is None or len(asked_client.text) > MOST_CHARACTERS:
             return nobody(TOO_LARGE)
         call = ToolCallUpdate(
             tool_call_id=self._name_of(action),
-            title=whole(title_of(action.tool, self._mask(action.summary))),
+            title=encodable_text(title_of(action.tool, self._mask(action.summary))),
             kind=kind_of(action.tool),
             status="pending",
             content=[text_content(asked_client.text)],
@@ -106,10 +106,10 @@ class ClientApprover:
     def _name_of(self, action: Action) -> str:
         if by_model(action) and not action.asked_by:
             return self._call()
-        self._others += 1
-        return f"question-{self._others}"
+        self._other_count += 1
+        return f"question-{self._other_count}"
 
-    def _asked(self, action: Action, verdict: Verdict) -> AskedClient:
+    def _request(self, action: Action, verdict: Verdict) -> AskedClient:
         reasons = destroys(action)
         offered = self._offer(action, verdict) if by_model(action) and not reasons else None
         offer = offered if isinstance(offered, Offer) else None
@@ -123,7 +123,7 @@ class ClientApprover:
                 *(_granted_texts(offer) if offer else ()),
             )
         )
-        return AskedClient(whole(text), tuple(_options(reasons, offer)), offer)
+        return AskedClient(encodable_text(text), tuple(_options(reasons, offer)), offer)
 
     def _question(self, action: Action, verdict: Verdict, reasons: tuple[str, ...]) -> Question:
         """Return the question with all facts: its reader may know nothing else of the session."""
@@ -150,10 +150,10 @@ def _granted_texts(offer: Offer) -> Iterator[str]:
 
 def _options(reasons: tuple[str, ...], offer: Offer | None) -> Iterator[PermissionOption]:
     once = f"Allow once. THIS DESTROYS: {'; '.join(reasons)}" if reasons else "Allow once"
-    yield PermissionOption(option_id=ALLOW, name=whole(visible_line(once, 500)), kind="allow_once")
+    yield PermissionOption(option_id=ALLOW, name=encodable_text(visible_line(once, 500)), kind="allow_once")
     for number, choice in enumerate(offer.choices if offer else (), 1):
         name = visible_line(f"Allow for this session [{number}]: {choice.name}", 200)
-        yield PermissionOption(option_id=f"{GRANT}{number}", name=whole(name), kind="allow_always")
+        yield PermissionOption(option_id=f"{GRANT}{number}", name=encodable_text(name), kind="allow_always")
     yield PermissionOption(option_id=REFUSE, name="Refuse", kind="reject_once")
     yield PermissionOption(option_id=STOP, name="Refuse and stop the turn", kind="reject_once")
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from harness.actions import JsonValue
 from harness.plugins.acp.client_wire import ClientAnswer, OpenQuestion
-from harness.plugins.acp.session_updates import text_content, whole
+from harness.plugins.acp.session_updates import encodable_text, text_content
 from harness.record import replace
 from harness.text.visible import visible_line
 from harness.tools.ask_user import MOST_CHOICE_CHARACTERS, Replied, UserAnswer, UserQuestion
@@ -52,7 +52,7 @@ def answer_of_client(
 
 def _options(question: UserQuestion) -> Iterator[PermissionOption]:
     for number, choice in enumerate(question.choices, 1):
-        name = whole(visible_line(choice, MOST_CHOICE_CHARACTERS))
+        name = encodable_text(visible_line(choice, MOST_CHOICE_CHARACTERS))
         yield PermissionOption(option_id=f"{CHOICE}{number}", name=name, kind="allow_once")
     for identity, name in _OTHERS.items():
         yield PermissionOption(option_id=identity, name=name, kind="reject_once")

@@ -42,7 +42,7 @@ class ClientAnswer(Record):
 
 
 class OpenQuestion:
-    """One question to the client that stands until it is settled."""
+    """One question to the client, open until it is settled."""
 
     def __init__(self) -> None:
         self._answers: queue.SimpleQueue[ClientAnswer] = queue.SimpleQueue()
@@ -78,7 +78,7 @@ class ClientWire:
         self.is_gone = False
         """Whether the client stopped reading."""
         self._is_idle = True
-        self._asked = 0
+        self._question_count = 0
         self._open: dict[str, OpenQuestion] = {}
         threading.Thread(target=self._write, name="harness-client", daemon=True).start()
 
@@ -107,12 +107,12 @@ class ClientWire:
             if self._is_over:
                 question.settle(_GONE)
                 return question
-            self._asked += 1
-            self._open[str(self._asked)] = question
-            self._put(_line({"id": self._asked, "method": method, "params": dict(params)}))
+            self._question_count += 1
+            self._open[str(self._question_count)] = question
+            self._put(_line({"id": self._question_count, "method": method, "params": dict(params)}))
         return question
 
-    def answered(self, message: RpcMessage) -> None:
+    def take_answer(self, message: RpcMessage) -> None:
         """Take an answer of the client's."""
         if "error" in message.fields:
             error = message.fields["error"]

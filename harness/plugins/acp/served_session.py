@@ -34,12 +34,12 @@ from harness.plugins.acp.prompt_blocks import Block, SaidPrompt, said_prompt
 from harness.plugins.acp.session_updates import (
     RecordUpdates,
     Shown,
+    message_chunk,
     noted,
     notification,
     offered_commands,
     planned,
     replayed,
-    said,
 )
 from harness.plugins.acp.stored_sessions import MODE, carried_session
 from harness.policy.grant_offers import Offer
@@ -96,8 +96,8 @@ class ServedSession:
         self._place: SessionPlace | None = None
         self._opened: _Opened | None = None
         self._last: RunResult | None = None
-        self._how: RunResult | None = None
-        """The end of the session, once it is known."""
+        self._first_result: RunResult | None = None
+        """The first recorded end of the session. `None` while it runs."""
         self._notes = NotesToModel()
         self._question: OpenQuestion | None = None
         """The one that was put last."""
@@ -132,7 +132,7 @@ class ServedSession:
     def end(self, result: RunResult) -> None:
         """Have what runs stopped, and the session ended."""
         self._stop()
-        self._how = self._how or result
+        self._first_result = self._first_result or result
         self._work.put(None)
 
     def nudge(self) -> None:
@@ -166,7 +166,9 @@ class ServedSession:
                 except Exception as error:  # noqa: BLE001 - what comes next is to be answered all the same
                     self.tell(f"internal error: {type(error).__name__}: {error}")
         finally:
-            self._end(self._how or RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail="the session failed"))
+            self._end(
+                self._first_result or RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail="the session failed")
+            )
 
     # On its own thread
 
@@ -188,9 +190,9 @@ class ServedSession:
                 self.show(update)
             if items := todo_of(carried.rebuilt.messages):
                 self.show(planned(items))
-        return {"sessionId": self._name, **self._told(opened)}
+        return {"sessionId": self._name, **self._session_fields(opened)}
 
-    def begun(self) -> None:
+    def send_first_updates(self) -> None:
         """Do what waits until the client knows the session: send its first records and the commands that there are, import
         what the first request needs.
         """
@@ -210,7 +212,7 @@ class ServedSession:
         words = self._notes.message(prompt.text, session.messages, plans=opened.plans, interrupted=interrupted)
         result = self._last = opened.agent.run(words, session, attachments=prompt.attachments)
         opened.end_text()
-        return _ended(result, cancelled=self._is_asked_to_stop)
+        return _prompt_answer(result, cancelled=self._is_asked_to_stop)
 
     def set_mode(self, name: str) -> None:
         """Let another mode hold. Raises PolicyError and LogError."""
@@ -244,7 +246,7 @@ class ServedSession:
         return self._question
 
     @property
-    def about(self) -> dict[str, JsonValue]:
+    def header_fields(self) -> dict[str, JsonValue]:
         """Fields about the client in the log's first record."""
         return {"client": self.client}
 
@@ -253,7 +255,7 @@ class ServedSession:
             raise RuntimeError("the session was not opened")
         return self._opened
 
-    def _told(self, opened: _Opened) -> dict[str, JsonValue]:
+    def _session_fields(self, opened: _Opened) -> dict[str, JsonValue]:
         """Return the client's description of a session that was begun."""
         modes = SessionModeState(
             current_mode_id=Mode.ASK.value,
@@ -307,7 +309,7 @@ class _Opened:
         self._helpers = HelperTree()
         tools = tools_of(rules_of(place, arguments, served.tell), self)
         self.running: RunningSession = begin_session(
-            ProviderModels(tools), mode=MODE, approver=self._asked, header=served.about, on_text=self._text
+            ProviderModels(tools), mode=MODE, approver=self._ask, header=served.header_fields, on_text=self._text
         )
         try:
             self._begin(carried)
@@ -316,7 +318,7 @@ class _Opened:
             close_log(place.state, self.running.log)
             raise
         self._below_plan: Policy | None = None
-        """In plan mode, the policy to return to."""
+        """The policy to return to after plan mode. `None` outside of it."""
 
     def _begin(self, carried: Carried | None) -> None:
         running, place = self.running, self._place
@@ -330,10 +332,10 @@ class _Opened:
         if carried is None:
             self.session: Session = self.agent.start()
         else:
-            identity = running.about
+            identity = running.header
             self.notes += [line.text for line in carried_lines(carried, identity) if line.tone is Tone.WARNING]
             place.redactor.note(" ".join(carried.rebuilt.marks))
-            self.attachments.take_over(carried.rebuilt.messages, carried.found.path)
+            self.attachments.take_over(carried.rebuilt.messages, carried.session.path)
             self.session = self.agent.start(carried=carried.messages(identity), origin=carried.origin)
 
     # In front of the session
@@ -345,7 +347,7 @@ class _Opened:
     def ask(self, question: UserQuestion, /) -> UserAnswer:
         """Put a question of the model to the client."""
         redact = self._place.redactor.redact
-        return answer_of_client(question, self._served.ask, call=self._updates.begun, mask=redact)
+        return answer_of_client(question, self._served.ask, call=self._updates.begun_call, mask=redact)
 
     def draw(self, printed: str, /) -> None:
         """Draw nothing: the client is sent what a command printed when it ends."""
@@ -367,12 +369,12 @@ class _Opened:
             environment=place.environment,
             offer=self._offer,
             mask=place.redactor.redact,
-            call=lambda: self._updates.asked,
+            call=lambda: self._updates.asked_call,
             outside=approver_outside(self.running, self._offer, is_alone=False),
             client=self._served.client,
         )
 
-    def _asked(self, action: Action, verdict: Verdict) -> Approval:
+    def _ask(self, action: Action, verdict: Verdict) -> Approval:
         return self.approver(action, verdict)
 
     @property
@@ -429,16 +431,16 @@ class _Opened:
             root=place.workspace.root,
             approver=self.approver,
         )
-        return SaidPrompt(text=files.behind(command_words.words), attachments=files.attachments)
+        return SaidPrompt(text=files.with_texts(command_words.words), attachments=files.attachments)
 
     def end_text(self) -> None:
         """Show the rest of the model's text."""
         if rest := self._stream.finish():
-            self._served.show(said(rest))
+            self._served.show(message_chunk(rest))
 
     def _text(self, delta: str) -> None:
         if text := self._stream.feed(delta):
-            self._served.show(said(text))
+            self._served.show(message_chunk(text))
 
     def _record(self, record: LogRecord) -> None:
         helper = self._helpers.record(record)
@@ -452,7 +454,7 @@ class _Opened:
         return "plan mode is on" if self.plans else self.agent.gate.grants.offer(action, verdict)
 
 
-def _ended(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue]:
+def _prompt_answer(result: RunResult, *, cancelled: bool) -> dict[str, JsonValue]:
     """Return the answer to a prompt. Raises RefusedRequest where the protocol has no stop reason for the end.
 
     Its `refusal` means that the turn is forgotten, which none is here: what a hard block ended is an error, too.

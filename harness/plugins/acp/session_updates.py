@@ -82,19 +82,19 @@ def notification(session: str, update: Shown) -> dict[str, JsonValue]:
     return fields
 
 
-def said(text: str) -> AgentMessageChunk:
+def message_chunk(text: str) -> AgentMessageChunk:
     """Return a piece of what the model says."""
-    return update_agent_message_text(whole(text))
+    return update_agent_message_text(encodable_text(text))
 
 
 def noted(text: str) -> AgentThoughtChunk:
     """Return a line of the harness's own, as opposed to the model's."""
-    return update_agent_thought_text(whole(f"harness: {text}\n"))
+    return update_agent_thought_text(encodable_text(f"harness: {text}\n"))
 
 
 def planned(items: Sequence[TodoItem]) -> AgentPlanUpdate:
     """Return the model's list as the protocol's plan."""
-    return update_plan([plan_entry(whole(visible(item.text)), status=_STATES[item.status]) for item in items])
+    return update_plan([plan_entry(encodable_text(visible(item.text)), status=_STATES[item.status]) for item in items])
 
 
 def offered_commands(commands: Sequence[SlashCommand]) -> AvailableCommandsUpdate:
@@ -102,15 +102,15 @@ def offered_commands(commands: Sequence[SlashCommand]) -> AvailableCommandsUpdat
     available = [
         AvailableCommand(
             name=command.name.removeprefix("/"),
-            description=whole(command.summary),
-            input=AvailableCommandInput(root=UnstructuredCommandInput(hint=whole(command.arguments))),
+            description=encodable_text(command.summary),
+            input=AvailableCommandInput(root=UnstructuredCommandInput(hint=encodable_text(command.arguments))),
         )
         for command in commands
     ]
     return AvailableCommandsUpdate(session_update="available_commands_update", available_commands=available)
 
 
-def whole(text: str) -> str:
+def encodable_text(text: str) -> str:
     """Return a text that UTF-8 can hold."""
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -140,7 +140,7 @@ class RecordUpdates:
         self._redact = redact
         self._lists: dict[str, Sequence[TodoItem]] = {}
         """The model's lists in calls that have not ended."""
-        self.asked = self.begun = ""
+        self.asked_call = self.begun_call = ""
         """The call of the conversation that was asked about, and the one that was begun last, by the client's name of it."""
 
     def of(self, record: LogRecord, helper: Helper | None = None) -> Iterator[Shown]:
@@ -152,14 +152,14 @@ class RecordUpdates:
                 yield self._proposed(call, title_prefix, record)
             case "decision" if record.get("summary"):
                 title = title_of(str(record.get("tool")), str(record["summary"]))
-                yield update_tool_call(call, title=whole(f"{title_prefix}{title}"))
+                yield update_tool_call(call, title=encodable_text(f"{title_prefix}{title}"))
             case "approval_asked":
-                self.asked = self.asked if title_prefix else call
+                self.asked_call = self.asked_call if title_prefix else call
             case "intent":
-                self.begun = self.begun if title_prefix else call
+                self.begun_call = self.begun_call if title_prefix else call
                 yield update_tool_call(call, status="in_progress", content=[])
             case "outcome":
-                yield self._ended(call, record)
+                yield self._end_update(call, record)
                 if (items := self._lists.pop(call, None)) is not None and record.get("status") == "ok":
                     yield planned(items)
             case "error" if "retry_seconds" not in record:
@@ -175,7 +175,7 @@ class RecordUpdates:
             self._lists[call] = items
         return started(call, tool, arguments_of(arguments), self._workspace, title_prefix=title_prefix)
 
-    def _ended(self, call: str, record: LogRecord) -> ToolCallProgress:
+    def _end_update(self, call: str, record: LogRecord) -> ToolCallProgress:
         status = str(record.get("status"))
         difference = self._difference(record)
         content = difference or text_content(str(record.get("content")))
@@ -186,7 +186,7 @@ class RecordUpdates:
         return update_tool_call(call, status="completed" if done else "failed", content=[content], raw_output=output)
 
     def _difference(self, record: LogRecord) -> FileEditToolCallContent | None:
-        """Return a call's change of a file, if both sides are known and short."""
+        """Return a call's change of a file. `None` if either side is missing or long."""
         path, before, after = (record.get(name) for name in ("changed_path", "before_sha256", "after_sha256"))
         if not isinstance(path, str) or not isinstance(after, str):
             return None
@@ -202,7 +202,7 @@ class RecordUpdates:
             texts = [self._redact(side.decode()) for side in (old, new)]
         except UnicodeDecodeError:
             return None
-        return tool_diff_content(whole(path), texts[1], texts[0] if isinstance(before, str) else None)
+        return tool_diff_content(encodable_text(path), texts[1], texts[0] if isinstance(before, str) else None)
 
 
 def started(
@@ -213,11 +213,11 @@ def started(
     place = os.path.join(workspace, subject) if tool_kind(tool).is_of_files else ""
     return start_tool_call(
         call,
-        whole(f"{title_prefix}{title_of(tool, subject)}"),
+        encodable_text(f"{title_prefix}{title_of(tool, subject)}"),
         kind=kind_of(tool),
         status="pending" if result is None else "completed",
-        locations=[ToolCallLocation(path=whole(place))] if place else None,
-        raw_input=json.loads(whole(json.dumps(arguments, ensure_ascii=False))),
+        locations=[ToolCallLocation(path=encodable_text(place))] if place else None,
+        raw_input=json.loads(encodable_text(json.dumps(arguments, ensure_ascii=False))),
         content=[text_content(result)] if result else None,
     )
 
@@ -240,12 +240,12 @@ def replayed(messages: Sequence[Message], workspace: str) -> Iterator[Shown]:
             case Role.USER:
                 summary, words = split_summary(message.content)
                 if summary:
-                    yield update_agent_thought_text(whole(summary))
+                    yield update_agent_thought_text(encodable_text(summary))
                 if words := own_words(words):
-                    yield update_user_message_text(whole(words))
+                    yield update_user_message_text(encodable_text(words))
             case Role.ASSISTANT:
                 if message.content:
-                    yield said(message.content)
+                    yield message_chunk(message.content)
                 for call in message.tool_calls:
                     number += 1
                     yield _replayed_call(f"past-{number}", call, results.get(call.id, ""), workspace)

@@ -16,7 +16,7 @@ from acp.schema import SessionInfo
 from harness.app.resume import RESUMED, Carried, carried_from
 from harness.app.sessions import LoggedSession, SessionOutline, logged_sessions, outlines
 from harness.errors import UsageError
-from harness.plugins.acp.session_updates import whole
+from harness.plugins.acp.session_updates import encodable_text
 from harness.session.state import State
 from harness.text.visible import visible_line
 
@@ -30,7 +30,9 @@ def carried_session(state: State, name: str, folder: str) -> Carried:
     """Return the conversation that a client calls `name`, in a workspace. Raises UsageError and LogError."""
     outlines = _outlines(state, folder)
     roots = _roots(outlines)
-    chain = [outline.found for outline in outlines if name in (outline.found.session, roots[outline.found.session])]
+    chain = [
+        outline.session for outline in outlines if name in (outline.session.session, roots[outline.session.session])
+    ]
     if not chain:
         raise UsageError(f"no session {visible_line(name, 100)} in {visible_line(folder, 1_000)}")
     return carried_from(state, chain[-1], RESUMED)
@@ -40,17 +42,17 @@ def listed_sessions(state: State, folder: str | None) -> list[SessionInfo]:
     """Return the sessions to continue, the newest first; with `None` those of every folder. Raises LogError."""
     outlines = _outlines(state, folder)
     roots = _roots(outlines)
-    first = {outline.found.session: outline for outline in outlines}
+    first = {outline.session.session: outline for outline in outlines}
     newest: dict[str, SessionOutline] = {}
     for outline in reversed(outlines):
-        newest.setdefault(roots[outline.found.session], outline)
-    talks = ((root, first.get(root, outline), outline.found) for root, outline in newest.items() if outline.is_talk)
+        newest.setdefault(roots[outline.session.session], outline)
+    talks = ((root, first.get(root, outline), outline.session) for root, outline in newest.items() if outline.is_talk)
     return [_info(root, beginning, last) for root, beginning, last in islice(talks, MOST_LISTED)]
 
 
 def _info(root: str, first: SessionOutline, last: LoggedSession) -> SessionInfo:
-    title = whole(visible_line(first.title, MOST_TITLE))
-    return SessionInfo(session_id=root, cwd=whole(last.workspace), title=title, updated_at=last.time)
+    title = encodable_text(visible_line(first.title, MOST_TITLE))
+    return SessionInfo(session_id=root, cwd=encodable_text(last.workspace), title=title, updated_at=last.time)
 
 
 def _outlines(state: State, folder: str | None) -> tuple[SessionOutline, ...]:
@@ -67,6 +69,8 @@ def _roots(outlines: Iterable[SessionOutline]) -> Mapping[str, str]:
     """Return the name of each session's chain: that of its first."""
     roots: dict[str, str] = {}
     for outline in outlines:  # the older first, so that what a session goes on from is known
-        goes_on = outline.found.mode == MODE and outline.origin
-        roots[outline.found.session] = roots.get(outline.origin, outline.origin) if goes_on else outline.found.session
+        goes_on = outline.session.mode == MODE and outline.origin
+        roots[outline.session.session] = (
+            roots.get(outline.origin, outline.origin) if goes_on else outline.session.session
+        )
     return roots

@@ -101,7 +101,7 @@ class AgentSession:
         self.open: list[OpenCall] = []
 
     @property
-    def begun(self) -> bool:
+    def is_begun(self) -> bool:
         """Whether a session is open in the log."""
         return self._log is not None and bool(self._log.session) and self._open_in_log
 
@@ -186,7 +186,7 @@ class AgentSession:
         self.open = [replace(call, before_sha256=sha256) if call in later else call for call in self.open]
         return bool(later)
 
-    def found(self, number: int) -> OpenCall | None:
+    def open_call(self, number: int) -> OpenCall | None:
         """Return the open call of that number; None where there is none."""
         return next((call for call in self.open if call.number == number), None)
 
@@ -234,8 +234,8 @@ class AgentSession:
         self.latch = str(stored["latch"])
         unseen = tuple((str(unseen_path), str(diff)) for unseen_path, diff in _pairs(stored["unseen"]))
         self.state = GateState(proposed=_count(stored["proposed"]), unseen=unseen)
-        self.grants = tuple(map(_grant, map(_fields, _listed(stored["grants"]))))
-        self.open = [OpenCall(**_fields(entry)) for entry in _listed(stored["open"])]  # type: ignore[arg-type]  # as written
+        self.grants = tuple(map(_grant, map(_fields, _list(stored["grants"]))))
+        self.open = [OpenCall(**_fields(entry)) for entry in _list(stored["open"])]  # type: ignore[arg-type]  # as written
         session = str(stored["session"])
         if (stored["records"], stored["head"]) == (self._log.count, self._log.head):
             if session:
@@ -379,14 +379,14 @@ def _fields(value: JsonValue) -> dict[str, JsonValue]:
     return value
 
 
-def _listed(value: JsonValue) -> list[JsonValue]:
+def _list(value: JsonValue) -> list[JsonValue]:
     if not isinstance(value, list):
         raise TypeError(f"expected a list, got {type(value).__name__}")
     return value
 
 
 def _pairs(value: JsonValue) -> list[list[JsonValue]]:
-    return [_listed(item) for item in _listed(value)]
+    return [_list(item) for item in _list(value)]
 
 
 def _count(value: JsonValue) -> int:

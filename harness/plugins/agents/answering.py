@@ -43,7 +43,7 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
             case When.AFTER | When.FAILED:
                 _settle(agent, event, session, parts.images)
             case When.ENDED:
-                if session.begun:
+                if session.is_begun:
                     session.end((StopReason.BLOCKED if session.latch else StopReason.COMPLETED).value, session.latch)
                     parts.note_head(session.log, True)
     return HookAnswer()
@@ -51,7 +51,7 @@ def answer(agent: GuardedAgent, data: bytes, parts: HookParts) -> HookAnswer:
 
 def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, images: BeforeImages) -> None:
     """Record what the agent says that a call came to. A call that is not known, or is seen by us, is passed over."""
-    while session.begun and (call := session.take(key_of(event))) is not None:
+    while session.is_begun and (call := session.take(key_of(event))) is not None:
         if call.intent is not None:  # it was carried out, so somebody there said yes
             call = session.record_yes(call)
         records = CallRecords(session.log)

@@ -104,7 +104,7 @@ def _block(reason: str) -> HookAnswer:
     return as_json({"continue": False, "stopReason": reason, "hookSpecificOutput": output})
 
 
-def _wanted(command: str) -> Mapping[str, JsonValue]:
+def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     def run(**more: JsonValue) -> list[JsonValue]:
         return [{"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": 600, **more}]}]
 
@@ -135,7 +135,7 @@ AGENT = GuardedAgent(
     settings=SettingsFile(
         user=".claude/settings.json", project=".claude/settings.local.json", home_variable="CLAUDE_CONFIG_DIR"
     ),
-    wanted=_wanted,
+    settings_content=_hook_settings,
     project_variables=("CLAUDE_PROJECT_DIR",),
     unseen=(
         "a file that the prompt names with @ is sent without a hook",

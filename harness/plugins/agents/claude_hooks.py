@@ -96,8 +96,8 @@ def answer_in(answer: Mapping[str, JsonValue]) -> SaidByHook:
     if not isinstance(specific, dict):
         raise NoAnswerError(f"hookSpecificOutput must be an object, not {kind_of(specific)}")
     answers = [
-        _said(specific, "permissionDecision", _PERMISSIONS, "permissionDecisionReason"),
-        _said(answer, "decision", _WORDS, "reason"),
+        _decision_of(specific, "permissionDecision", _PERMISSIONS, "permissionDecisionReason"),
+        _decision_of(answer, "decision", _WORDS, "reason"),
     ]
     if answer.get("continue") is False:
         answers.append(SaidByHook(decision=Decision.BLOCK, reason=_text(answer, "stopReason")))
@@ -114,7 +114,7 @@ def answer_in(answer: Mapping[str, JsonValue]) -> SaidByHook:
     )
 
 
-def _said(fields: Mapping[str, JsonValue], key: str, words: Mapping[str, Decision], reason: str) -> SaidByHook:
+def _decision_of(fields: Mapping[str, JsonValue], key: str, words: Mapping[str, Decision], reason: str) -> SaidByHook:
     word = _text(fields, key)
     if not word:
         return SaidByHook()

@@ -60,7 +60,7 @@ def _has_no_sandbox(event: HookEvent, environment: Mapping[str, str]) -> bool:  
     return False
 
 
-def _wanted(command: str) -> Mapping[str, JsonValue]:
+def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     # The person's own shell starts it, which may be none that reads this line as sh does.
     in_sh = "/bin/sh -c '" + command.replace("'", "'\\''") + "'"
 
@@ -83,7 +83,7 @@ AGENT = GuardedAgent(
     rewrites=_has_no_sandbox,
     patches_in_shell=True,
     settings=SettingsFile(user=".codex/hooks.json", project=".codex/hooks.json", home_variable="CODEX_HOME"),
-    wanted=_wanted,
+    settings_content=_hook_settings,
     unseen=(
         "a hook that Codex does not trust is skipped without a word",
         "input to a shell that is still running (`write_stdin`)",

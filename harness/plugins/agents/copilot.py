@@ -99,7 +99,7 @@ def _ask(reason: str, arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     return _decision("ask", reason)
 
 
-def _wanted(command: str) -> Mapping[str, JsonValue]:
+def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     run: list[JsonValue] = [{"type": "command", "bash": command, "timeoutSec": 600}]
     return {
         "version": 1,
@@ -122,7 +122,7 @@ AGENT = GuardedAgent(
     settings=SettingsFile(
         user=".copilot/hooks/harness.json", project=".github/hooks/harness.json", home_variable="COPILOT_HOME"
     ),
-    wanted=_wanted,
+    settings_content=_hook_settings,
     project_variables=("COPILOT_PROJECT_DIR",),
     unseen=(
         "a command that it asks the person about is run by itself, without walls of ours",

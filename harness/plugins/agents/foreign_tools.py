@@ -74,7 +74,9 @@ class ForeignFiles:
         reads = kind in (ForeignKind.READ, ForeignKind.LIST, ForeignKind.SEARCH)
         access = self._workspace.resolve(path, Access.READ if reads else Access.WRITE, self._cwd)
         if reads:
-            return self._action(call, arguments, (self._whole(access, arguments),), preview=visible_line(path, 4096))
+            return self._action(
+                call, arguments, (self._whole_path(access, arguments),), preview=visible_line(path, 4096)
+            )
         from harness.files.file_changes import write_and_read  # with a change alone
 
         after = _content_after(kind, arguments, access.real)
@@ -116,7 +118,7 @@ class ForeignFiles:
             described=self.kind,
         )
 
-    def _whole(self, path: PathAccess, arguments: Arguments) -> Facet:
+    def _whole_path(self, path: PathAccess, arguments: Arguments) -> Facet:
         """Return the facet that a read or a search reads: for a folder everything below it, since it may show all of
         that.
         """

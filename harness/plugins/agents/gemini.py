@@ -111,7 +111,7 @@ def _block(reason: str) -> HookAnswer:
     return as_json({"decision": "deny", "reason": reason, "continue": False, "stopReason": reason})
 
 
-def _wanted(command: str) -> Mapping[str, JsonValue]:
+def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     hook: JsonValue = {"type": "command", "name": "harness", "command": command, "timeout": 600_000}
     run: list[JsonValue] = [{"matcher": ".*", "hooks": [hook]}]
     return {"hooks": {"BeforeTool": run, "AfterTool": run, "SessionEnd": [{"hooks": [hook]}]}}
@@ -129,7 +129,7 @@ AGENT = GuardedAgent(
     # It knows an `ask`, and waits for ever where nobody is there.
     rewrites=lambda event, environment: True,  # noqa: ARG005
     settings=SettingsFile(user=".gemini/settings.json", project=".gemini/settings.json"),
-    wanted=_wanted,
+    settings_content=_hook_settings,
     project_variables=("GEMINI_PROJECT_DIR",),
     unseen=(
         "a file that the prompt names with @ is sent without a hook",

@@ -69,7 +69,7 @@ class GuardedAgent(Record):
     block: Callable[[str], HookAnswer]
     """Refuses, and stops the agent as far as it lets itself be stopped."""
     settings: SettingsFile
-    wanted: Callable[[str], Mapping[str, JsonValue]]
+    settings_content: Callable[[str], Mapping[str, JsonValue]]
     """Takes the command line of our hook, and returns the required content of the settings file."""
     ask: Callable[[str, Mapping[str, JsonValue] | None], HookAnswer] | None = None
     """Lets the agent ask the person, for this reason, and run the call as it is, or with these arguments; None where it cannot

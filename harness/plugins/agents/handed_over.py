@@ -32,7 +32,7 @@ def hand_over(
     held_by: Callable[[Action, Verdict], str],
     asks_itself: bool = False,
 ) -> HandedOver | CallEnd:
-    """Judge, ask and write the intent of a call that another agent carries out; nothing runs here.
+    """Judge, ask and write the intent of a call that another agent carries out.
 
     `held_by` returns a few words for the log: the walls that confine the agent to the effects. It raises ToolError
     for a call that must be confined and cannot be. With `asks_itself` the agent asks the person if the verdict is

@@ -67,7 +67,7 @@ class JudgedCall:
         self._asks = agent.ask is not None and agent.asks(event, parts.environment)
         """Whether the agent asks the person where we would."""
         self._cwd = os.path.realpath(os.path.join(event.cwd, str(self._call.arguments.get("cwd", ""))))
-        folder = session.workspace if session.begun else _workspace_of(agent, event, parts.environment)
+        folder = session.workspace if session.is_begun else _workspace_of(agent, event, parts.environment)
         self._workspace = Workspace(folder, parts.home)
 
     @cached_property
@@ -93,7 +93,7 @@ class JudgedCall:
         grants, grant_store = self._parts.grants_at(self._workspace.root)
         # What a granted program did to protected places is looked at when it ends: only our own tool does that.
         exact = [grant for grant in grants if not grant.pattern.program]
-        first = not session.begun
+        first = not session.is_begun
         if first:
             self._begin(policy)
         else:
@@ -101,7 +101,7 @@ class JudgedCall:
             self._follow(policy)
         gate: Gate = Gate(
             policy=policy,
-            approver=lambda action, verdict: self._asked(gate, action, verdict),
+            approver=lambda action, verdict: self._ask(gate, action, verdict),
             log=session.log,
             tools=ToolRegistry([self._tool(call) for call in {call.tool: call for call in self._calls}.values()]),
             checks=self._parts.checks(self._workspace),
@@ -127,12 +127,12 @@ class JudgedCall:
                 gate.skip(pending_call, session.latch)
             answer = agent.block(session.latch)
         else:
-            answer = self._answered(gate, pending, policy)
+            answer = self._decide(gate, pending, policy)
         session.state, session.grants = gate.state, gate.grants.held
         self._parts.note_head(session.log, False)
         return answer
 
-    def _answered(self, gate: Gate, pending: list[PendingCall], policy: Policy) -> HookAnswer:
+    def _decide(self, gate: Gate, pending: list[PendingCall], policy: Policy) -> HookAnswer:
         """Decide on all parts of a call, the one first that will be refused, and return the answer: all of them, or none."""
         pending.sort(key=lambda call: _strictness(gate, call), reverse=True)
         handed: list[HandedOver] = []
@@ -162,7 +162,7 @@ class JudgedCall:
             "harness": __version__,
             **policy_fields(policy),
             "confinement": self._walls.level,
-            **self._parts.about(),
+            **self._parts.host_fields(),
         }
         log = self._parts.new_log(self._workspace.root)
         self._session.begin(log, self._workspace.root, policy.sha256, fields)
@@ -185,7 +185,7 @@ class JudgedCall:
                 }
         return json.dumps(arguments, ensure_ascii=False)
 
-    def _asked(self, gate: Gate, action: Action, verdict: Verdict) -> Approval:
+    def _ask(self, gate: Gate, action: Action, verdict: Verdict) -> Approval:
         """Ask about the call where the agent cannot, and return the answer."""
         approval = self._parts.ask(
             AskedCall(
@@ -215,7 +215,7 @@ class JudgedCall:
             from harness.plugins.agents.tickets import Ticket
 
             is_asked = verdict.decision is Decision.CONFIRM
-            self._ticket = Ticket.made(action, verdict, self._workspace, hidden=self._parts.hidden, is_asked=is_asked)
+            self._ticket = Ticket.create(action, verdict, self._workspace, hidden=self._parts.hidden, is_asked=is_asked)
         elif verdict.effects.left_out:
             raise ToolError(
                 f"a rule denies reading {', '.join(verdict.effects.left_out[:5])}, and {self._agent.title} runs this "

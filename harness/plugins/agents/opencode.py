@@ -113,7 +113,7 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     return HookAnswer() if arguments is None else as_json({"args": dict(arguments)})
 
 
-def _wanted(command: str) -> Mapping[str, JsonValue]:
+def _plugin_file(command: str) -> Mapping[str, JsonValue]:
     return {"text": _PLUGIN % json.dumps(command)}
 
 
@@ -133,7 +133,7 @@ AGENT = GuardedAgent(
         home_variable="XDG_CONFIG_HOME",
         is_plugin=True,
     ),
-    wanted=_wanted,
+    settings_content=_plugin_file,
     unseen=(
         "`--pure` loads no plugins, and version 2 (`opencode2`) none of version 1",
         "a call that fails has no outcome: opencode tells of none",

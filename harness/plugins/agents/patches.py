@@ -39,7 +39,7 @@ class Hunk(Record):
 
     old: tuple[str, ...]
     new: tuple[str, ...]
-    behind: str | None = None
+    anchor: str | None = None
     """A line above the old ones."""
     at_end: bool = False
     """The old ones are the last of the file."""
@@ -100,9 +100,9 @@ def split_patch(text: str) -> tuple[str, ...]:
     lines = _Lines(all_lines)
     parts = []
     while not lines.at_end:
-        begin = lines.taken
+        begin = lines.position
         _file_patch(lines)
-        parts.append("\n".join((_BEGIN, *all_lines[begin : lines.taken], _END)))
+        parts.append("\n".join((_BEGIN, *all_lines[begin : lines.position], _END)))
     return tuple(parts)
 
 
@@ -114,7 +114,7 @@ class _Lines:
         self._next = 0
 
     @property
-    def taken(self) -> int:
+    def position(self) -> int:
         return self._next
 
     @property
@@ -217,7 +217,7 @@ def _hunk(lines: _Lines, *, first: bool) -> Hunk:
     at_end = lines.next == _END_OF_FILE
     if at_end:
         lines.take()
-    return Hunk(old=tuple(old), new=tuple(new), behind=context, at_end=at_end)
+    return Hunk(old=tuple(old), new=tuple(new), anchor=context, at_end=at_end)
 
 
 def _looks_like_header(line: str) -> bool:
@@ -232,11 +232,11 @@ def _replaced(before: str, hunks: Sequence[Hunk]) -> str | None:
     at = 0
     spans: list[tuple[int, int, str]] = []
     for hunk in hunks:
-        if hunk.behind is not None:
-            position = text.find(f"\n{hunk.behind}\n", at)
+        if hunk.anchor is not None:
+            position = text.find(f"\n{hunk.anchor}\n", at)
             if position < 0:
                 return None
-            at = position + 1 + len(hunk.behind)
+            at = position + 1 + len(hunk.anchor)
         new = "".join(f"{line}\n" for line in hunk.new)
         if not hunk.old:
             if text.endswith("\n\n"):

@@ -56,7 +56,7 @@ class ClaudePrompt:
         """Create the prompt from the folder that Claude Code was started in, a name for the session, and the maker of
         a hook's parts.
 
-        `parts_for` receives the function that waits while a person is asked.
+        `parts_for` receives the function that waits for a person's answer.
         """
         self.spec = TOOL
         self._folder = folder

@@ -69,7 +69,7 @@ def _allow(arguments: Mapping[str, JsonValue] | None) -> HookAnswer:
     return HookAnswer()
 
 
-def _wanted(command: str) -> Mapping[str, JsonValue]:
+def _hook_settings(command: str) -> Mapping[str, JsonValue]:
     hook: JsonValue = {"type": "command", "name": "harness", "command": command, "timeout": 600}
     run: list[JsonValue] = [{"matcher": ".*", "hooks": [hook]}]
     end_hooks: list[JsonValue] = [{"hooks": [hook]}]
@@ -88,7 +88,7 @@ AGENT = GuardedAgent(
     ask=ask,
     asks=lambda event, environment: True,  # noqa: ARG005 - where nobody is there, it refuses
     settings=SettingsFile(user=".qwen/settings.json", project=".qwen/settings.json", home_variable="QWEN_HOME"),
-    wanted=_wanted,
+    settings_content=_hook_settings,
     project_variables=("QWEN_PROJECT_DIR",),
     unseen=(
         "a file that the prompt names with @ is sent without a hook",

@@ -19,7 +19,7 @@ def record_begin(folder: str, redactor: Redactor, number: int, *, wait_seconds: 
     Raises LogError: then it must not run. So it is for a call that is not open, or whose session was blocked.
     """
     with AgentSession(folder, redactor, wait_seconds=wait_seconds) as session:
-        call = session.found(number) if session.begun else None
+        call = session.open_call(number) if session.is_begun else None
         if call is None or session.latch:
             raise LogError(session.latch or "the call of this ticket is not open any more")
         if call.intent is not None:
@@ -29,7 +29,7 @@ def record_begin(folder: str, redactor: Redactor, number: int, *, wait_seconds: 
 def record_outcome(folder: str, redactor: Redactor, number: int, end: CommandEnd, *, wait_seconds: float) -> None:
     """Record how the command of a call ended, in the session of that folder. Raises LogError."""
     with AgentSession(folder, redactor, wait_seconds=wait_seconds) as session:
-        call = session.found(number) if session.begun else None
+        call = session.open_call(number) if session.is_begun else None
         if call is None:
             return
         session.open.remove(call)

@@ -95,8 +95,8 @@ def settings_path(agent: GuardedAgent, environment: Mapping[str, str], project: 
 
 def installation(agent: GuardedAgent, path: str, command: str) -> SettingsChange:
     """Return the change that makes the agent call this command line. Raises UsageError for a file that is left alone."""
-    path, before = _found(path)
-    hook_settings = agent.wanted(command)
+    path, before = _file_content(path)
+    hook_settings = agent.settings_content(command)
     if agent.settings.is_plugin:
         _check_plugin(agent, path, before)
         return SettingsChange(path=path, before=before, after=str(hook_settings["text"]).encode())
@@ -108,7 +108,7 @@ def installation(agent: GuardedAgent, path: str, command: str) -> SettingsChange
 
 def removal(agent: GuardedAgent, path: str) -> SettingsChange:
     """Return the change that takes our hook out. Raises UsageError for a file that is left alone."""
-    path, before = _found(path)
+    path, before = _file_content(path)
     if before is None:
         return SettingsChange(path=path, before=None, after=None)
     if agent.settings.is_plugin:
@@ -124,7 +124,7 @@ def removal(agent: GuardedAgent, path: str) -> SettingsChange:
 
 def installed(agent: GuardedAgent, path: str) -> Installed | None:
     """Return our hook as the settings have it; None where they have none. Raises UsageError for what is not understood."""
-    path, before = _found(path)
+    path, before = _file_content(path)
     if before is None:
         return None
     if agent.settings.is_plugin:
@@ -153,7 +153,7 @@ def write(change: SettingsChange, *, private: bool) -> None:
     folder, name = os.path.split(change.path)
 
     def check() -> None:
-        if _found(change.path)[1] != change.before:
+        if _file_content(change.path)[1] != change.before:
             raise UsageError(
                 f"another program changed {visible_line(change.path, 1_000)}: nothing was written; try again"
             )
@@ -175,7 +175,7 @@ def write(change: SettingsChange, *, private: bool) -> None:
         raise UsageError(f"{visible_line(change.path, 1_000)}: cannot be written: {reason}") from None
 
 
-def _found(path: str) -> tuple[str, bytes | None]:
+def _file_content(path: str) -> tuple[str, bytes | None]:
     """Return the real path of a settings file, and its content. Raises UsageError unless it is a plain file of the
     user.
     """
@@ -227,7 +227,7 @@ def _read(agent: GuardedAgent, path: str, before: bytes | None, command: str) ->
         reason = f"it is not valid JSON (comments are not allowed): {error}"
     problem = f"{visible_line(path, 1_000)} is left as it is: {reason}"
     if command:
-        problem += f". Add this by hand:\n{json.dumps(dict(agent.wanted(command)), indent=2)}"
+        problem += f". Add this by hand:\n{json.dumps(dict(agent.settings_content(command)), indent=2)}"
     raise UsageError(problem)
 
 
@@ -296,7 +296,7 @@ def _with_ours(
     merged_events: dict[str, JsonValue] = {}
     for name, entries in events.items():
         ours = _events(hook_settings).get(name, [])
-        entries_left = _kept(entries, agent, ours)
+        entries_left = _updated(entries, agent, ours)
         if entries_left or not entries:
             merged_events[name] = entries_left
     for name, ours in _events(hook_settings).items():
@@ -308,7 +308,7 @@ def _with_ours(
 def _without_ours(settings: Mapping[str, JsonValue], agent: str) -> dict[str, JsonValue]:
     remaining: dict[str, JsonValue] = {}
     for name, entries in _events(settings).items():
-        entries_left = _kept(entries, agent, [])
+        entries_left = _updated(entries, agent, [])
         if entries_left or not entries:
             remaining[name] = entries_left
     if remaining or not _events(settings):
@@ -316,7 +316,7 @@ def _without_ours(settings: Mapping[str, JsonValue], agent: str) -> dict[str, Js
     return {name: value for name, value in settings.items() if name != "hooks"}
 
 
-def _kept(entries: Sequence[JsonValue], agent: str, ours: Sequence[JsonValue]) -> list[JsonValue]:
+def _updated(entries: Sequence[JsonValue], agent: str, ours: Sequence[JsonValue]) -> list[JsonValue]:
     """Return the entries of an event with `ours` instead of the first that was ours, without all others of ours."""
     entries_left: list[JsonValue] = []
     waiting = list(ours)

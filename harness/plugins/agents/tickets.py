@@ -55,7 +55,7 @@ class Ticket(Record):
     """The file for the folder that it went to; empty if that is not needed."""
 
     @classmethod
-    def made(
+    def create(
         cls, action: Action, verdict: Verdict, workspace: Workspace, *, hidden: Sequence[str], is_asked: bool
     ) -> Ticket:
         """Return the ticket for a command that may run, at once or after a question."""

@@ -49,13 +49,13 @@ class WallAttempt(Record):
     """
 
     ground: Ground
-    what: str
+    action: str
     """The attempted action, in plain words."""
     code: str
     """Python that ends, or raises the OSError that it met; where it has to work, a command line of bash that succeeds."""
-    behind: Behind = Behind.WRITER
+    walls: Behind = Behind.WRITER
     expected: Expectation = Expectation.STOPPED
-    why: str = ""
+    consequence: str = ""
     """Said where it has its way."""
 
 
@@ -84,128 +84,134 @@ _NAMESPACE = _CALL.format("unshare(0x10000000)")  # CLONE_NEWUSER
 
 ENVIRON = WallAttempt(
     ground=Ground.OTHERS,
-    what="read the environment of the harness in /proc",
+    action="read the environment of the harness in /proc",
     code="open('/proc/' + os.environ['HARNESS'] + '/environ', 'rb').read(1)",
 )
 
 ATTEMPTS = (
     WallAttempt(
         ground=Ground.WRITING,
-        what="make a file outside the workspace",
+        action="make a file outside the workspace",
         code="open(os.environ['OUTSIDE'] + '/new', 'x').close()",
     ),
     WallAttempt(
         ground=Ground.WRITING,
-        what="write to a file outside, through a link inside",
+        action="write to a file outside, through a link inside",
         code="os.symlink(os.environ['OUTSIDE'] + '/kept', 'link'); open('link', 'a').close()",
     ),
     WallAttempt(
-        ground=Ground.WRITING, what="empty a file outside", code="os.truncate(os.environ['OUTSIDE'] + '/kept', 0)"
+        ground=Ground.WRITING,
+        action="empty a file outside",
+        code="os.truncate(os.environ['OUTSIDE'] + '/kept', 0)",
     ),
-    WallAttempt(ground=Ground.WRITING, what="delete a file outside", code="os.unlink(os.environ['OUTSIDE'] + '/kept')"),
+    WallAttempt(
+        ground=Ground.WRITING, action="delete a file outside", code="os.unlink(os.environ['OUTSIDE'] + '/kept')"
+    ),
     WallAttempt(
         ground=Ground.WRITING,
-        what="move a file out of the workspace",
+        action="move a file out of the workspace",
         code="os.rename('kept', os.environ['OUTSIDE'] + '/moved')",
     ),
     WallAttempt(
         ground=Ground.WRITING,
-        what="bring a file from outside in, by a hard link",
+        action="bring a file from outside in, by a hard link",
         code="os.link(os.environ['OUTSIDE'] + '/kept', 'linked')",
     ),
     WallAttempt(
         ground=Ground.WRITING,
-        what="make a file inside the workspace, as a reader",
+        action="make a file inside the workspace, as a reader",
         code="open('new', 'x').close()",
-        behind=Behind.READER,
+        walls=Behind.READER,
     ),
     WallAttempt(
         ground=Ground.WRITING,
-        what="change the mode of a file outside, as a reader",
+        action="change the mode of a file outside, as a reader",
         code="os.chmod(os.environ['OUTSIDE'] + '/kept', 0o640)",
-        behind=Behind.READER,
+        walls=Behind.READER,
     ),
     WallAttempt(
         ground=Ground.WRITING,
-        what="change the mode of a file outside, as a writer",
+        action="change the mode of a file outside, as a writer",
         code="os.chmod(os.environ['OUTSIDE'] + '/kept', 0o640)",
         expected=Expectation.ALLOWED,
-        why="modes, owners and times of one's own files are closed to readers only",
+        consequence="modes, owners and times of one's own files are closed to readers only",
     ),
-    WallAttempt(ground=Ground.READING, what="read a hidden folder", code="open(os.environ['HIDDEN'] + '/kept').read()"),
+    WallAttempt(
+        ground=Ground.READING, action="read a hidden folder", code="open(os.environ['HIDDEN'] + '/kept').read()"
+    ),
     WallAttempt(
         ground=Ground.READING,
-        what="see the size of a file in a hidden folder",
+        action="see the size of a file in a hidden folder",
         code="os.stat(os.environ['HIDDEN'] + '/kept')",
         expected=Expectation.ALLOWED,
-        why="Landlock hides what is in files, not their names and sizes",
+        consequence="Landlock hides what is in files, not their names and sizes",
     ),
     WallAttempt(
         ground=Ground.READING,
-        what="read a hidden file inside the workspace",
+        action="read a hidden file inside the workspace",
         code="if open('.env').read() == '': raise PermissionError(1, 'it is empty')",
-        behind=Behind.MASKED,
-        why="it takes bubblewrap; without it a policy that hides such files, and requires confinement, runs no command",
+        walls=Behind.MASKED,
+        consequence="it takes bubblewrap; without it a policy that hides such files, and requires confinement, runs no command",
     ),
-    WallAttempt(ground=Ground.NETWORK, what="connect over TCP", code=_TCP),
-    WallAttempt(ground=Ground.NETWORK, what="send over UDP", code=_UDP),
-    WallAttempt(ground=Ground.NETWORK, what="make a ring of io_uring, past the filter", code=_RING),
+    WallAttempt(ground=Ground.NETWORK, action="connect over TCP", code=_TCP),
+    WallAttempt(ground=Ground.NETWORK, action="send over UDP", code=_UDP),
+    WallAttempt(ground=Ground.NETWORK, action="make a ring of io_uring, past the filter", code=_RING),
     WallAttempt(
         ground=Ground.NETWORK,
-        what="connect to a Unix socket, as a reader",
+        action="connect to a Unix socket, as a reader",
         code=_UNIX,
-        behind=Behind.READER,
+        walls=Behind.READER,
     ),
     WallAttempt(
         ground=Ground.NETWORK,
-        what="connect to a Unix socket, as a writer",
+        action="connect to a Unix socket, as a writer",
         code=_UNIX,
         expected=Expectation.ALLOWED,
-        why="build tools talk over them; hide = [...] closes single ones with bubblewrap",
+        consequence="build tools talk over them; hide = [...] closes single ones with bubblewrap",
     ),
     WallAttempt(
         ground=Ground.OTHERS,
-        what="connect to an abstract Unix socket",
+        action="connect to an abstract Unix socket",
         code=_ABSTRACT,
-        why="it takes Landlock 6 (Linux 6.12)",
+        consequence="it takes Landlock 6 (Linux 6.12)",
     ),
     WallAttempt(
         ground=Ground.OTHERS,
-        what="send a signal to the harness",
+        action="send a signal to the harness",
         code="os.kill(int(os.environ['HARNESS']), 0)",
-        why="it takes Landlock 6 (Linux 6.12)",
+        consequence="it takes Landlock 6 (Linux 6.12)",
     ),
     ENVIRON,
-    WallAttempt(ground=Ground.OTHERS, what="trace a process (ptrace)", code=_TRACE),
-    WallAttempt(ground=Ground.OTHERS, what="enter a user namespace of its own", code=_NAMESPACE),
+    WallAttempt(ground=Ground.OTHERS, action="trace a process (ptrace)", code=_TRACE),
+    WallAttempt(ground=Ground.OTHERS, action="enter a user namespace of its own", code=_NAMESPACE),
     WallAttempt(
         ground=Ground.WORK,
-        what="make, move and delete files in the workspace",
+        action="make, move and delete files in the workspace",
         code="echo x > made && mkdir folder && mv made folder/ && ln folder/made again && rm -r folder again",
         expected=Expectation.WORKS,
     ),
     WallAttempt(
         ground=Ground.WORK,
-        what="a here-document of 200 kB",
+        action="a here-document of 200 kB",
         code="printf -v text '%*s' 200000 ''\n[ \"$(wc -c << END\n$text\nEND\n)\" = 200001 ]",
         expected=Expectation.WORKS,
     ),
     WallAttempt(
         ground=Ground.WORK,
-        what="write to /dev/null",
+        action="write to /dev/null",
         code="echo x > /dev/null && ! read -r < /dev/null",
         expected=Expectation.WORKS,
     ),
     WallAttempt(
         ground=Ground.WORK,
-        what="a pipe of 1 MB, as a reader",
+        action="a pipe of 1 MB, as a reader",
         code='[ "$(yes | head -c 1000000 | wc -c)" = 1000000 ]',
-        behind=Behind.READER,
+        walls=Behind.READER,
         expected=Expectation.WORKS,
     ),
     WallAttempt(
         ground=Ground.WORK,
-        what="git init",
+        action="git init",
         code="git init -q repository && rm -r repository",
         expected=Expectation.WORKS,
     ),

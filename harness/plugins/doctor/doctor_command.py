@@ -83,7 +83,7 @@ class Report(Record):
 
     def relies_on(self, attempt: WallAttempt) -> bool:
         """Tell whether such a policy relies on what was attempted."""
-        by_bubblewrap = attempt.behind is Behind.MASKED
+        by_bubblewrap = attempt.walls is Behind.MASKED
         return attempt.ground in REQUIRED and (not by_bubblewrap or bool(self.findings.machine.bubblewrap))
 
 
@@ -138,7 +138,7 @@ def tell(report: Report, *, as_json: bool, environment: Mapping[str, str]) -> in
         sys.stdout.write(json.dumps(_fields(report), indent=2) + "\n")
         return Exit.DONE if report.holds else Exit.USAGE
     console = FinishedOutput(environment)
-    console.table(labelled(_found(report)))
+    console.table(labelled(_machine_lines(report)))
     for ground, trials in itertools.groupby(report.trials, key=lambda trial: trial.attempt.ground):
         console.line(f"\n{ground.value}")
         console.table(labelled(_tried(trials, has_walls=enforces(report.findings.machine))))
@@ -177,7 +177,7 @@ def _writable(folder: str) -> bool:
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
-def _found(report: Report) -> Iterator[tuple[str, str, Tone]]:
+def _machine_lines(report: Report) -> Iterator[tuple[str, str, Tone]]:
     """Yield the facts about the machine: a label, a text, and its tone."""
     findings = report.findings
     python = ".".join(str(part) for part in sys.version_info[:3])
@@ -233,25 +233,25 @@ def _tried(trials: Iterable[Trial], *, has_walls: bool) -> Iterator[tuple[str, s
     """Yield the result of each attempt, its description, and the tone."""
     for trial in trials:
         detail = _detail(trial, has_walls=has_walls)
-        text = f"{trial.attempt.what}: {detail}" if detail else trial.attempt.what
+        text = f"{trial.attempt.action}: {detail}" if detail else trial.attempt.action
         yield f"  {trial.outcome.value}", text, _TONES[trial.outcome]
 
 
 def _detail(trial: Trial, *, has_walls: bool) -> str:
     """Return a note on the result, or an empty string. The reason for missing walls is given once for all."""
-    if trial.behind.startswith(NO_WALLS):
-        return trial.behind if has_walls else ""
+    if trial.within.startswith(NO_WALLS):
+        return trial.within if has_walls else ""
     match trial.outcome:
         case TrialOutcome.STOPPED | TrialOutcome.WORKS:
             return ""
         case TrialOutcome.ALLOWED | TrialOutcome.NOT_STOPPED:
-            return trial.attempt.why
+            return trial.attempt.consequence
         case TrialOutcome.CLOSED:
             return f"{trial.without} without walls too"
         case TrialOutcome.SKIPPED:
             return trial.without
         case TrialOutcome.FAILS | TrialOutcome.UNCLEAR:
-            return trial.behind
+            return trial.within
 
 
 def _verdict_lines(report: Report) -> Iterator[Line]:
@@ -303,10 +303,10 @@ def _trial_fields(trial: Trial) -> dict[str, JsonValue]:
     attempt = trial.attempt
     return {
         "about": attempt.ground.value,
-        "what": attempt.what,
-        "walls": attempt.behind.value,
+        "what": attempt.action,
+        "walls": attempt.walls.value,
         "expected": attempt.expected.value,
         "outcome": trial.outcome.value,
         "without_walls": trial.without,
-        "behind_walls": trial.behind,
+        "behind_walls": trial.within,
     }

@@ -21,7 +21,7 @@ from harness.record import Record, field_names, replace
 from harness.session.config.provider import model_from, not_for, withhold
 from harness.session.config.settings import DEFAULT, Settings, settings_from
 from harness.session.exits import Exit
-from harness.session.state import here
+from harness.session.state import workspace_folder
 from harness.terminal.console import FinishedOutput
 from harness.terminal.styles import Tone
 from harness.terminal.tables import labelled
@@ -38,7 +38,7 @@ class WantedCall(Record):
     tool: ToolSpec
     arguments: Mapping[str, JsonValue]
     """The requested arguments."""
-    asked: str
+    prompt: str
     uncalled: str
     """Advice for a model that calls no tool."""
     refused: str = ""
@@ -48,7 +48,7 @@ class WantedCall(Record):
     def messages(self) -> tuple[Message, ...]:
         """The messages of the request."""
         system = Message(role=Role.SYSTEM, content="You answer by calling tools.")
-        return (system, Message(role=Role.USER, content=self.asked))
+        return (system, Message(role=Role.USER, content=self.prompt))
 
 
 _AS_TEXT = "or the model cannot call tools at all: try --calls text"
@@ -64,7 +64,7 @@ BY_FUNCTIONS = WantedCall(
         },
     ),
     arguments={"status": "ok"},
-    asked='Call the tool `report` once, with the status "ok". Say nothing else.',
+    prompt='Call the tool `report` once, with the status "ok". Say nothing else.',
     uncalled=(
         "the server has to parse this model's calls: vLLM wants --enable-auto-tool-choice and --tool-call-parser, "
         f"llama-server --jinja, Ollama and LM Studio a model whose template knows tools; {_AS_TEXT}"
@@ -83,7 +83,7 @@ BY_TEXT = WantedCall(
         },
     ),
     arguments={BASH.subject: "echo ok"},
-    asked="Run the command `echo ok`, once. Say nothing else.",
+    prompt="Run the command `echo ok`, once. Say nothing else.",
     uncalled="the model does not write a fenced bash block when it is asked for one: take another model",
 )
 """`--calls text`."""
@@ -92,9 +92,9 @@ BY_TEXT = WantedCall(
 class ModelFinding(Record):
     """One thing that was looked at."""
 
-    about: str
+    subject: str
     tone: Tone
-    said: str
+    text: str
     advice: str = ""
     """Advice, if something is to be done."""
 
@@ -117,7 +117,7 @@ class Asked(Record):
 
 def findings(settings: Settings, result: Asked) -> Iterator[ModelFinding]:
     """Yield the findings, in the order of a request's steps. Pure."""
-    request = _wanted(settings)
+    request = _call_form(settings)
     if result.error is not None:
         yield from _failed(settings, result.error, request)
     if result.reply is not None:
@@ -131,19 +131,19 @@ def findings(settings: Settings, result: Asked) -> Iterator[ModelFinding]:
         if result.reply.echo:
             yield _good("reasoning", "comes with the reply, and goes back with the next request")
     for reason in result.again:
-        yield ModelFinding(about="sent again", tone=Tone.WARNING, said=reason)
+        yield ModelFinding(subject="sent again", tone=Tone.WARNING, text=reason)
     yield _time(result)
 
 
 def _good(subject: str, text: str) -> ModelFinding:
-    return ModelFinding(about=subject, tone=Tone.GOOD, said=text)
+    return ModelFinding(subject=subject, tone=Tone.GOOD, text=text)
 
 
 def _bad(subject: str, text: str, advice: str = "") -> ModelFinding:
-    return ModelFinding(about=subject, tone=Tone.BAD, said=text, advice=advice)
+    return ModelFinding(subject=subject, tone=Tone.BAD, text=text, advice=advice)
 
 
-def _wanted(settings: Settings) -> WantedCall:
+def _call_form(settings: Settings) -> WantedCall:
     return BY_TEXT if settings.calls.value == "text" else BY_FUNCTIONS
 
 
@@ -186,7 +186,7 @@ def _address(settings: Settings) -> ModelFinding:
     if settings.key_set and url.lower().startswith("http:") and not is_local(url):
         advice = "use https, or a server on this machine"
         return ModelFinding(
-            about="address", tone=Tone.WARNING, said=f"{reached}{title}, unencrypted: so is the key", advice=advice
+            subject="address", tone=Tone.WARNING, text=f"{reached}{title}, unencrypted: so is the key", advice=advice
         )
     return _good("address", reached + title)
 
@@ -206,11 +206,13 @@ def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[ModelFinding]
     else:
         advice = "text appears only when a reply is whole; servers with --jinja or a tool parser stream calls too"
         text = "replies are asked for as a whole: the server does not stream calls"
-        yield ModelFinding(about="streaming", tone=Tone.WARNING, said=text, advice=advice)
+        yield ModelFinding(subject="streaming", tone=Tone.WARNING, text=text, advice=advice)
     defaults = settings.preset.quirks if settings.preset else Quirks()
     for name in field_names(Quirks):
         if getattr(defaults, name) != getattr(quirks, name):
-            yield ModelFinding(about="learned", tone=Tone.PLAIN, said=f"{name} = {getattr(quirks, name)}, by a refusal")
+            yield ModelFinding(
+                subject="learned", tone=Tone.PLAIN, text=f"{name} = {getattr(quirks, name)}, by a refusal"
+            )
 
 
 def _call(reply: ModelResponse, request: WantedCall) -> Iterator[ModelFinding]:
@@ -229,7 +231,7 @@ def _call(reply: ModelResponse, request: WantedCall) -> Iterator[ModelFinding]:
         return
     if len(reply.tool_calls) > 1:
         yield ModelFinding(
-            about="tool call", tone=Tone.WARNING, said=f"{len(reply.tool_calls)} calls where one was asked for"
+            subject="tool call", tone=Tone.WARNING, text=f"{len(reply.tool_calls)} calls where one was asked for"
         )
     else:
         yield _good("tool call", "came as a call")
@@ -245,7 +247,7 @@ def _call(reply: ModelResponse, request: WantedCall) -> Iterator[ModelFinding]:
         yield _good("arguments", "as asked for")
     else:
         text = f"can be read, but are not those that were asked for: {visible_line(calls[0].arguments, 100)}"
-        yield ModelFinding(about="arguments", tone=Tone.WARNING, said=text)
+        yield ModelFinding(subject="arguments", tone=Tone.WARNING, text=text)
 
 
 def _end(reply: ModelResponse) -> ModelFinding:
@@ -267,7 +269,7 @@ def _usage(reply: ModelResponse) -> ModelFinding:
         advice = (
             "limits of tokens and of cost cannot be held with this server: a run with one ends after its first reply"
         )
-        return ModelFinding(about="usage", tone=Tone.WARNING, said="not reported", advice=advice)
+        return ModelFinding(subject="usage", tone=Tone.WARNING, text="not reported", advice=advice)
     return _good("usage", f"{reply.usage.input_tokens} tokens in, {reply.usage.output_tokens} out")
 
 
@@ -279,7 +281,7 @@ def _time(result: Asked) -> ModelFinding:
         "all of it": result.seconds,
     }
     text = ", ".join(f"{step} after {seconds * 1000:.0f} ms" for step, seconds in steps.items() if seconds is not None)
-    return ModelFinding(about="time", tone=Tone.PLAIN, said=text)
+    return ModelFinding(subject="time", tone=Tone.PLAIN, text=text)
 
 
 ASKED_ONCE = 1
@@ -311,13 +313,13 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Raises UsageError for settings that do not make sense; then nothing was sent.
     """
-    settings = settings_from(arguments, environment, here(arguments.cwd))
+    settings = settings_from(arguments, environment, workspace_folder(arguments.cwd))
     once = replace(settings, attempts=replace(settings.attempts, value=ASKED_ONCE))
     withhold(not_for(once))
     model = model_from(once, environment)
     try:
         model.warm_up()  # what the import of the SDK takes is no time of the server's
-        result = ask(model, _wanted(settings))
+        result = ask(model, _call_form(settings))
     finally:
         model.close()
     model_findings = tuple(findings(settings, result))
@@ -326,7 +328,7 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
         sys.stdout.write(json.dumps(_fields(settings, result, model_findings, code), indent=2) + "\n")
         return code
     console = FinishedOutput(environment)
-    console.table(labelled(_told(settings, model_findings)))
+    console.table(labelled(_finding_lines(settings, model_findings)))
     can = "can use this model" if code is Exit.DONE else "cannot use this model as things are"
     console.line(f"\nThe harness {can}.", Tone.GOOD if code is Exit.DONE else Tone.BAD)
     return code
@@ -368,13 +370,13 @@ def _code(result: Asked, model_findings: tuple[ModelFinding, ...]) -> Exit:
     return Exit.MODEL if any(finding.tone is Tone.BAD for finding in model_findings) else Exit.DONE
 
 
-def _told(settings: Settings, model_findings: tuple[ModelFinding, ...]) -> Iterator[tuple[str, str, Tone]]:
+def _finding_lines(settings: Settings, model_findings: tuple[ModelFinding, ...]) -> Iterator[tuple[str, str, Tone]]:
     """Yield the request, and each finding with advice: a label, a text, and its tone."""
     by = "" if settings.api.origin == DEFAULT else f", from {settings.api.origin}"
     form = ", with calls as text" if settings.calls.value == "text" else ""
     yield "asked", f"{settings.model.value} by the {settings.api.value.value} API{by}{form}", Tone.PLAIN
     for finding in model_findings:
-        yield finding.about, finding.said, finding.tone
+        yield finding.subject, finding.text, finding.tone
         if finding.advice:
             yield "", finding.advice, Tone.PLAIN
 
@@ -390,9 +392,9 @@ def _fields(
         "provider": settings.preset.name if settings.preset else None,
         "findings": [
             {
-                "about": finding.about,
+                "about": finding.subject,
                 "outcome": finding.tone.value,
-                "said": finding.said,
+                "said": finding.text,
                 "advice": finding.advice or None,
             }
             for finding in model_findings

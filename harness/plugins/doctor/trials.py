@@ -69,7 +69,7 @@ class Trial(Record):
     outcome: TrialOutcome
     without: str
     """Output without walls: DONE, REFUSED and the name of an error, or anything else."""
-    behind: str
+    within: str
     """Output behind them; NO_WALLS and the reason if they could not be built."""
 
 
@@ -226,12 +226,12 @@ def make(
         without = scene.say(attempt, None)
         scene.renew()
         try:
-            with prepare(walls[attempt.behind], machine, unhidden=Unhidden.TELL) as confinement:
+            with prepare(walls[attempt.walls], machine, unhidden=Unhidden.TELL) as confinement:
                 within = scene.say(attempt, confinement)
         except OSError as error:
             within = f"{NO_WALLS}{error}"
         outcome = outcome_of(attempt.expected, without, within)
-        trials.append(Trial(attempt=attempt, outcome=outcome, without=without, behind=within))
+        trials.append(Trial(attempt=attempt, outcome=outcome, without=without, within=within))
     return tuple(trials)
 
 

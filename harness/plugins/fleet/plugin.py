@@ -6,7 +6,15 @@ import re
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from harness.app.common_flags import decision_flags, filled, json_flag, number, outcome_flags, whole, work_flags
+from harness.app.common_flags import (
+    decision_flags,
+    filled,
+    json_flag,
+    number,
+    outcome_flags,
+    positive_integer,
+    work_flags,
+)
 from harness.plugin import CliCommand, Plugin, later
 
 if TYPE_CHECKING:
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
 def shard(text: str) -> tuple[int, int]:
     """Return a part and the number of parts: 2 and 8 for `2/8`. Raises ArgumentTypeError."""
     part, _, parts = text.partition("/")
-    number_of_part, number_of_parts = whole(part), whole(parts)
+    number_of_part, number_of_parts = positive_integer(part), positive_integer(parts)
     if number_of_part > number_of_parts:
         raise ArgumentTypeError(f"{text!r}: part {number_of_part} of only {number_of_parts}")
     return number_of_part, number_of_parts
@@ -32,7 +40,7 @@ def key_name(text: str) -> str:
 def pace(text: str) -> tuple[int, float]:
     """Return a count and seconds: 10 and 60.0 for `10/60`. Raises ArgumentTypeError."""
     count, _, seconds = text.partition("/")
-    return whole(count), number(seconds)
+    return positive_integer(count), number(seconds)
 
 
 def _batch_flags(parser: ArgumentParser) -> None:
@@ -42,7 +50,7 @@ def _batch_flags(parser: ArgumentParser) -> None:
         "--out", type=filled, metavar="DIR", required=True, help="the folder, or s3:// URL, for the results"
     )
     parser.add_argument(
-        "-j", "--jobs", type=whole, metavar="N", help="tasks to run in parallel (default: number of CPUs)"
+        "-j", "--jobs", type=positive_integer, metavar="N", help="tasks to run in parallel (default: number of CPUs)"
     )
     parser.add_argument("--shard", type=shard, metavar="I/N", help="the part of the tasks to run: I of N")
     parser.add_argument(
@@ -82,7 +90,7 @@ def _worker_flags(parser: ArgumentParser) -> None:
     )
     _queue_flag(parser)
     parser.add_argument(
-        "-j", "--jobs", type=whole, metavar="N", help="tasks to run in parallel (default: number of CPUs)"
+        "-j", "--jobs", type=positive_integer, metavar="N", help="tasks to run in parallel (default: number of CPUs)"
     )
     parser.add_argument("--drain", action="store_true", help="end when no task is left")
     parser.add_argument("--for", dest="up_for", type=number, metavar="S", help="seconds after which no task is taken")
@@ -118,8 +126,10 @@ def _status_flags(parser: ArgumentParser) -> None:
 
 def _limit_flags(parser: ArgumentParser) -> None:
     _queue_flag(parser)
-    parser.add_argument("--at-once", type=whole, metavar="N", help="tasks that run at once")
-    parser.add_argument("--per-group", type=whole, metavar="N", help="tasks of each group, or else of each repository")
+    parser.add_argument("--at-once", type=positive_integer, metavar="N", help="tasks that run at once")
+    parser.add_argument(
+        "--per-group", type=positive_integer, metavar="N", help="tasks of each group, or else of each repository"
+    )
     parser.add_argument("--starts", type=pace, metavar="N/S", help="starts within S seconds: 10/60")
 
 

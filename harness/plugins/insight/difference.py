@@ -39,13 +39,13 @@ class CallAccount(Record):
 
     number: str
     called: JsonValue
-    """Its number for JSON: a text only if the log has no number in its place."""
+    """Number of the call for JSON. A text if the log has no number in its place."""
     tool: str
     summary: str
     key: bytes
     """Digest of tool and arguments: calls with the same one are the same call."""
     results: tuple[tuple[str, str], ...]
-    """Its results: name and value, empty without one."""
+    """Results of the call: name and value. Empty without one."""
     path: str
     """The file that it changed. Empty without one."""
     after: str
@@ -71,7 +71,7 @@ class Account(Record):
 class Difference(Record):
     """One thing in which two sessions differ, or a call that they have in common."""
 
-    about: str
+    kind: str
     """`began`, `prompt`, `call`, `file` or `end`."""
     change: DifferenceKind
     name: str
@@ -131,13 +131,13 @@ def differences(left: Account, right: Account) -> Iterator[Difference]:
     for name, value in left.began:
         if value != right_values.get(name, ""):
             yield Difference(
-                about="began", change=DifferenceKind.OTHER, name=name, left=value, right=right_values.get(name, "")
+                kind="began", change=DifferenceKind.OTHER, name=name, left=value, right=right_values.get(name, "")
             )
     left_prompts, right_prompts = [digest for digest, _ in left.prompts], [digest for digest, _ in right.prompts]
     for a, b in aligned(left_prompts, right_prompts):
         if a is None or b is None:
             yield Difference(
-                about="prompt",
+                kind="prompt",
                 change=DifferenceKind.ONLY_RIGHT if a is None else DifferenceKind.ONLY_LEFT,
                 name="",
                 left="" if a is None else left.prompts[a][1],
@@ -148,13 +148,13 @@ def differences(left: Account, right: Account) -> Iterator[Difference]:
     for name, digest in left.files:
         other = files.pop(name, None)
         if other is None:
-            yield Difference(about="file", change=DifferenceKind.ONLY_LEFT, name=name, left=digest)
+            yield Difference(kind="file", change=DifferenceKind.ONLY_LEFT, name=name, left=digest)
         elif other != digest:
-            yield Difference(about="file", change=DifferenceKind.OTHER, name=name, left=digest, right=other)
+            yield Difference(kind="file", change=DifferenceKind.OTHER, name=name, left=digest, right=other)
     for name, digest in files.items():
-        yield Difference(about="file", change=DifferenceKind.ONLY_RIGHT, name=name, right=digest)
+        yield Difference(kind="file", change=DifferenceKind.ONLY_RIGHT, name=name, right=digest)
     if left.end != right.end:
-        yield Difference(about="end", change=DifferenceKind.OTHER, name="", left=left.end, right=right.end)
+        yield Difference(kind="end", change=DifferenceKind.OTHER, name="", left=left.end, right=right.end)
 
 
 def aligned(left: Sequence[bytes], right: Sequence[bytes]) -> Iterator[tuple[int | None, int | None]]:
@@ -173,7 +173,7 @@ def _calls(left: Sequence[CallAccount], right: Sequence[CallAccount]) -> Iterato
         calls = None if a is None else left[a], None if b is None else right[b]
         if calls[0] is None or calls[1] is None:
             yield Difference(
-                about="call",
+                kind="call",
                 change=DifferenceKind.ONLY_RIGHT if a is None else DifferenceKind.ONLY_LEFT,
                 name="",
                 calls=calls,
@@ -182,7 +182,7 @@ def _calls(left: Sequence[CallAccount], right: Sequence[CallAccount]) -> Iterato
         results = zip(calls[0].results, calls[1].results, strict=True)
         fields = tuple((name, before, after) for (name, before), (_, after) in results if before != after)
         yield Difference(
-            about="call",
+            kind="call",
             change=DifferenceKind.OTHER if fields else DifferenceKind.SAME,
             name="",
             calls=calls,

@@ -51,14 +51,14 @@ class StillAsked(Record):
     call: SeenCall
     by: str
     """The deciding part behind the question."""
-    taken: tuple[str, ...]
+    assumed_grants: tuple[str, ...]
     """The assumed grants, in words. Empty without an offer, or after a refusal."""
 
 
 class SessionFatigue(Record):
     """The questions of one session."""
 
-    asked: int
+    question_count: int
     """Number of questions at the time."""
     questions: int
     """Number of questions under the policy alone, without grants."""
@@ -90,12 +90,14 @@ def fatigue_of(calls: Sequence[SeenCall], walls: WallsHere, take: Take) -> Sessi
             offer = "it was refused" if call.refused else offer_for(policy, call.action, verdict, walls)
             patterns = () if isinstance(offer, str) else take.of(offer.choices).patterns
             still.append(
-                StillAsked(call=call, by=verdict.deciding.by, taken=tuple(pattern.text for pattern in patterns))
+                StillAsked(
+                    call=call, by=verdict.deciding.by, assumed_grants=tuple(pattern.text for pattern in patterns)
+                )
             )
             for pattern in patterns:
                 grants.append(session_grant(f"grant-{len(grants) + 1}", pattern))
     return SessionFatigue(
-        asked=sum(call.decided == Decision.CONFIRM.word for call in calls),
+        question_count=sum(call.decided == Decision.CONFIRM.word for call in calls),
         questions=sum(call.verdict is not None and call.verdict.decision is Decision.CONFIRM for call in calls),
         still=tuple(still),
         spared=tuple(spared),
@@ -118,7 +120,7 @@ class AskingReason(Record):
 def asking_most(sessions: Iterable[SessionFatigue]) -> Iterator[AskingReason]:
     """Yield the reasons of questions without a grant, the commonest first; refused ones separately."""
     remaining: dict[tuple[str, bool], list[str]] = {}
-    for still in (still for session in sessions for still in session.still if not still.taken):
+    for still in (still for session in sessions for still in session.still if not still.assumed_grants):
         remaining.setdefault((still.by, still.call.refused), []).append(still.call.summary)
     for (by, refused), summaries in sorted(remaining.items(), key=lambda item: -len(item[1])):
         yield AskingReason(by=by, refused=refused, count=len(summaries), example=summaries[0])

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.app.audit.question import question_flags
-from harness.app.common_flags import filled, json_flag, log_flags, policy_flag, whole
+from harness.app.common_flags import filled, json_flag, log_flags, policy_flag, positive_integer
 from harness.plugin import CliCommand, Plugin, later
 from harness.plugins.insight.commands.questions import QUESTIONS
 from harness.plugins.insight.export import EXPORTS
@@ -53,7 +53,11 @@ def _export_flags(parser: ArgumentParser) -> None:
 def _suggest_flags(parser: ArgumentParser) -> None:
     log_flags(parser)
     parser.add_argument(
-        "--least", type=whole, default=2, metavar="N", help="minimum of approvals in different calls (default: 2)"
+        "--least",
+        type=positive_integer,
+        default=2,
+        metavar="N",
+        help="minimum of approvals in different calls (default: 2)",
     )
 
 
@@ -75,13 +79,13 @@ PLUGIN = Plugin(
     commands=(
         *(
             CliCommand(
-                name=f"audit {one.name}",
-                help=one.help,
-                add_flags=partial(question_flags, one),
+                name=f"audit {question.name}",
+                help=question.help,
+                add_flags=partial(question_flags, question),
                 run=_QUESTIONS,
                 is_light=True,
             )
-            for one in QUESTIONS.values()
+            for question in QUESTIONS.values()
         ),
         CliCommand(
             name="audit stats",

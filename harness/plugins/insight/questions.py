@@ -268,7 +268,7 @@ class OpenSession(Record):
     log: str
     started: LogRecord
     not_begun: tuple[LoggedCall, ...]
-    """Its calls without an end that were not begun: they did not run."""
+    """Calls of the session that were never begun, and so did not run."""
 
     def fields(self, *, in_use: bool, torn: bool) -> dict[str, JsonValue]:
         """Return its fields for JSON."""

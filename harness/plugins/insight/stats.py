@@ -77,7 +77,7 @@ class QuestionCount:
         self.in_bursts += in_burst
 
     @property
-    def asked(self) -> int:
+    def question_count(self) -> int:
         """Number of counted questions."""
         return sum(self.answers.values())
 
@@ -102,7 +102,7 @@ class RuleCount:
         self.questions = QuestionCount()
         """Answered questions."""
         self.origin: dict[str, JsonValue] = dict.fromkeys(("source", "rule", "file", "line", "layer"))
-        """Its place, by the decisions; null if it never decided a whole call."""
+        """Place of the rule, by its decisions. `None` if it never decided a whole call."""
 
     def row(self, by: str) -> dict[str, JsonValue]:
         """Return its row; `by` is what the log calls it."""
@@ -118,7 +118,7 @@ class RuleCount:
             "denied": count["deny"],
             "blocked": count["block"],
             **{answer: questions.answers[answer] for answer in ANSWERS},
-            "unanswered": max(0, count["confirm"] - questions.asked + questions.answers[NO_ANSWER]),
+            "unanswered": max(0, count["confirm"] - questions.question_count + questions.answers[NO_ANSWER]),
             "wait_median": questions.median,
             "wait_p90": questions.waits.quantile(0.9),
             "quick": questions.quick,
@@ -166,7 +166,7 @@ class Cost:
     """Dollars, and the replies and failed tries of which the log does not say what they cost."""
 
     def __init__(self) -> None:
-        self.known = 0
+        self.known_count = 0
         self.unknown = 0
         self._dollars = 0.0
 
@@ -174,15 +174,15 @@ class Cost:
         """Take in a `model_response` or an `error`; of errors those that used anything count."""
         cost = number(record, "cost")
         if cost is not None and cost >= 0:
-            self.known += 1
+            self.known_count += 1
             self._dollars += cost
         elif record["kind"] == "model_response" or "input_tokens" in record:
             self.unknown += 1
 
     @property
     def dollars(self) -> float | None:
-        """The sum of the known costs. `None` if none is known."""
-        return round(self._dollars, 6) if self.known else None
+        """The sum of the known costs. `None` without any."""
+        return round(self._dollars, 6) if self.known_count else None
 
     @property
     def words(self) -> str:

@@ -60,7 +60,7 @@ class OfferedTool(Record):
         kind = tool_kind(spec.name)
         return cls(spec=spec, changes=kind.does is not Does.READS, reaches=not kind.is_of_files)
 
-    def listed(self) -> types.Tool:
+    def as_sdk_tool(self) -> types.Tool:
         """Return it as the SDK lists it."""
         return types.Tool(
             name=self.spec.name,
@@ -97,7 +97,7 @@ class ClientLink:
 
         `take` receives each arrival, `wake` is called for a cancel.
         """
-        self._tools = [tool.listed() for tool in tools]
+        self._tools = [tool.as_sdk_tool() for tool in tools]
         self._instructions = instructions
         self._forms = forms
         self._take = take
@@ -110,7 +110,7 @@ class ClientLink:
         self._has_left = False
         """Whether the client closed its side."""
         self._waiting = 0
-        self._asked: dict[str, _Asked] = {}
+        self._open_questions: dict[str, _Asked] = {}
         """Questions of the later era that wait for the call to come again, by the word that it then brings."""
 
     def start(self) -> None:
@@ -190,9 +190,9 @@ class ClientLink:
                     return _result(news)
                 if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
                     word = os.urandom(16).hex()
-                    self._asked[word] = open_call
+                    self._open_questions[word] = open_call
                     return types.InputRequiredResult(input_requests={_QUESTION: _request(news)}, request_state=word)
-                open_call.call.answered(await _elicited(ctx, news))
+                open_call.call.take_answer(await _elicited(ctx, news))
         except asyncio.CancelledError:
             if self._has_left:
                 # The protocol lets its calls go before it ends: a call that the end cut short must not seem cancelled.
@@ -214,7 +214,9 @@ class ClientLink:
         def take(new: CallNews) -> None:
             news.put_nowait(new)
             if isinstance(new, CallResult):  # no answer is waited for any more
-                self._asked = {word: open_call for word, open_call in self._asked.items() if open_call.news is not news}
+                self._open_questions = {
+                    word: open_call for word, open_call in self._open_questions.items() if open_call.news is not news
+                }
 
         def tell(new: CallNews) -> None:
             try:
@@ -230,13 +232,13 @@ class ClientLink:
 
     def _asked_before(self, params: types.CallToolRequestParams) -> _Asked | None:
         """Return the call that comes again, with the answer to its question; None where it is another."""
-        open_call = self._asked.pop(params.request_state or "", None)
+        open_call = self._open_questions.pop(params.request_state or "", None)
         if open_call is None:
             return None
         if (open_call.call.name, open_call.call.arguments) != (params.name, _text_of(params)):
-            open_call.call.answered(FormAnswer(end=FormEnd.FAILED))
+            open_call.call.take_answer(FormAnswer(end=FormEnd.FAILED))
             return None
-        open_call.call.answered(_answer_from((params.input_responses or {}).get(_QUESTION)))
+        open_call.call.take_answer(_answer_from((params.input_responses or {}).get(_QUESTION)))
         return open_call
 
     # -- the threads that read and write

@@ -37,7 +37,7 @@ class ServerReport(Record):
 
     name: str
     standing: Standing
-    why: str
+    reason: str
     """Reason of its failure or end, safe to show."""
     held_by: str
     """The walls that confine it, in words."""
@@ -77,10 +77,10 @@ class ConfiguredServer:
         """Whether it has been decided that it can, or cannot, be used."""
         self.is_listed = threading.Event()
         """Whether its list was read since it last said that it changed."""
-        self._why = ""
+        self._reason = ""
         self._errors = bytearray()
         self._notes: list[str] = []
-        self._told = 0
+        self._told_count = 0
         self._lock = allocate_lock()
 
     def ready(self) -> None:
@@ -94,11 +94,11 @@ class ConfiguredServer:
         if self.standing in (Standing.FAILED, Standing.ENDED):
             return
         was_ready = self.standing is Standing.READY
-        self._why = visible_line(self.redact(reason), 1_000)
+        self._reason = visible_line(self.redact(reason), 1_000)
         self.standing = Standing.ENDED if was_ready else Standing.FAILED
         self.catalog.forget()
         event = "ended, and its tools are gone" if was_ready else "is left out"
-        self.note(f"{event}: {self._why}")
+        self.note(f"{event}: {self._reason}")
         self.is_listed.set()
         self.settled.set()
 
@@ -112,7 +112,7 @@ class ConfiguredServer:
     def news(self) -> list[str]:
         """Return the notes that were not returned before."""
         with self._lock:
-            news, self._told = self._notes[self._told :], len(self._notes)
+            news, self._told_count = self._notes[self._told_count :], len(self._notes)
             return news
 
     def take_errors(self, block: bytes) -> None:
@@ -137,16 +137,16 @@ class ConfiguredServer:
         return visible_line(lines[-1], MOST_LAST) if lines else ""
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """Reason that it cannot be used, safe to show."""
-        return self._why
+        return self._reason
 
     def report(self) -> ServerReport:
         """Return the report for people. Raises UsageError for pins that are not understood."""
         return ServerReport(
             name=self.name,
             standing=self.standing,
-            why=self._why,
+            reason=self._reason,
             held_by=self.held_by,
             tools=self.catalog.offered(),
             digest=self.catalog.digest,

@@ -47,7 +47,7 @@ class CallSender(Protocol):
 class ConnectedRequest(Record):
     """The contents of one call to send."""
 
-    judged: JudgedTool
+    judged_tool: JudgedTool
     arguments: Mapping[str, JsonValue]
     seconds: float
 
@@ -99,11 +99,11 @@ class ConnectedTool:
         """
         server = self._server
         server.is_listed.wait(LIST_SECONDS)
-        if server.why:
-            raise ToolError(f"The MCP server {server.name} is gone: {server.why}.")
+        if server.reason:
+            raise ToolError(f"The MCP server {server.name} is gone: {server.reason}.")
         judged_call = judged_tool(server.catalog, self._description.name)
         request = ConnectedRequest(
-            judged=judged_call, arguments=dict(arguments), seconds=self._seconds(server.declaration.seconds)
+            judged_tool=judged_call, arguments=dict(arguments), seconds=self._seconds(server.declaration.seconds)
         )
         return judged_call.action(
             call,
@@ -124,10 +124,10 @@ class ConnectedTool:
         if not isinstance(request, ConnectedRequest):
             raise TypeError(f"the action was not prepared by {self.spec.name}")
         self._server.is_listed.wait(LIST_SECONDS)  # a question may have stood for long
-        check_is_as_judged(self._server.catalog, request.judged)
+        check_is_as_judged(self._server.catalog, request.judged_tool)
         limit = request.seconds if seconds is None else max(min(request.seconds, seconds), LEAST_SECONDS)
         outcome = self._calls.call(self._server.name, self._description.name, request.arguments, limit)
-        notes = "".join(f"\n[{visible(note)}]" for note in outcome.said)
+        notes = "".join(f"\n[{visible(note)}]" for note in outcome.questions)
         if outcome.timed_out:
             content = (
                 f"[timed out after {limit:g} s; the call was cancelled at the server, and may be done in part]{notes}"
@@ -143,7 +143,7 @@ class ConnectedTool:
     def keep_seen(self, action: Action) -> None:
         """Keep that a person saw the tool as it was judged. Raises ToolError."""
         if isinstance(action.request, ConnectedRequest):
-            keep_seen(self._server.catalog, action.request.judged)
+            keep_seen(self._server.catalog, action.request.judged_tool)
 
     def _output(self, result: Mapping[str, JsonValue], notes: str) -> ToolOutput:
         """Return the result for the model: the texts of a result, bounded as a command's output is."""

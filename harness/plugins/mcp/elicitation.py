@@ -48,7 +48,7 @@ class ElicitField(Record):
     name: str
     kind: str
     """A type of JSON Schema: `array` is a list of choices."""
-    about: str = ""
+    description: str = ""
     choices: tuple[str, ...] = ()
     needed: bool = False
     default: str = ""
@@ -66,7 +66,7 @@ class ElicitAnswer(Record):
 
     action: str
     """`accept`, `decline` or `cancel`, as the protocol has them."""
-    said: str
+    words: str
     """The same in words, for the model."""
     by: str = ""
     who: str = ""
@@ -104,7 +104,7 @@ def looks_secret(text: str) -> bool:
     return bool(re.search(_ASKS_FOR, plain) or re.search(_ASKS_FOR, re.sub(r"[\s_.\-]", "", plain)))
 
 
-def asked(server: str, form: ElicitForm, approver: Approver) -> ElicitAnswer:
+def ask_user(server: str, form: ElicitForm, approver: Approver) -> ElicitAnswer:
     """Ask the person, and return what they want sent."""
     text = "".join(f"{field.name}: {field.default}\n" for field in form.fields)
     approval = Approval(answer=Answer.STOP, by=PERSON)
@@ -167,7 +167,7 @@ def content_of(form: ElicitForm, text: str) -> dict[str, ElicitValue] | str:
             continue
         read = _value(field, value)
         if read is None:
-            return f"{visible_line(name, 50)} must be {_wanted(field)}"
+            return f"{visible_line(name, 50)} must be {_expected_value(field)}"
         content[name] = read
     return content
 
@@ -189,7 +189,9 @@ def _field(name: str, schema: JsonValue, *, needed: bool) -> ElicitField | str:
         default_text = "yes" if default else "no"
     if not default_text.isprintable():
         return "has a default that cannot be shown"
-    return ElicitField(name=name, kind=kind, about=description, choices=choices, needed=needed, default=default_text)
+    return ElicitField(
+        name=name, kind=kind, description=description, choices=choices, needed=needed, default=default_text
+    )
 
 
 def _choices(schema: Mapping[str, JsonValue]) -> tuple[str, ...] | None:
@@ -225,7 +227,7 @@ def _value(field: ElicitField, text: str) -> ElicitValue | None:
             return text if not field.choices or text in field.choices else None
 
 
-def _wanted(field: ElicitField) -> str:
+def _expected_value(field: ElicitField) -> str:
     words = {"boolean": "yes or no", "integer": "a whole number", "number": "a number"}
     prefix = "some, with commas between, of" if field.kind == "array" else "one of"
     return f"{prefix} {', '.join(field.choices)}" if field.choices else words.get(field.kind, "a text")
@@ -235,7 +237,7 @@ def _answer(
     action: str, text: str, approval: Approval, content: Mapping[str, ElicitValue] | None = None
 ) -> ElicitAnswer:
     stops = approval.answer in (Answer.STOP, Answer.HALT)
-    return ElicitAnswer(action=action, said=text, by=approval.by, who=approval.who, content=content, stops=stops)
+    return ElicitAnswer(action=action, words=text, by=approval.by, who=approval.who, content=content, stops=stops)
 
 
 def _edited(arguments: str) -> str:
@@ -251,7 +253,9 @@ def _question(server: str, form: ElicitForm, text: str, problem: str) -> tuple[A
     lines = [f"The MCP server {server} asks you:", "", *(f"  {line}" for line in form.message.split("\n")), ""]
     for field in form.fields:
         needed = "" if field.needed else " (may be left empty)"
-        lines.append(f"{field.name}: {_wanted(field)}{needed}{f'; it says: {field.about}' if field.about else ''}")
+        lines.append(
+            f"{field.name}: {_expected_value(field)}{needed}{f'; it says: {field.description}' if field.description else ''}"
+        )
     if form.fields:
         lines += ["", "This is sent to the server:", *(f"  {line}" for line in text.splitlines())]
     if problem:

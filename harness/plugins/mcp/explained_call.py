@@ -33,7 +33,7 @@ def explained_call(
     pin = PinFile(pins_folder(State.of(environment)), server).read().get(name)
     if declaration is None and pin is None:
         return None, f"the server {server} is not configured here, and no run has listed its tools: only rules decide"
-    description, is_seen = _listed(server, name, pin, declaration)
+    description, is_seen = _listed_tool(server, name, pin, declaration)
     judged_tool = JudgedTool(
         server=server,
         description=description,
@@ -47,7 +47,7 @@ def explained_call(
     return action, note
 
 
-def _listed(
+def _listed_tool(
     server: str, name: str, pin: ToolPin | None, declaration: ServerDeclaration | None
 ) -> tuple[ToolDescription, bool]:
     """Return a tool as its server listed it last, and whether a person has seen that. Raises ToolError if it has changed.

@@ -81,13 +81,13 @@ class CallJudge:
         """Reason to refuse every further call; empty before the first hard block."""
         self._over = ""
         """Reason to send nothing more; empty before `close`."""
-        self._own: dict[str, queue.SimpleQueue[RpcMessage | None]] = {}
+        self._own_queues: dict[str, queue.SimpleQueue[RpcMessage | None]] = {}
         """The proxy's own requests, by id, and where their answers are put."""
         self._own_id = f"harness-{os.urandom(6).hex()}"
         self._waiting: queue.SimpleQueue[ServerCall | None] = queue.SimpleQueue()
         self._order = allocate_lock()
         """Held by the thread that takes the next call, until that call has its turn."""
-        self._threads = self._idle = self._count = self._asked = 0
+        self._threads = self._idle = self._count = self._asking_count = 0
         self._hands = allocate_lock()
         """Guards the number of threads, and the number of idle ones."""
         self._busy: dict[str, ServerCall] = {}
@@ -102,7 +102,7 @@ class CallJudge:
 
     def own_answer(self, message: RpcMessage) -> bool:
         """Take an answer of the server's, if it is to a request of the proxy's own; say whether it is."""
-        answers = self._own.pop(json.loads(message.id), None)
+        answers = self._own_queues.pop(json.loads(message.id), None)
         if answers is not None:
             answers.put(message)
         return answers is not None
@@ -116,10 +116,10 @@ class CallJudge:
         """Wait, at most `seconds`, for the end of each call, except those that wait for an approval: a question
         cannot be taken back.
         """
-        for answers in tuple(self._own.values()):
+        for answers in tuple(self._own_queues.values()):
             answers.put(None)
         end = time.monotonic() + seconds
-        while len(self._busy) > self._asked and time.monotonic() < end:
+        while len(self._busy) > self._asking_count and time.monotonic() < end:
             time.sleep(STEP_SECONDS)
 
     def end(self) -> None:
@@ -222,12 +222,12 @@ class CallJudge:
         self.gate.tools = ToolRegistry(tuple(self._tools.values()))
 
     def _asking(self, action: Action, verdict: Verdict) -> Approval:
-        self._asked += 1
+        self._asking_count += 1
         try:
             with self._turn.stepped_out():
                 return self._approver(action, verdict)
         finally:
-            self._asked -= 1
+            self._asking_count -= 1
 
     def _send(self, call: ServerCall, line: bytes) -> None:
         """Send the line of a call. Raises ToolError where it is wanted no more."""
@@ -277,14 +277,14 @@ class CallJudge:
     def _ask_server(self, identity: str, method: str, params: Mapping[str, JsonValue]) -> RpcMessage | None:
         """Return the server's answer to a request of the proxy's own; None where none comes."""
         answers: queue.SimpleQueue[RpcMessage | None] = queue.SimpleQueue()
-        self._own[identity] = answers
+        self._own_queues[identity] = answers
         self._sides.server.write(request_line(json.dumps(identity), method, params))
         try:
             return answers.get(timeout=LIST_SECONDS)
         except queue.Empty:
             return None
         finally:
-            self._own.pop(identity, None)
+            self._own_queues.pop(identity, None)
 
 
 def refusal(call: ServerCall, text: str) -> dict[str, JsonValue]:

@@ -58,7 +58,7 @@ def servers_in(data: bytes) -> Mapping[str, Mapping[str, JsonValue]]:
     tables = {}
     for name, table in servers.items():
         if problem := _FIELDS.problem(table):
-            raise ValueError(f"{_named(name)}: {problem}")
+            raise ValueError(f"{_quoted(name)}: {problem}")
         if isinstance(table, dict):
             tables[name] = table
     return tables
@@ -95,10 +95,10 @@ def declaration_of(name: str, table: Mapping[str, JsonValue], environment: Mappi
     shape = _NAME if declaration.command else _HEADER
     for key, value in pairs:
         if not shape.fullmatch(key):
-            raise ValueError(f"{allowed_key}: {_named(key)} is not a valid name")
+            raise ValueError(f"{allowed_key}: {_quoted(key)} is not a valid name")
         if "\0" in value or (declaration.url and not value.isprintable()):
-            raise ValueError(f"{allowed_key}: {_named(key)} has a character that is not allowed")
-    return replace(declaration, **({"given": pairs} if declaration.command else {"headers": pairs}))
+            raise ValueError(f"{allowed_key}: {_quoted(key)} has a character that is not allowed")
+    return replace(declaration, **({"variables": pairs} if declaration.command else {"headers": pairs}))
 
 
 def entry_words(name: str, table: Mapping[str, JsonValue]) -> str:
@@ -125,11 +125,11 @@ def _put_in(text: JsonValue, environment: Mapping[str, str]) -> str:
         name, otherwise = match.groups()
         variable = environment.get(name)
         if variable is None and otherwise is None:
-            raise ValueError(f"{_named(str(text))}: the variable {name} is not set")
+            raise ValueError(f"{_quoted(str(text))}: the variable {name} is not set")
         return variable or otherwise or ""
 
     if _HALF.search(str(text)):
-        raise ValueError(f"{_named(str(text))} has a character that is not allowed")
+        raise ValueError(f"{_quoted(str(text))} has a character that is not allowed")
     return _VARIABLE.sub(value, str(text))
 
 
@@ -141,5 +141,5 @@ def _pairs(value: JsonValue) -> list[tuple[str, JsonValue]]:
     return list(value.items()) if isinstance(value, dict) else []
 
 
-def _named(text: str) -> str:
+def _quoted(text: str) -> str:
     return visible_line(repr(text), 100)

@@ -25,7 +25,7 @@ from harness.interrupt import Interrupted
 from harness.limits import Limits
 from harness.plugins.mcp.configured_server import ConfiguredServer, ServerReport
 from harness.plugins.mcp.connected_tool import ConnectedTool, offer_problem
-from harness.plugins.mcp.elicitation import ElicitAnswer, ElicitForm, asked, asked_fields
+from harness.plugins.mcp.elicitation import ElicitAnswer, ElicitForm, ask_user, asked_fields
 from harness.plugins.mcp.pending_call import AwaitedCall, CallOutcome
 from harness.plugins.mcp.pins import PinFile
 from harness.plugins.mcp.server_declaration import ServerDeclaration, shown_command
@@ -108,7 +108,7 @@ class McpServers:
         self._lock = allocate_lock()
         self._offered: tuple[ToolDescription, ...] | None = ()
         self._notes: list[str] = []
-        self._told: set[str] = set()
+        self._noted_keys: set[str] = set()
 
     def start(self) -> None:
         """Start all of them; returns at once."""
@@ -248,7 +248,7 @@ class McpServers:
 
     def _ask(self, server: str, form: ElicitForm) -> ElicitAnswer:
         try:
-            answer = on_gates_thread(lambda: asked(server, form, self._approver))
+            answer = on_gates_thread(lambda: ask_user(server, form, self._approver))
         except Interrupted:  # nobody has seen the question
             raise KeyboardInterrupt from None
         self._record(asked_fields(server, form, answer))
@@ -256,8 +256,8 @@ class McpServers:
 
     def _tell(self, server: ConfiguredServer, text: str) -> None:
         key = f"{server.name} {text}"
-        if key not in self._told:
-            self._told.add(key)
+        if key not in self._noted_keys:
+            self._noted_keys.add(key)
             server.note(text)
 
 

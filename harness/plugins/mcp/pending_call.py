@@ -20,11 +20,11 @@ class CallOutcome(Record):
     error: str = ""
     """Reason for a missing result, in words that may be the server's."""
     timed_out: bool = False
-    said: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
     """The server's questions to the person during the call, with their answers, a sentence each."""
 
 
-NOT_ANSWERED = ElicitAnswer(action="cancel", said="not answered")
+NOT_ANSWERED = ElicitAnswer(action="cancel", words="not answered")
 
 
 def _never() -> int:
@@ -67,11 +67,11 @@ class AwaitedCall:
             raise KeyboardInterrupt
         self._answers.put(answer)
 
-    def ended(self, outcome: CallOutcome) -> None:
+    def finish(self, outcome: CallOutcome) -> None:
         """Take its outcome."""
         self._events.put(outcome)
 
-    def asked(self, form: ElicitForm) -> ElicitAnswer:
+    def await_answer(self, form: ElicitForm) -> ElicitAnswer:
         """Have the person asked, and wait for what they say; called by another thread."""
         self._events.put(form)
         return self._answers.get()

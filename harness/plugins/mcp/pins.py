@@ -53,7 +53,7 @@ class PinFile:
         self.path = os.path.join(folder, f"{server}{ENDING}")
         self.server = server
         self._folder = folder
-        self._known: tuple[tuple[int, ...], dict[str, ToolPin]] | None = None
+        self._cache: tuple[tuple[int, ...], dict[str, ToolPin]] | None = None
 
     def read(self) -> Mapping[str, ToolPin]:
         """Return all pins, by the tools' names. Raises UsageError for a file that is not understood."""
@@ -66,9 +66,9 @@ class PinFile:
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             version = (status.st_ino, status.st_size, status.st_mtime_ns)
-            if self._known is None or self._known[0] != version:
-                self._known = version, self._parsed(file.read(MOST_BYTES + 1))
-        return self._known[1]
+            if self._cache is None or self._cache[0] != version:
+                self._cache = version, self._parsed(file.read(MOST_BYTES + 1))
+        return self._cache[1]
 
     def note_listed(self, descriptions: Mapping[str, ToolDescription]) -> None:
         """Keep the server's current list, for a person to look at. Raises UsageError and OSError."""

@@ -18,7 +18,7 @@ class ServedClient(Record):
     version: str = ""
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """Its name, for people."""
         return self.name or "a client without a name"
 
@@ -78,7 +78,7 @@ class ServedCall:
         if self._is_gone:
             raise AskedNoMoreError
 
-    def answered(self, answer: FormAnswer) -> None:
+    def take_answer(self, answer: FormAnswer) -> None:
         """Accept the answer to the question."""
         self._answers.put(answer)
 

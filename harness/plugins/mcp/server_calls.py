@@ -88,7 +88,7 @@ class ServerCall:
         self._lock = allocate_lock()
         self._over = threading.Event()
 
-    def answered(self, answer: RpcMessage) -> None:
+    def take_answer(self, answer: RpcMessage) -> None:
         """Take the server's answer."""
         with self._lock:
             if not self._over.is_set():

@@ -57,7 +57,7 @@ class ServerDeclaration(Record):
     url: str = ""
     env: tuple[str, ...] = ()
     """Names of variables that it gets in addition to the usual ones."""
-    given: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
     """Further variables with their values, of a server of `.mcp.json`; they count above those of `env`."""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers sent with each request to its URL, of a server of `.mcp.json`."""
@@ -80,7 +80,7 @@ class ServerDeclaration(Record):
 
     def secrets(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Return the possible secrets sent to the server: its token, and the values in its declaration."""
-        values = [value for _, value in (*self.given, *self.headers)]
+        values = [value for _, value in (*self.variables, *self.headers)]
         words = [value.rpartition(" ")[2] for _, value in self.headers]  # `Bearer ...`
         return tuple(value for value in (environment.get(self.bearer, ""), *values, *words) if value)
 

@@ -35,7 +35,7 @@ class CallRequest(Record):
 
     call: ServerCall
     line: bytes
-    judged: JudgedTool
+    judged_tool: JudgedTool
 
 
 class Unwalled:
@@ -95,7 +95,7 @@ class ServerTool:
                 server_call.message, "params", {**server_call.message.params, "arguments": dict(arguments)}
             )
         also = {name: value for name, value in server_call.message.params.items() if name not in JUDGED}
-        request = CallRequest(call=server_call, line=line, judged=tool_judged)
+        request = CallRequest(call=server_call, line=line, judged_tool=tool_judged)
         texts = tool_arguments(arguments, self._workspace)
         return tool_judged.action(call, arguments, request, also=also, texts=texts)
 
@@ -104,7 +104,7 @@ class ServerTool:
         request = action.request
         if not isinstance(request, CallRequest):
             raise TypeError("another tool prepared this call")
-        check_is_as_judged(self._catalog, request.judged)
+        check_is_as_judged(self._catalog, request.judged_tool)
         call = request.call
         self._send(call, request.line)  # in the turn: calls are sent in the order in which they were judged
         with self._turn.stepped_out():
@@ -119,7 +119,7 @@ class ServerTool:
     def keep_seen(self, action: Action) -> None:
         """Keep that a person saw the tool as it was judged. Raises ToolError."""
         if isinstance(action.request, CallRequest):
-            keep_seen(self._catalog, action.request.judged)
+            keep_seen(self._catalog, action.request.judged_tool)
 
 
 def output_of(answer: RpcMessage, redact: Callable[[str], str]) -> ToolOutput:

@@ -114,7 +114,7 @@ class ServerStarter:
             "PATH": os.defpath,
             **child_environment(self._environment),
             **declared_variables,
-            **dict(declaration.given),
+            **dict(declaration.variables),
         }
 
     def has(self, variable: str) -> bool:

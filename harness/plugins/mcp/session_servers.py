@@ -56,14 +56,14 @@ class SessionServers:
         self._interrupt = place.interrupt
         self._tell = tools.front.tell
         self._waited = False
-        self._begun = allocate_lock()
+        self._start_lock = allocate_lock()
         """Held since they were started."""
 
     def begin(self) -> None:
         """Start the servers, unless they are started already, and return at once. Starting them at the same time as
         the prompt would slow both, so the prompt is drawn first.
         """
-        if self._begun.acquire(blocking=False):
+        if self._start_lock.acquire(blocking=False):
             self._servers.start()
 
     def news(self) -> OutsideTools | None:

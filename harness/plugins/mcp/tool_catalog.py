@@ -28,7 +28,7 @@ TWICE = "the server listed two tools of that name"
 class ListedTools(Record):
     """A list of tools for the client, after the filter."""
 
-    shown: tuple[JsonValue, ...]
+    tools: tuple[JsonValue, ...]
     """The tools that stay in it, as the server wrote them."""
     left_out: tuple[str, ...]
     """New messages about the other tools: their names, and the reasons."""
@@ -49,14 +49,14 @@ class ToolCatalog:
         self._pins = pins
         self._pinned = pinned
         self._lock = allocate_lock()
-        self._listed: dict[str, ToolDescription] = {}
+        self._descriptions: dict[str, ToolDescription] = {}
         self._first: dict[str, str] = {}
         """Digest by name under which a tool was listed first in this session."""
         self._allowed: set[str] = set()
         """Digests of tools that were approved in this session, not surely by a person."""
         self._twice: set[str] = set()
         """Names that one list had twice: it is unknown which of the two would be called."""
-        self._told: set[str] = set()
+        self._told_names: set[str] = set()
         self._changes = 0
         """Number of times that the server announced a change of its list."""
         self._read_at: int | None = None
@@ -75,7 +75,7 @@ class ToolCatalog:
     def is_unknown(self, name: str) -> bool:
         """Return whether the list has to be read before the state of a tool can be determined."""
         with self._lock:
-            return self._is_stale or (self._read_at is None and name not in self._listed)
+            return self._is_stale or (self._read_at is None and name not in self._descriptions)
 
     @property
     def _is_stale(self) -> bool:
@@ -93,7 +93,7 @@ class ToolCatalog:
         with self._lock:
             self._pins.read()
             self._enter(tools)
-            descriptions = {tool.name: tool for tool in tools if tool.name in self._listed}
+            descriptions = {tool.name: tool for tool in tools if tool.name in self._descriptions}
         try:
             self._pins.note_listed(descriptions)
         except OSError as error:
@@ -107,11 +107,11 @@ class ToolCatalog:
                 note = f"{name}: {reason}"
                 if not reason and not is_refused(name):
                     definitions_kept.append(definition)
-                elif reason and note not in self._told and len(self._told) < MOST_TOOLS:
-                    self._told.add(note)
+                elif reason and note not in self._told_names and len(self._told_names) < MOST_TOOLS:
+                    self._told_names.add(note)
                     names.setdefault(reason, []).append(name)
-        news += [f"{_named(of)}{reason}" for reason, of in names.items()]
-        return ListedTools(shown=tuple(definitions_kept), left_out=tuple(news))
+        news += [f"{_name_list(of)}{reason}" for reason, of in names.items()]
+        return ListedTools(tools=tuple(definitions_kept), left_out=tuple(news))
 
     def take_whole(self, definitions: Sequence[JsonValue], began_at: int) -> ListedTools:
         """Add the whole list, which was requested when `changes` was `began_at`: tools that it does not have are
@@ -123,7 +123,9 @@ class ToolCatalog:
             if isinstance(definition, dict) and isinstance(definition.get("name"), str)
         }
         with self._lock:
-            self._listed = {name: description for name, description in self._listed.items() if name in names}
+            self._descriptions = {
+                name: description for name, description in self._descriptions.items() if name in names
+            }
         listed_tools = self.take(definitions, lambda _: False)
         with self._lock:
             self._read_at = began_at
@@ -137,7 +139,7 @@ class ToolCatalog:
 
     def _digest(self) -> str:
         canonical = json.dumps(
-            sorted((description.name, description.sha256) for description in self._listed.values()),
+            sorted((description.name, description.sha256) for description in self._descriptions.values()),
             separators=(",", ":"),
         )
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
@@ -146,12 +148,14 @@ class ToolCatalog:
         """Return the tools that may be used in their present form: seen by a person, or new. Raises UsageError."""
         with self._lock:
             pins = self._pins.read()
-            return tuple(description for description in self._listed.values() if not self._why_not(description, pins))
+            return tuple(
+                description for description in self._descriptions.values() if not self._why_not(description, pins)
+            )
 
     def forget(self) -> None:
         """Remove all tools: the server is gone."""
         with self._lock:
-            self._listed.clear()
+            self._descriptions.clear()
             self._twice.clear()
 
     def usable(self, name: str) -> tuple[ToolDescription, bool]:
@@ -162,7 +166,7 @@ class ToolCatalog:
                     f"The server {self.server} said that its tools changed, and they could not be read since. "
                     "List its tools, and try again."
                 )
-            description = self._listed.get(name)
+            description = self._descriptions.get(name)
             if description is None and name not in self._twice:
                 raise ToolError(f"The server {self.server} has not listed a tool of that name.")
             try:
@@ -172,7 +176,7 @@ class ToolCatalog:
             reason = TWICE if description is None else self._why_not(description, pins)
             if description is None or reason:
                 raise ToolError(f"The tool {name} cannot be used: {reason}")
-            is_approved = bool(self._pinned) or _seen(description, pins) is not None
+            is_approved = bool(self._pinned) or _seen_description(description, pins) is not None
             return description, is_approved or description.sha256 in self._allowed
 
     def note_yes(self, description: ToolDescription) -> None:
@@ -193,9 +197,9 @@ class ToolCatalog:
             (self._twice if description.name in names else names).add(description.name)
         for description in descriptions:
             if description.name in self._twice:
-                self._listed.pop(description.name, None)
-            elif description.name in self._listed or len(self._listed) < MOST_TOOLS:
-                self._listed[description.name] = description
+                self._descriptions.pop(description.name, None)
+            elif description.name in self._descriptions or len(self._descriptions) < MOST_TOOLS:
+                self._descriptions[description.name] = description
                 if len(self._first) < MOST_TOOLS:
                     self._first.setdefault(description.name, description.sha256)
 
@@ -203,11 +207,11 @@ class ToolCatalog:
         """Return the reason why a listed tool may not be used, or an empty string."""
         if description.name in self._twice:
             return TWICE
-        if description.name not in self._listed:
+        if description.name not in self._descriptions:
             return f"the server lists more than {MOST_TOOLS} tools"
         if self._pinned:
             return "" if self._digest() == self._pinned else OTHER
-        seen_before = _seen(description, pins)
+        seen_before = _seen_description(description, pins)
         if description.sha256 == (self._first.get(description.name, "") if seen_before is None else seen_before.sha256):
             return ""
         last_listed = pins[description.name].listed if description.name in pins else None
@@ -222,7 +226,7 @@ class ToolCatalog:
         return f"a person looks at it with `{words}`, at a terminal"
 
 
-def _seen(description: ToolDescription, pins: Mapping[str, ToolPin]) -> ToolDescription | None:
+def _seen_description(description: ToolDescription, pins: Mapping[str, ToolPin]) -> ToolDescription | None:
     """Return the description that a person saw of a tool of this server; a pin from another command line does not
     count.
     """
@@ -234,7 +238,7 @@ def _seen(description: ToolDescription, pins: Mapping[str, ToolPin]) -> ToolDesc
     )
 
 
-def _named(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     """Return some names with a colon; of what has none nothing."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{', '.join(names[:MOST_NAMED])}{more}: " if names[0] else ""

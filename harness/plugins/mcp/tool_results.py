@@ -36,13 +36,13 @@ def _words_of(block: JsonValue) -> str:
     if kind in _OF_DATA:
         return f"[{kind}: {_data(block)}; not shown]"
     if kind == _LINK:
-        return f"[link: {_named(block)}; not followed]"
+        return f"[link: {_block_name(block)}; not followed]"
     inner = block.get("resource")
     if kind == _EMBEDDED and isinstance(inner, dict):
         inner_text = inner.get("text")
         if isinstance(inner_text, str):
-            return f"[resource: {_named(inner)}]\n{inner_text}"
-        return f"[resource: {_named(inner)}: {_data(inner)}; not shown]"
+            return f"[resource: {_block_name(inner)}]\n{inner_text}"
+        return f"[resource: {_block_name(inner)}: {_data(inner)}; not shown]"
     return compact({name: _without_data(name, value) for name, value in block.items()})
 
 
@@ -54,7 +54,7 @@ def _data(block: dict[str, JsonValue]) -> str:
     return f"{size:,} bytes of {kind[:100] if isinstance(kind, str) and kind else 'an unknown type'}"
 
 
-def _named(block: dict[str, JsonValue]) -> str:
+def _block_name(block: dict[str, JsonValue]) -> str:
     return (
         " ".join(str(block[name]) for name in ("name", "uri") if isinstance(block.get(name), str)) or "without a name"
     )

@@ -66,7 +66,7 @@ class PermissionPrompt(Protocol):
         """Return the answer to a call, and the reason to run nothing more, or an empty string. Raises
         AskedNoMoreError only.
 
-        With `latch` every call is refused, for that reason. `pause` waits while a person is asked.
+        With `latch` every call is refused, for that reason. `pause` waits for a person's answer.
         """
         ...
 
@@ -110,7 +110,7 @@ class ToolServer:
         record.
         """
         self._log = log
-        self._about = fields
+        self._header_fields = fields
         self._interrupt = interrupt
         self._checks = checks
         self._questions = questions
@@ -123,7 +123,7 @@ class ToolServer:
         self._stop: ServerStop | None = None
         self._cut_short = False
         """Whether the end came while a call was carried out."""
-        self._begun = False
+        self._is_begun = False
         self._count = 0
 
     def take(self, arrival: Arrival) -> None:
@@ -201,14 +201,14 @@ class ToolServer:
 
     def _begin(self, client: ServedClient) -> None:
         """Begin the session, once."""
-        if self._begun:
+        if self._is_begun:
             return
-        self._begun = True
+        self._is_begun = True
         self._log.begin_session()
         client_fields = {"agent": client.name, "agent_version": client.version} if client.name or client.version else {}
-        self._log.append("session_started", {**self._about, **client_fields}, sync=True)
+        self._log.append("session_started", {**self._header_fields, **client_fields}, sync=True)
         self.gate.grants.record_kept()
-        answers = self._checks.session_starts(self._log.session, {**self._about, **client_fields})
+        answers = self._checks.session_starts(self._log.session, {**self._header_fields, **client_fields})
         self.gate.checks.note(answers)
         if (refusing := strictest_answer(answers)) is not None:
             self.latch = f"{refusing.by} does not let the session begin: {refusing.reason}"
@@ -223,7 +223,7 @@ class ToolServer:
         try:
             if self._stop is not None:
                 return
-            result = self._answered(call) if self._is_prompt(call) else self._judged(call)
+            result = self._judge_served(call) if self._is_prompt(call) else self._judge(call)
         finally:
             self._now = None
         # INVARIANT: the call is over before the client has its result: a client that leaves then cut nothing short.
@@ -232,7 +232,7 @@ class ToolServer:
     def _is_prompt(self, call: ServedCall) -> bool:
         return self._prompt is not None and call.name == self._prompt.spec.name
 
-    def _answered(self, call: ServedCall) -> CallResult:
+    def _judge_served(self, call: ServedCall) -> CallResult:
         """Judge a call that the client carries out itself."""
         if self._prompt is None:
             raise AssertionError("a call for a tool that is not offered")
@@ -243,7 +243,7 @@ class ToolServer:
         self.latch = self.latch or latch
         return CallResult(text=text, is_error=False)
 
-    def _judged(self, call: ServedCall) -> CallResult:
+    def _judge(self, call: ServedCall) -> CallResult:
         self._count += 1
         proposed = ToolCall(id=f"call_{self._count}", name=call.name, arguments=call.arguments)
         pending = self.gate.propose(proposed, step=self._count)
@@ -290,5 +290,5 @@ class ToolServer:
         answer = call.ask(form, ASKS_SECONDS)
         if answer.end is FormEnd.LATE:
             return nobody(IN_TIME)
-        approval = form.approval(answer, visible_line(call.client.shown, MOST_NAME))
+        approval = form.approval(answer, visible_line(call.client.display_name, MOST_NAME))
         return CLOSED if approval is None else approval

@@ -158,11 +158,11 @@ class Traffic:
         if call is None:
             self._note(f"the server answered {message.id}, which nobody asked: dropped")
         elif isinstance(call, ServerCall):
-            call.answered(message)
+            call.take_answer(message)
         else:
-            self._sides.client.write(self._listed(message) if call == LIST_TOOLS else message.line)
+            self._sides.client.write(self._tool_list(message) if call == LIST_TOOLS else message.line)
 
-    def _listed(self, message: RpcMessage) -> bytes:
+    def _tool_list(self, message: RpcMessage) -> bytes:
         """Return the answer to the client's request for the tools, without those that are not to be used."""
         result = message.fields.get("result")
         if "error" in message.fields:
@@ -178,9 +178,9 @@ class Traffic:
             return error_line(message.id, RpcCode.INTERNAL, f"The server's list of tools was refused: {error}.")
         for problem in listed_tools.left_out:
             self._note(f"left out of the list of tools: {problem}")
-        if len(listed_tools.shown) == len(tools):
+        if len(listed_tools.tools) == len(tools):
             return message.line
-        return changed_line(message, "result", {**result, "tools": list(listed_tools.shown)})
+        return changed_line(message, "result", {**result, "tools": list(listed_tools.tools)})
 
     def _is_refused(self, tool: str) -> bool:
         """Return whether the policy refuses every call of a tool, with any approver."""

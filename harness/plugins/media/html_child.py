@@ -58,7 +58,7 @@ class PageLines:
         self._pieces.append(f"\n{begin}")
 
     @property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """All of it: no more than one empty line after another."""
         lines: list[str] = []
         for line in "".join(self._pieces).split("\n"):
@@ -80,7 +80,7 @@ def text_of(html: str) -> str:
         text.line()
     if tree.body is not None:
         _walk(tree.body, text, 0)
-    return text.whole
+    return text.full_text
 
 
 def _walk(parent: Any, text: PageLines, depth: int) -> None:

@@ -138,7 +138,7 @@ def _read(
             confinement.close()
     if command_end.ending is CommandEnding.INTERRUPTED:
         raise KeyboardInterrupt
-    text = _said(bytes(printed.data))
+    text = _parsed(bytes(printed.data))
     if command_end.ending is CommandEnding.TIMED_OUT:
         return replace(text, error=f"it took more than {SECONDS:g} seconds")
     if not text.error and not text.pages:
@@ -151,7 +151,7 @@ def _no_folder() -> str:
     raise ToolError("a reader has no folder to write")
 
 
-def _said(data: bytes) -> PdfText:
+def _parsed(data: bytes) -> PdfText:
     """Return the child's output, parsed; lines of any other form are left out."""
     pages, error = 0, ""
     texts: list[tuple[int, str]] = []

@@ -97,7 +97,7 @@ def _damaged(detail: str) -> PictureError:
     return PictureError(f"the picture is damaged: {detail}")
 
 
-def _counted() -> Iterator[None]:
+def _bounded_parts() -> Iterator[None]:
     """Yield for each part. Raises PictureError where there are too many."""
     for _ in range(MOST_PARTS):
         yield
@@ -155,7 +155,7 @@ def _png(data: bytes) -> tuple[int, int, bytes]:
 def _png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
     """Yield the kind of each chunk, where it begins and where it ends, IEND last."""
     at = len(_PNG_MARK)
-    for _ in _counted():
+    for _ in _bounded_parts():
         if at + 12 > len(data):
             raise _damaged("a chunk is cut off")
         length, kind = struct.unpack_from(">I4s", data, at)
@@ -201,7 +201,7 @@ def _jpeg(data: bytes) -> tuple[int, int, bytes]:
 def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
     """Yield the marker of each segment, where it begins and where it ends, with the pixels behind it, up to the end's."""
     at = 2
-    for _ in _counted():
+    for _ in _bounded_parts():
         if data[at : at + 1] != b"\xff":
             raise _damaged("a marker is missing")
         while data[at + 1 : at + 2] == b"\xff":  # fill bytes
@@ -282,7 +282,7 @@ def _webp_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     at, stop = 12, 8 + int.from_bytes(data[4:8], "little")
     if stop > len(data):
         raise _damaged("the file is cut off")
-    for _ in _counted():
+    for _ in _bounded_parts():
         if at >= stop:
             return
         if at + 8 > stop:
@@ -326,7 +326,7 @@ def _gif(data: bytes) -> tuple[int, int, bytes]:
     width, height, flags = struct.unpack_from("<HHB", data, 6)
     at = 13 + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
     blocks, has_pixels = [data[:at]], False
-    for _ in _counted():
+    for _ in _bounded_parts():
         if at >= len(data):
             raise _damaged("the file is cut off")
         first = data[at]

@@ -135,7 +135,7 @@ class WebFetchTool:
             return ToolOutput(
                 content=f"{redirect}, which was not asked. Call {self.spec.name} with that address to go there."
             )
-        page = page_of(answer, environment=self._environment, seconds=deadline.left, stops=self._stops)
+        page = page_of(answer, environment=self._environment, seconds=deadline.seconds_left, stops=self._stops)
         return self._output(answer, page, request.offset)
 
     def _output(self, answer: WebAnswer, page: WebPage, offset: int) -> ToolOutput:

@@ -60,7 +60,7 @@ class Deadline:
         self.is_over = False
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until then. Raises ToolError where none are left."""
         seconds = self._end - self._monotonic()
         if seconds <= 0 or self.is_over:
@@ -84,7 +84,7 @@ class Deadline:
             except OSError:
                 pass  # it has ended by itself
 
-        timer = threading.Timer(self.left, end)
+        timer = threading.Timer(self.seconds_left, end)
         timer.daemon = True
         timer.start()
         try:
@@ -109,7 +109,7 @@ def fetched(
     """
     for _ in range(MOST_REDIRECTS + 1):
         try:
-            answer = _asked(address, patterns, deadline, wants, trusted)
+            answer = _request(address, patterns, deadline, wants, trusted)
         except ToolError:
             raise
         except ssl.SSLCertVerificationError as error:
@@ -142,7 +142,7 @@ def looked_up(address: WebAddress, patterns: Sequence[HostPattern], deadline: De
     # In a thread of its own: the system's resolver waits as long as it likes, and no signal ends it.
     thread = threading.Thread(target=look_up, daemon=True)
     thread.start()
-    thread.join(deadline.left)
+    thread.join(deadline.seconds_left)
     if thread.is_alive():
         raise ToolError(deadline.words)
     if not addresses:
@@ -157,7 +157,7 @@ def looked_up(address: WebAddress, patterns: Sequence[HostPattern], deadline: De
     return tuple(addresses)
 
 
-def _asked(
+def _request(
     address: WebAddress,
     patterns: Sequence[HostPattern],
     deadline: Deadline,
@@ -189,7 +189,7 @@ def _connected(addresses: Sequence[str], port: int, deadline: Deadline) -> socke
     problem: OSError = OSError("no address")
     for ip_address in addresses:
         try:
-            return socket.create_connection((ip_address, port), timeout=deadline.left)
+            return socket.create_connection((ip_address, port), timeout=deadline.seconds_left)
         except OSError as error:
             problem = error
     raise problem

@@ -145,7 +145,7 @@ class Annotations:
         self.refused = 0
         self.blocked = 0
         self._workspace = workspace
-        self._kept: tuple[list[Annotation], ...] = ([], [], [])
+        self._kept_annotations: tuple[list[Annotation], ...] = ([], [], [])
         self._count = 0
 
     def add(self, facts: RunFacts) -> None:
@@ -153,7 +153,7 @@ class Annotations:
         self.refused += facts.denied_count
         self.blocked += facts.blocked_count
         self._count += facts.refused_left_out
-        blocks, refusals, troubles = self._kept
+        blocks, refusals, troubles = self._kept_annotations
         for refused in facts.refused:
             entries = blocks if refused.status == "blocked" else refusals
             if self._has_room(entries):
@@ -163,7 +163,7 @@ class Annotations:
                 troubles.append(Annotation(level="error", title="limit", message=limit))
         for error in facts.errors:
             if self._has_room(troubles):
-                troubles.append(_of_error(error.where, error.message))
+                troubles.append(_of_error(error.location, error.message))
         if facts.answer_problem and self._has_room(troubles):
             troubles.append(_of_error("answer", facts.answer_problem))
 
@@ -174,7 +174,7 @@ class Annotations:
 
     def chosen(self) -> list[Annotation]:
         """Return at most MAX_ANNOTATIONS; where there are more, the last says how many."""
-        entries = [annotation for group in self._kept for annotation in group]
+        entries = [annotation for group in self._kept_annotations for annotation in group]
         if self._count <= MAX_ANNOTATIONS:
             return entries
         first = entries[: MAX_ANNOTATIONS - 1]

@@ -78,13 +78,13 @@ def _reference(match: re.Match[str]) -> str:
 
 def _blocks(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     if len(runs) == 1:
-        yield from _one(runs[0], "## ", with_answer=with_answer)
+        yield from _run_lines(runs[0], "## ", with_answer=with_answer)
         return
     yield from _table_of_runs(runs)
     # What went wrong first: it is what the room must suffice for.
     for run in sorted(runs, key=lambda reported: reported.is_done):
         yield f"\n### {code(run.name, 80) or 'run'}\n"
-        yield from _one(run, "", with_answer=with_answer)
+        yield from _run_lines(run, "", with_answer=with_answer)
 
 
 def _table_of_runs(runs: Sequence[ReportedRun]) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _table_of_runs(runs: Sequence[ReportedRun]) -> Iterator[str]:
         yield f"\n{len(runs) - MOST_RUNS:,} more runs are not listed.\n"
 
 
-def _one(run: ReportedRun, mark: str, *, with_answer: bool) -> Iterator[str]:
+def _run_lines(run: ReportedRun, mark: str, *, with_answer: bool) -> Iterator[str]:
     facts = run.facts
     if mark:
         yield f"{mark}harness: {_headline(run)}\n"

@@ -31,7 +31,7 @@ class FoundApprover(Record):
     """Variables of its program."""
     workspace: str
     command: tuple[str, ...]
-    """Its program and words. Empty if it listens at a socket."""
+    """Program of the approver, with its arguments. Empty if it listens at a socket."""
     socket: str
     paths: tuple[str, ...]
     """Paths that no call may write: the program, files that its words name, and the socket."""
@@ -88,7 +88,7 @@ class ConfiguredApprover:
         """`session` names the session that goes on; `redact` masks secrets; `confinement` and `offer` are as for
         TerminalApprover.
         """
-        self._found = approver
+        self._approver = approver
         self._session = session
         self._redact = redact
         self._confinement = confinement
@@ -96,7 +96,7 @@ class ConfiguredApprover:
 
     def __call__(self, action: Action, verdict: Verdict) -> StandingQuestion | str:
         """Put a question; return why not, where that cannot be."""
-        approver, seconds = self._found, self._found.declaration.seconds
+        approver, seconds = self._approver, self._approver.declaration.seconds
         question = question_of(
             action,
             verdict,

@@ -35,7 +35,7 @@ class AskedProgram:
         Raises UsageError where it cannot be started.
         """
         self._question = question
-        self._left = question.line
+        self._unsent = question.line
         self._came = b""
         self._is_open = True
         self._monotonic = monotonic
@@ -52,7 +52,7 @@ class AskedProgram:
             return Watched()
         return Watched(
             reads=(process.output, process.exit) if self._is_open else (process.exit,),
-            writes=(process.input,) if self._left else (),
+            writes=(process.input,) if self._unsent else (),
             seconds=self._end - self._monotonic(),
         )
 
@@ -91,15 +91,15 @@ class AskedProgram:
         return code
 
     def _send(self, process: PipedProcess) -> None:
-        if not self._left:
+        if not self._unsent:
             return
         try:
-            self._left = self._left[os.write(process.input, self._left) :]
+            self._unsent = self._unsent[os.write(process.input, self._unsent) :]
         except BlockingIOError:
             return
         except OSError:  # it reads no more; what it answers is looked at all the same
-            self._left = b""
-        if not self._left:
+            self._unsent = b""
+        if not self._unsent:
             process.close_input()
 
     def _read(self, process: PipedProcess) -> None:

@@ -130,9 +130,9 @@ def approval_from(came: bytes, question: OutsideQuestion) -> Approval:
     try:
         fields = read_line(line)
     except NotJsonError as error:
-        raise AnswerError(_why(f"what came back is no JSON ({error})")) from None
+        raise AnswerError(_short_reason(f"what came back is no JSON ({error})")) from None
     if problem := _ANSWER.problem(fields):
-        raise AnswerError(_why(problem if ": " in problem else f"the answer {problem}"))
+        raise AnswerError(_short_reason(problem if ": " in problem else f"the answer {problem}"))
     return _approval(fields, question) if isinstance(fields, dict) else _never()
 
 
@@ -174,7 +174,7 @@ def _line(fields: Mapping[str, JsonValue]) -> bytes:
     return f"{json.dumps(fields, allow_nan=False)}\n".encode()
 
 
-def _why(text: str) -> str:
+def _short_reason(text: str) -> str:
     return visible_line(text, _MOST_WHY)
 
 

@@ -47,7 +47,7 @@ class AskedSocket:
         """Connect. Raises UsageError if none listens there, or a user other than the person or root."""
         check_socket(path)
         self._question = question
-        self._left = question.line
+        self._unsent = question.line
         self._came = b""
         self._listens = True
         self._monotonic = monotonic
@@ -59,7 +59,7 @@ class AskedSocket:
         if self._connection is None:
             return Watched()
         number = (self._connection.fileno(),)
-        return Watched(reads=number, writes=number if self._left else (), seconds=self._end - self._monotonic())
+        return Watched(reads=number, writes=number if self._unsent else (), seconds=self._end - self._monotonic())
 
     def look(self) -> Approval | None:
         """See StandingQuestion."""
@@ -82,7 +82,7 @@ class AskedSocket:
         if connection is None:
             return
         with connection:
-            if self._listens and not self._left and not self._came:
+            if self._listens and not self._unsent and not self._came:
                 try:
                     connection.send(withdrawal_of(self._question))
                 except OSError:
@@ -91,8 +91,8 @@ class AskedSocket:
     def _exchanged(self, connection: socket.socket) -> bool:
         """Send and read what can be; say whether more may come. Raises OSError."""
         try:
-            while self._left:
-                self._left = self._left[connection.send(self._left) :]
+            while self._unsent:
+                self._unsent = self._unsent[connection.send(self._unsent) :]
         except BlockingIOError:
             pass
         try:

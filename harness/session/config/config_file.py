@@ -88,7 +88,7 @@ class ConfigFile(Record):
     """Content of the file, every value checked by itself."""
 
     path: str
-    found: bool = False
+    is_found: bool = False
     values: Mapping[str, Setting[Value]] = {}
     """Values by key; in a table, by `table.key`."""
     of_model: Mapping[str, Setting[JsonValue]] = {}
@@ -214,7 +214,7 @@ class _Loader:
         price_tables, profiles = self.table((), table, PRICES), self.table((), table, PROFILES)
         return ConfigFile(
             path=self.file,
-            found=True,
+            is_found=True,
             values=values,
             prices={model: self.prices(price_tables, model) for model in price_tables},
             of_model=self.of_model((), table),

@@ -73,10 +73,12 @@ def parse_table(data: bytes, file: str) -> ModelTable:
     if len(rows) > MOST_KNOWN:
         raise UsageError(f"{file}: names more than {MOST_KNOWN:,} models")
     shared_fields = {key: table[key] for key in _ABOUT if key in table}
-    return ModelTable(path=file, models={name: _known(file, name, row, shared_fields) for name, row in rows.items()})
+    return ModelTable(
+        path=file, models={name: _parsed_model(file, name, row, shared_fields) for name, row in rows.items()}
+    )
 
 
-def _known(file: str, name: str, row: object, above: Mapping[str, object]) -> KnownModel:
+def _parsed_model(file: str, name: str, row: object, above: Mapping[str, object]) -> KnownModel:
     """Parse one table; its own date and source override those `above`. Raises UsageError."""
     place = f'{file}: [models."{name[:LONGEST_NAME]}"]'
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():

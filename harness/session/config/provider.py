@@ -151,12 +151,12 @@ def withhold(names: Iterable[str]) -> None:
 def _server_of(settings: Settings) -> Preset | None:
     """Return the server at the address, else the named one. On this machine, any proxy may answer."""
     address = settings.base_url.value
-    return (None if is_local(address) else preset_of(address)) or settings.named
+    return (None if is_local(address) else preset_of(address)) or settings.named_preset
 
 
 def _missing(settings: Settings) -> str:
     """Return the missing settings, or an empty string."""
-    preset, variable = settings.named, settings.key_variable.value
+    preset, variable = settings.named_preset, settings.key_variable.value
     if preset is not None and not settings.base_url.value:
         ways = [f"set {preset.base_url_variable}"] if preset.base_url_variable else []
         return f"{preset.title} has no address that all share: {' or '.join([*ways, 'give --base-url'])}"
@@ -184,15 +184,15 @@ def _setting_problem(settings: Settings) -> str:
 
 def _wants_key(settings: Settings) -> bool:
     """Return whether a missing key is an error: local servers want none, and an address alone does not tell."""
-    if settings.named is not None:
-        return not is_local(settings.named.base_url or settings.base_url.value)
+    if settings.named_preset is not None:
+        return not is_local(settings.named_preset.base_url or settings.base_url.value)
     return settings.base_url.origin == DEFAULT or settings.key_variable.origin != DEFAULT
 
 
 def _azure_problem(settings: Settings) -> str:
     """Return the contradiction between the provider and Azure's two addressing modes, or an empty string."""
     version = settings.azure_api_version
-    is_azure = settings.named is not None and bool(settings.named.api_version_variable)
+    is_azure = settings.named_preset is not None and bool(settings.named_preset.api_version_variable)
     if version.value and not is_azure:
         return f'{version.origin}: azure_api_version is only for provider = "azure"'
     if is_azure and not version.value and not re.search(r"/openai/v1/?$", settings.base_url.value):
@@ -209,7 +209,7 @@ def _foreign_key(settings: Settings) -> str:
     OPENAI_API_KEY may go to any address that a person names without a provider, like the SDK's own variables.
     """
     variable = settings.key_variable.value
-    if settings.named is None and variable == PRESETS[OPENAI].key_variable:
+    if settings.named_preset is None and variable == PRESETS[OPENAI].key_variable:
         return ""
     address = settings.base_url.value
     server = _server_of(settings)

@@ -64,7 +64,7 @@ class Settings(Record):
     """The person's table of models; the file overrides it."""
     flags: Mapping[str, str]
     """The given flags, by the setting's name."""
-    told: Mapping[str, JsonValue]
+    answer_settings: Mapping[str, JsonValue]
     """Settings of the model's answers from flags."""
     model_profile: Profile | None
     """The profile that the model has; after /model NAME, what is left of the one before."""
@@ -123,7 +123,7 @@ class Settings(Record):
         profile = self.file.profiles.get(name) or (self.model_profile or nothing).with_model(model_name)
         elsewhere = _OF_SERVER if profile.names_server else ()
         flags = {key: value for key, value in self.flags.items() if key not in (*elsewhere, "model")}
-        return resolve(flags, environment, self.file, self.table, self.told, profile)
+        return resolve(flags, environment, self.file, self.table, self.answer_settings, profile)
 
     @property
     def profile(self) -> str:
@@ -135,14 +135,14 @@ class Settings(Record):
         return prices_of(self.file, self.table, model)
 
     @property
-    def named(self) -> Preset | None:
+    def named_preset(self) -> Preset | None:
         """The preset of the provider that was named."""
         return PRESETS.get(self.provider.value)
 
     @property
     def preset(self) -> Preset | None:
         """The preset that was named, or else the one whose address this is: for quirks and a title, never for a key."""
-        return self.named or preset_of(self.base_url.value)
+        return self.named_preset or preset_of(self.base_url.value)
 
 
 class _Rank(IntEnum):
@@ -222,9 +222,9 @@ class _Layers:
         flag_settings: Mapping[str, JsonValue],
         profile: Profile | None,
     ) -> None:
-        self.flags, self.environment, self.file, self.told = flags, environment, file, flag_settings
+        self.flags, self.environment, self.file, self.answer_settings = flags, environment, file, flag_settings
         self.profile, self.profile_rank = profile, _Rank.PROFILE_OF_FLAG if profile else _Rank.NOBODY
-        if profile is None and (model_name := next(iter(self.said("model")), None)):
+        if profile is None and (model_name := next(iter(self.values_of("model")), None)):
             self.profile = file.profiles.get(str(model_name.value))
             self.profile_rank = _PROFILE_OF[model_name.rank] if self.profile else _Rank.NOBODY
         self.provider = self.first("provider", _provider_problem)
@@ -244,7 +244,7 @@ class _Layers:
         chosen = self.provider or self.base_url
         self.chosen = chosen.rank if chosen else _Rank.NOBODY
 
-    def said(self, name: str) -> list[_Said]:
+    def values_of(self, name: str) -> list[_Said]:
         """Return all values of a setting, highest precedence first."""
         declared, layer_values = SETTINGS[name], []
         if flag := self.flags.get(name):
@@ -289,7 +289,7 @@ class _Layers:
 
     def said_by(self, rank: _Rank, name: str) -> str:
         """Return one layer's value of a setting, or `None`."""
-        return next((str(layer_value.value) for layer_value in self.said(name) if layer_value.rank is rank), "")
+        return next((str(layer_value.value) for layer_value in self.values_of(name) if layer_value.rank is rank), "")
 
     def names_server(self, rank: _Rank) -> bool:
         """Say whether a layer names any server."""
@@ -301,7 +301,7 @@ class _Layers:
 
     def first(self, name: str, problem: Callable[[str], str]) -> _Said | None:
         """Return the word on a setting that counts. Raises UsageError if it makes no sense."""
-        layer_value = next(iter(self.said(name)), None)
+        layer_value = next(iter(self.values_of(name)), None)
         if layer_value and (text := problem(str(layer_value.value))):
             raise UsageError(f"{layer_value.origin}: {text}")
         return layer_value
@@ -316,7 +316,7 @@ class _Layers:
 
     def of_server(self, name: str) -> _Said | None:
         """Return the word on a setting that belongs to a server, of those layers that do not speak of another one."""
-        for layer_value in self.said(name):
+        for layer_value in self.values_of(name):
             at_home = layer_value.rank >= self.chosen or not self.names_server(layer_value.rank)
             if at_home or self.speaks_of_server(layer_value.rank):
                 return layer_value
@@ -332,7 +332,7 @@ class _Layers:
         settings = dict(self.file.of_model) if at_home else {}
         by_flags = {
             name: Setting(value=value, origin="flag --effort" if name == "effort" else f"flag --set {name}")
-            for name, value in self.told.items()
+            for name, value in self.answer_settings.items()
         }
         for name, newer in (*(self.profile.of_model.items() if self.profile else ()), *by_flags.items()):
             value = joined(settings[name].value, newer.value) if name in settings else newer.value
@@ -346,7 +346,7 @@ class _Layers:
             file=self.file,
             table=table,
             flags=self.flags,
-            told=self.told,
+            answer_settings=self.answer_settings,
             model_profile=self.profile,
             provider=_setting(self.provider, ""),
             base_url=self.address(),
@@ -362,7 +362,7 @@ class _Layers:
             bounds={name: self.plain(f"bounds.{name}", int) for name in field_names(ReplyBounds)},
             of_model=self.of_model(),
             context_tokens=self.context_tokens(table, model.value),
-            most_output=_known(table, model.value, "max_output", int),
+            most_output=_table_value(table, model.value, "max_output", int),
             pictures=self.pictures(table, model.value),
             prices=prices_of(self.file, table, model.value),
             tools=self.plain("tools", _names),
@@ -384,7 +384,7 @@ class _Layers:
 
     def plain(self, name: str, convert: Callable[[Any], ValueT]) -> Setting[ValueT]:
         """Return a setting that depends on no other: its value of highest precedence, or its default."""
-        layer_value = next(iter(self.said(name)), None)
+        layer_value = next(iter(self.values_of(name)), None)
         if layer_value is not None:
             return Setting(value=convert(layer_value.value), origin=layer_value.origin)
         return Setting(value=convert(SETTINGS[name].default), origin=DEFAULT)
@@ -428,7 +428,7 @@ class _Layers:
     def model(self) -> Setting[str]:
         if self.profile:
             return self.profile.model
-        layer_value = next(iter(self.said("model")), None)
+        layer_value = next(iter(self.values_of("model")), None)
         return _setting(layer_value, DEFAULT_MODEL if self.preset is None or self.preset.name == OPENAI else "")
 
     def template(self, name: str) -> Setting[str]:
@@ -450,8 +450,8 @@ class _Layers:
         return Setting(value=os.path.join(os.path.dirname(self.file.path), path), origin=written.origin)
 
     def pictures(self, table: ModelTable, model: str) -> Setting[bool]:
-        layer_value = next(iter(self.said("pictures")), None)
-        table_value = _known(table, model, "pictures", bool)
+        layer_value = next(iter(self.values_of("pictures")), None)
+        table_value = _table_value(table, model, "pictures", bool)
         if layer_value is not None:
             return Setting(value=bool(layer_value.value), origin=layer_value.origin)
         if table_value.value is not None:
@@ -460,17 +460,17 @@ class _Layers:
 
     def context_tokens(self, table: ModelTable, model: str) -> Setting[int | None]:
         setting = self.plain("context_tokens", lambda value: int(value or 0))
-        return _known(table, model, "context", int) if setting.origin == DEFAULT else setting
+        return _table_value(table, model, "context", int) if setting.origin == DEFAULT else setting
 
 
 def prices_of(file: ConfigFile, table: ModelTable, model: str) -> Setting[Prices | None]:
     """Return the prices of a model: by the file, else by the table, if it has both."""
     if written := file.prices.get(model):
         return Setting(value=written.value, origin=written.origin)
-    return _known(table, model, "prices", Prices)
+    return _table_value(table, model, "prices", Prices)
 
 
-def _known(table: ModelTable, model: str, name: str, of: type[ValueT]) -> Setting[ValueT | None]:
+def _table_value(table: ModelTable, model: str, name: str, of: type[ValueT]) -> Setting[ValueT | None]:
     """Return the table's value of a field of ModelFacts; `None` without one."""
     row = table.models.get(model)
     value = getattr(row.facts, name) if row is not None else None

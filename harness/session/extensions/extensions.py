@@ -72,11 +72,11 @@ class _Reading:
         from harness.tools.script_declaration import declared
 
         declarations = [(table, _declared(table, declared)) for table in tables]
-        return {self._named(table, tool.name): tool for table, tool in declarations}
+        return {self._note_origin(table, tool.name): tool for table, tool in declarations}
 
     def section(self, tables: Sequence[ExtensionTable]) -> dict[str, Any]:
         return {
-            self._named(table, table.name): _declared(table, partial(section_of(table.kind).read, table.name))
+            self._note_origin(table, table.name): _declared(table, partial(section_of(table.kind).read, table.name))
             for table in tables
         }
 
@@ -95,10 +95,10 @@ class _Reading:
                 origin=Origin(file=table.file, line=table.line),
                 layer=layer,
             )
-            hooks[self._named(table, hook.id)] = hook
+            hooks[self._note_origin(table, hook.id)] = hook
         return hooks
 
-    def _named(self, table: ExtensionTable, name: str) -> str:
+    def _note_origin(self, table: ExtensionTable, name: str) -> str:
         """Note the place of the declaration of `name`. Raises UsageError for a second one."""
         other = self.origins.get((table.kind, name))
         if other is not None:

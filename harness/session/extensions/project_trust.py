@@ -89,7 +89,7 @@ def trusted_words(state: State, workspace: str) -> TrustedFiles:
 def _trusted(state: State, workspace: str, places: Sequence[tuple[str, str]]) -> TrustedFiles:
     files, left_out, notes = [], [], []
     for folder, name in places:
-        shown_path = _shown(workspace, folder, name)
+        shown_path = _display_name(workspace, folder, name)
         try:
             file = project_file(folder, name)
         except ValueError as error:
@@ -111,7 +111,7 @@ def _trusted(state: State, workspace: str, places: Sequence[tuple[str, str]]) ->
     return TrustedFiles(files=tuple(files), left_out=tuple(left_out), notes=(*notes, *(note for _, note in left_out)))
 
 
-def _shown(workspace: str, folder: str, name: str) -> str:
+def _display_name(workspace: str, folder: str, name: str) -> str:
     """Return the display name of a file: relative to the workspace."""
     return name if folder == workspace else os.path.relpath(os.path.join(folder, name), workspace)
 
@@ -132,9 +132,9 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
             continue  # `trusted_files` says it
         if file is None or state.is_trusted(file.trust) or state.is_declined(file.trust):
             continue
-        shown_path = _shown(workspace, folder, name)
+        shown_path = _display_name(workspace, folder, name)
         came = "it changed since you trusted it" if state.was_trusted(file.path) else "it came with the folder"
-        if not _asked(file, shown_path, came, ask):
+        if not _ask_trust(file, shown_path, came, ask):
             state.decline_content(file.trust, file.path)
             trust_command = f"harness policy trust {shlex.quote(shown_path)}"
             note = f"{shown_path} is not trusted. It is not asked again; `{trust_command}` trusts it"
@@ -146,7 +146,7 @@ def ask_trust_of_files(state: State, workspace: str, ask: Approver) -> tuple[str
     return tuple(notes)
 
 
-def _asked(file: ProjectFile, display_path: str, came: str, ask: Approver) -> bool:
+def _ask_trust(file: ProjectFile, display_path: str, came: str, ask: Approver) -> bool:
     from harness.session.trust import TRUST_TOOL, is_wanted
 
     if file.name in PROJECT_WORDS:
@@ -187,7 +187,7 @@ def project_file(workspace: str, name: str) -> ProjectFile | None:
     if len(data) > MOST_BYTES:
         raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
     value = _value(name, data)
-    effects = [visible_line(line, 10_000) for line in _things(name, value)]
+    effects = [visible_line(line, 10_000) for line in _parts_of(name, value)]
     if not effects:
         return None
     sha256 = digest_of(data)
@@ -264,7 +264,7 @@ def _value(name: str, data: bytes) -> Mapping[str, Any]:
     return read_toml(data)[1]
 
 
-def _things(name: str, value: Mapping[str, Any]) -> Iterator[str]:
+def _parts_of(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     if name in PROJECT_FILES:
         form = section_of(PROJECT_FILES[name]).project_file
         if form is not None:

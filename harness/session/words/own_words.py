@@ -12,7 +12,15 @@ from harness.record import replace
 from harness.session.config.config_file import refuse_place
 from harness.session.extensions.project_trust import trusted_words
 from harness.session.state import State
-from harness.session.words.word_files import OwnCommand, OwnWords, Skill, WordFolder, named, read_word_folder, words_in
+from harness.session.words.word_files import (
+    OwnCommand,
+    OwnWords,
+    Skill,
+    WordFolder,
+    by_name,
+    read_word_folder,
+    words_in,
+)
 from harness.text.visible import visible_line
 
 WordT = TypeVar("WordT", OwnCommand, Skill)
@@ -32,7 +40,7 @@ def words_here(state: State, workspace: str, home: str) -> OwnWords:
         for word_file in trusted.files
     ]
     for file, reason in trusted.left_out:
-        left_out |= dict.fromkeys(named(words_in(WordFolder(data=file.data), file.path).commands), reason)
+        left_out |= dict.fromkeys(by_name(words_in(WordFolder(data=file.data), file.path).commands), reason)
     for words in word_sets:
         left_out |= words.left_out
         notes += words.notes

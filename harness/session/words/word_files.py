@@ -77,7 +77,7 @@ class OwnWords(Record):
     notes: tuple[str, ...] = ()
 
 
-def named(commands: Mapping[str, OwnCommand]) -> dict[str, OwnCommand]:
+def by_name(commands: Mapping[str, OwnCommand]) -> dict[str, OwnCommand]:
     """Return commands by every name that they go by: those in folders by the short one too, where nothing else has it."""
     short = {command.short_name: command for command in reversed(list(commands.values()))}
     return {**short, **commands}

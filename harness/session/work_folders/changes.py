@@ -111,7 +111,7 @@ class _Taking:
         ignored = self._ignored(new)
         self._forget_times({path: base[path] for path in tree.touched & tracked & paths})
         self._limit(tree, new - ignored)
-        self._run("update-index", "-z", "--force-remove", "--stdin", stdin=_listed(removed_paths))
+        self._run("update-index", "-z", "--force-remove", "--stdin", stdin=_path_list(removed_paths))
         self._add(paths - ignored)
         changed = self._written()
         patch = self._patch(CHANGES, self._folder.base, changed)
@@ -144,7 +144,7 @@ class _Taking:
         """Return the paths that the repository ignores, by its present .gitignore files."""
         # `./` in front, since a name that begins with `:` would be more than a name. No index, since git would look for
         # submodules in it.
-        path_list = _listed(b"./" + path for path in new)
+        path_list = _path_list(b"./" + path for path in new)
         variables = {**self._variables, "GIT_INDEX_FILE": os.devnull + ".none"}
         output = (
             self._run("check-ignore", "-z", "--stdin", stdin=path_list, variables=variables, fine=(0, 1))
@@ -156,7 +156,7 @@ class _Taking:
     def _forget_times(self, entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
         """Make git read these files. It would go by their times, in whole seconds, and a run can give a file its old time."""
         lines = [mode + b" " + sha + b"\t" + path for path, (mode, sha) in entries.items()]
-        self._run("update-index", "-z", "--index-info", stdin=_listed(lines))
+        self._run("update-index", "-z", "--index-info", stdin=_path_list(lines))
 
     def _limit(self, tree: Tree, new: Iterable[bytes]) -> None:
         """Raise GitFailure where there is too much to compare."""
@@ -173,7 +173,7 @@ class _Taking:
         while waiting:
             part = waiting.pop()
             try:
-                self._run("update-index", *options, stdin=_listed(part))
+                self._run("update-index", *options, stdin=_path_list(part))
             except GitFailure as error:
                 failures += 1
                 if isinstance(error, GitTimeout) or failures > MAX_FAILURES:
@@ -288,7 +288,7 @@ def _holds(path: bytes, mode: bytes, identity: bytes) -> bool:
     return digest.hexdigest().encode() == identity
 
 
-def _listed(paths: Iterable[bytes]) -> bytes:
+def _path_list(paths: Iterable[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in sorted(paths))
 
 

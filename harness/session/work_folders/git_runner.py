@@ -70,7 +70,7 @@ class Git:
         from git 2.54 on). All of them are switched off. Raises UsageError without git.
         """
         self.folder = folder
-        self._program = _found()
+        self._program = _git_path()
         self._passed = {name: environment[name] for name in _PASSED if name in environment}
         self._settings = [*_SETTINGS]
         self._variables: Mapping[str, str] = OFFLINE_VARIABLES
@@ -112,13 +112,13 @@ class Git:
                 start_new_session=self._own_session,
             )
         except subprocess.TimeoutExpired:
-            raise GitTimeout(f"git {_named(arguments)} took more than {self.seconds:.0f} seconds") from None
+            raise GitTimeout(f"git {_subcommand(arguments)} took more than {self.seconds:.0f} seconds") from None
         except (OSError, ValueError) as error:
             raise GitFailure(f"git cannot be started: {error}") from None
         if done.returncode not in fine:
             error_text = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
             error_text = re.sub(r"(\w+://)[^\s'\"]*@", r"\1", error_text)
-            raise GitFailure(f"git {_named(arguments)}: {visible_line(error_text, 1_000)}")
+            raise GitFailure(f"git {_subcommand(arguments)}: {visible_line(error_text, 1_000)}")
         return done.stdout or b""
 
     def _environment(self) -> dict[str, str]:
@@ -135,7 +135,7 @@ class Git:
         }
 
 
-def _found() -> str:
+def _git_path() -> str:
     for folder in _SYSTEM_FOLDERS:
         program = os.path.join(folder, "git")
         if os.access(program, os.X_OK):
@@ -143,7 +143,7 @@ def _found() -> str:
     raise UsageError(f"tasks need git, and there is none in {', '.join(_SYSTEM_FOLDERS)}")
 
 
-def _named(arguments: Sequence[str | bytes]) -> str:
+def _subcommand(arguments: Sequence[str | bytes]) -> str:
     """Return the subcommand, for a message."""
     words = [argument if isinstance(argument, str) else os.fsdecode(argument) for argument in arguments]
     return visible_line(next((word for word in words if not word.startswith("-")), ""), 100)

@@ -15,7 +15,7 @@ from harness.session.state import State
 from harness.session.work_folders.git_runner import Git, GitFailure, GitTimeout
 from harness.session.work_folders.packed import take_copy
 from harness.session.work_folders.transport import LET_PASS, FetchingGit, local_path
-from harness.session.work_folders.work_folder import held, removed
+from harness.session.work_folders.work_folder import locked, removed
 from harness.text.visible import visible_line
 
 MIRRORS = "mirrors"
@@ -40,7 +40,7 @@ def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: C
     path = _path(f"{digest_of(os.fsencode(place))}{'-sha256' if len(commit) == 64 else ''}", environment)
     if _has(path, commit, environment):
         return path
-    with _held(path):
+    with _locked(path):
         if not os.path.isdir(path):
             with _new(path) as draft:
                 _init(draft, commit, environment)
@@ -63,7 +63,7 @@ def mirror_of_bundle(bundle: str, sha256: str, commit: str, environment: Mapping
     path = _path(f"bundle-{sha256}", environment)
     if _has(path, commit, environment):
         return path
-    with _held(path):
+    with _locked(path):
         if not os.path.isdir(path):
             with _new(path) as draft:
                 _init(draft, commit, environment)
@@ -91,9 +91,9 @@ def _has(path: str, commit: str, environment: Mapping[str, str]) -> bool:
 
 
 @contextmanager
-def _held(path: str) -> Iterator[None]:
+def _locked(path: str) -> Iterator[None]:
     """Hold the lock of a mirror. Raises UsageError, also if it cannot be written meanwhile."""
-    with held(f"{path}.lock"):
+    with locked(f"{path}.lock"):
         try:
             yield
         except OSError as error:

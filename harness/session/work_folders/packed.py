@@ -72,7 +72,7 @@ def _bundle(source: str, revision: str | None, into: str, environment: Mapping[s
     tree = git.run(["ls-tree", "-d", "-z", "--full-tree", commit, "--", folder]) if folder != "." else b"040000 tree"
     if not tree.startswith(b"040000 tree"):
         raise UsageError(f"revision {commit} does not hold the folder {folder}")
-    with _made(into, "repository") as place, _made(into, "file") as file:
+    with _new_path(into, "repository") as place, _new_path(into, "file") as file:
         # Beside the repository, whose configuration is not asked, and whose objects are only read. A bundle needs a name for
         # its commit. One thread, so that the same history makes the same bytes.
         form = "sha256" if len(commit) == 64 else "sha1"
@@ -83,7 +83,7 @@ def _bundle(source: str, revision: str | None, into: str, environment: Mapping[s
         git_dir = f"--git-dir={place}"
         git.run([git_dir, "update-ref", "refs/heads/task", commit])
         git.run([git_dir, "-c", "pack.threads=1", "bundle", "create", "--quiet", file, "refs/heads/task"])
-        path, digest = _named(file, into, BUNDLE)
+        path, digest = _name_by_digest(file, into, BUNDLE)
     return Packed(kind=BUNDLE, path=path, sha256=digest, commit=commit, cwd="" if folder == "." else folder)
 
 
@@ -111,13 +111,13 @@ def _tar(source: str, into: str) -> Packed:
         if left_out := [os.fsdecode(path) for path, status in entries if not _is_packed(path, status)]:
             notes = (f"left out of the archive: {visible_line(', '.join(left_out[:5]), 500)}",)
         bounds = _Bounds(source)
-        with _made(into, "file") as draft:
+        with _new_path(into, "file") as draft:
             with _new(draft) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
                 for path, status in entries:
                     if _is_packed(path, status) and (stat.S_ISREG(status.st_mode) or goes_into(path)):
                         bounds.add(status.st_size if stat.S_ISREG(status.st_mode) else 0)
                         _add(tar, os.path.join(start, path), os.fsdecode(path), status)
-            final_path, digest = _named(draft, into, TAR)
+            final_path, digest = _name_by_digest(draft, into, TAR)
     except OSError as error:
         raise UsageError(f"the folder cannot be packed: {error}") from None
     return Packed(kind=TAR, path=final_path, sha256=digest, notes=notes)
@@ -165,7 +165,7 @@ def _new(path: str) -> BinaryIO:
 
 
 @contextmanager
-def _made(folder: str, name: str) -> Iterator[str]:
+def _new_path(folder: str, name: str) -> Iterator[str]:
     """Yield a new path in a folder for what is gone, or has another name, when the block ends."""
     path = name_beside(os.path.join(folder, name))
     try:
@@ -174,7 +174,7 @@ def _made(folder: str, name: str) -> Iterator[str]:
         removed(path)
 
 
-def _named(file: str, into: str, kind: str) -> tuple[str, str]:
+def _name_by_digest(file: str, into: str, kind: str) -> tuple[str, str]:
     """Give a file its digest as its name, on disk when this returns. Return its path and the digest. Raises OSError."""
     with open(file, "rb") as data:
         digest = hashlib.file_digest(data, "sha256").hexdigest()
@@ -193,7 +193,7 @@ def take_copy(path: str, sha256: str, to: str, *, max_bytes: int | None = None) 
     copy.
     """
     try:
-        problem = _taken(path, sha256, to, max_bytes)
+        problem = _copy(path, sha256, to, max_bytes)
     except OSError as error:
         problem = f"it cannot be read: {error.strerror}"
     if problem:
@@ -201,7 +201,7 @@ def take_copy(path: str, sha256: str, to: str, *, max_bytes: int | None = None) 
         raise UsageError(f"{path}: {problem}")
 
 
-def _taken(path: str, sha256: str, to: str, max_bytes: int | None) -> str:
+def _copy(path: str, sha256: str, to: str, max_bytes: int | None) -> str:
     """Copy a file. Return its problem, or an empty string. Raises OSError."""
     digest, size = hashlib.sha256(), 0
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:

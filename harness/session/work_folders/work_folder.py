@@ -94,7 +94,7 @@ def note_place(attempt: str, repository: str) -> None:
 
 
 @contextmanager
-def held(lock: str) -> Iterator[None]:
+def locked(lock: str) -> Iterator[None]:
     """Hold the lock of a file, made where it is missing. The kernel gives it back however this process ends.
 
     Raises UsageError where it cannot be made.

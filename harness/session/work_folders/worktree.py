@@ -21,8 +21,8 @@ from harness.session.work_folders.work_folder import (
     OBJECTS,
     TREE,
     WorkFolder,
-    held,
     identity_of,
+    locked,
     note_place,
     removed,
 )
@@ -189,7 +189,7 @@ def _one_at_a_time(environment: Mapping[str, str]) -> AbstractContextManager[Non
 
     Raises UsageError where it cannot be made.
     """
-    return held(os.path.join(State.of(environment).state, "worktrees.lock"))
+    return locked(os.path.join(State.of(environment).state, "worktrees.lock"))
 
 
 def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:

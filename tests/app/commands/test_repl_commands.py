@@ -17,7 +17,7 @@ from rows import all_rows
 from screen_scene import CTRL_C, DOWN, ENTER, ESC, TAB
 
 from harness.actions import Decision
-from harness.app.commands.help import listed
+from harness.app.commands.help import command_table
 from harness.app.commands.notes_to_model import NotesToModel
 from harness.app.commands.slash_command import Ask, Do, RunAsPerson, Wrong, meaning_of, slash_commands
 from harness.app.policy.judged_call import action_for, tool_use
@@ -157,7 +157,7 @@ def test_command_names_and_aliases_are_unique() -> None:
 @all_rows("width", [24, 40, 80, 200])
 def test_help_fits_the_width(width: int) -> None:
     rows = [(one.usage, one.summary) for one in slash_commands()]
-    lines = drawn(listed(rows), Look(), width)
+    lines = drawn(command_table(rows), Look(), width)
     assert max(map(len, lines)) <= width
     assert [one.name for one in slash_commands() if not any(one.name in line for line in lines)] == []
 

@@ -72,7 +72,7 @@ def test_installed_hook_is_found_and_removed_completely(agent: str, tmp_path: Pa
 
 @all_rows("agent", IN_JSON)
 def test_entries_of_others_stay_unchanged(agent: str, tmp_path: Path) -> None:
-    wanted = agent_named(agent).wanted("theirs")
+    wanted = agent_named(agent).settings_content("theirs")
     events = wanted["hooks"]
     assert isinstance(events, dict)
     first = next(iter(events))
@@ -263,7 +263,7 @@ def test_failing_program_is_a_refusal(does: str | None, code: int, said: str, tm
         program.write_text(f"#!/bin/sh\n{does}\n")
         program.chmod(0o700)
     line = hook_command(quoted(str(program)), "codex")
-    wanted = json.dumps(dict(agent_named("codex").wanted(line)))
+    wanted = json.dumps(dict(agent_named("codex").settings_content(line)))
     in_sh = json.loads(wanted)["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
     for one in (line, in_sh):
         done = subprocess.run(["/bin/sh", "-c", one], capture_output=True, text=True, check=False)

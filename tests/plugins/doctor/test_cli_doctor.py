@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 NOBODY = 65534
 AS_IT_SHOULD_BE = {
-    attempt.what: {Expectation.STOPPED: "stopped", Expectation.ALLOWED: "allowed", Expectation.WORKS: "works"}[
+    attempt.action: {Expectation.STOPPED: "stopped", Expectation.ALLOWED: "allowed", Expectation.WORKS: "works"}[
         attempt.expected
     ]
     for attempt in ATTEMPTS
@@ -203,8 +203,8 @@ def test_walls_stop_every_attempt_that_succeeds_without_them(someone: Someone, m
     assert report["environment_closed"] == (someone.uid != 0 or not _may_trace()), "PR_SET_DUMPABLE"
     lines = done.stderr.splitlines()
     text = " ".join(done.stderr.split())
-    assert [a.what for a in ATTEMPTS if a.what not in text] == []
-    assert [a.why for a in ATTEMPTS if a.expected is Expectation.ALLOWED and a.why not in text] == []
+    assert [a.action for a in ATTEMPTS if a.action not in text] == []
+    assert [a.consequence for a in ATTEMPTS if a.expected is Expectation.ALLOWED and a.consequence not in text] == []
     assert "  stopped     make a file outside the workspace" in lines
     assert "  works       a here-document of 200 kB" in lines
     assert lines[0].startswith("harness ")
@@ -216,7 +216,7 @@ def test_walls_stop_every_attempt_that_succeeds_without_them(someone: Someone, m
 
 def test_missing_walls_stop_no_attempt_and_advice_is_given(me: Someone) -> None:
     done = me.examine(NONE)
-    stopped = {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expectation.STOPPED}
+    stopped = {a.action: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expectation.STOPPED}
     assert done.returncode == 2
     assert _different(done) == stopped
     assert me.left() == []
@@ -230,8 +230,8 @@ def test_missing_walls_stop_no_attempt_and_advice_is_given(me: Someone) -> None:
 def _report(machine: Machine, walls: Mapping[Behind, Walls], different: Iterable[str], scene: Scene) -> Report:
     """Make the attempts that should end differently and some others (all of them with HARNESS_FULL), and report."""
     every = proof_size("DOCTOR_STEP", 6, full=1)
-    others = [attempt for attempt in ATTEMPTS if attempt.what not in different][::every]
-    attempts = [attempt for attempt in ATTEMPTS if attempt.what in different or attempt in others]
+    others = [attempt for attempt in ATTEMPTS if attempt.action not in different][::every]
+    attempts = [attempt for attempt in ATTEMPTS if attempt.action in different or attempt in others]
     found = MachineFindings(
         system="Linux", machine=machine, bash="/bin/bash", state="", state_writable=True, root=False
     )
@@ -239,11 +239,11 @@ def _report(machine: Machine, walls: Mapping[Behind, Walls], different: Iterable
 
 
 def _not_as_it_should_be(report: Report) -> dict[str, str]:
-    outcomes = {trial.attempt.what: trial.outcome.value for trial in report.trials}
+    outcomes = {trial.attempt.action: trial.outcome.value for trial in report.trials}
     return dict(outcomes.items() - AS_IT_SHOULD_BE.items())
 
 
-NOTHING_STOPPED = tuple(a.what for a in ATTEMPTS if a.expected is Expectation.STOPPED)
+NOTHING_STOPPED = tuple(a.action for a in ATTEMPTS if a.expected is Expectation.STOPPED)
 LESSER: dict[str, tuple[int, bool, bool, tuple[str, ...]]] = {
     "no bubblewrap": (7, True, True, (HIDDEN_FILE,)),
     "Landlock 5": (
@@ -266,7 +266,7 @@ def test_lesser_machine_stops_fewer_attempts(machine: Machine, name: str) -> Non
         report = _report(lesser, scene.walls(), different[:8], scene)
     assert (report.holds, _not_as_it_should_be(report)) == (
         holds,
-        {trial.attempt.what: "NOT STOPPED" for trial in report.trials if trial.attempt.what in different},
+        {trial.attempt.action: "NOT STOPPED" for trial in report.trials if trial.attempt.action in different},
     )
 
 
@@ -491,10 +491,10 @@ def test_attempt_counts_as_stopped_only_if_both_answers_prove_it() -> None:
     ],
 )
 def test_aborted_attempt_is_unclear(machine: Machine, code: str, says: str) -> None:
-    attempt = WallAttempt(ground=Ground.OTHERS, what="try", code=code)
+    attempt = WallAttempt(ground=Ground.OTHERS, action="try", code=code)
     with Scene("/bin/bash", os.environ) as scene:
         (trial,) = make((attempt,), scene, machine, scene.walls())
-    assert (trial.without, trial.behind) == (says, says)
+    assert (trial.without, trial.within) == (says, says)
     assert trial.outcome is {DONE: TrialOutcome.NOT_STOPPED, REFUSED: TrialOutcome.CLOSED}.get(
         says, TrialOutcome.UNCLEAR
     )
@@ -509,7 +509,7 @@ def test_walls_that_cannot_be_set_up_are_reported(
     with Scene("/bin/bash", os.environ) as scene:
         report = _report(machine, walls, ("make a file outside the workspace",), scene)
     (trial, *_) = report.trials
-    assert (trial.outcome, "reached over a link" in trial.behind) == (TrialOutcome.NOT_STOPPED, True)
+    assert (trial.outcome, "reached over a link" in trial.within) == (TrialOutcome.NOT_STOPPED, True)
     assert (
         tell(report, as_json=False, environment={}),
         "no walls: cannot allow writing to" in capfd.readouterr().out,
@@ -683,7 +683,7 @@ def test_missing_abilities_of_a_server_are_reported() -> None:
     settings = resolve({"base_url": "http://llm.example.org/v1"}, {"OPENAI_API_KEY": "k"}, ConfigFile(path="c"))
     timing = Timing(connected=0.002, first_event=0.03)
     asked = _asked(quirks=Quirks(stream=False), again=("The provider could not answer.",), timing=timing)
-    told = {finding.about: (finding.tone, finding.said) for finding in findings(settings, asked)}
+    told = {finding.subject: (finding.tone, finding.text) for finding in findings(settings, asked)}
     assert told["address"] == (Tone.WARNING, "http://llm.example.org/v1 was reached, unencrypted: so is the key")
     assert told["usage"] == (Tone.WARNING, "not reported")
     assert told["reasoning"][0] is Tone.GOOD
@@ -697,4 +697,4 @@ def test_missing_abilities_of_a_server_are_reported() -> None:
 def test_each_fault_is_reported_as_bad(fault: ModelFault) -> None:
     settings = resolve({"base_url": "http://127.0.0.1:9"}, {}, ConfigFile(path="c"))
     asked = Asked(reply=None, error=ModelError("It broke.", fault=fault), seconds=0.1, first_text_seconds=None)
-    assert [finding.said for finding in findings(settings, asked) if finding.tone is Tone.BAD] == ["It broke."]
+    assert [finding.text for finding in findings(settings, asked) if finding.tone is Tone.BAD] == ["It broke."]

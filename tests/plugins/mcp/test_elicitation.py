@@ -15,7 +15,7 @@ from harness.actions import Action
 from harness.gate.approval import Approval
 from harness.log.verify import verify
 from harness.log.vocabulary import Answer
-from harness.plugins.mcp.elicitation import MOST_CHARACTERS, ElicitForm, asked, content_of, form_of, looks_secret
+from harness.plugins.mcp.elicitation import MOST_CHARACTERS, ElicitForm, ask_user, content_of, form_of, looks_secret
 from harness.policy.verdict import Verdict
 
 SECRETS = """
@@ -140,7 +140,7 @@ class Answers:
 )
 def test_unfillable_form_is_asked_once(answers: list[Approval], action: str, value: str | None, questions: int) -> None:
     approver = Answers(answers)
-    answer = asked("srv", form(x={"type": "string"}), approver)
+    answer = ask_user("srv", form(x={"type": "string"}), approver)
     assert answer.action == action
     assert (answer.content or {}).get("x") == value
     assert answer.stops is (not answers)

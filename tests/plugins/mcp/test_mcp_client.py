@@ -173,7 +173,7 @@ def test_pages_are_read_to_the_end_and_no_further_than_a_hundred(tmp_path: Path)
     servers = {"few": scripted(tmp_path, "few", pages=pages), "many": scripted(tmp_path, "many", pages=pages * 40)}
     with ClientScene(tmp_path, servers) as scene:
         assert scene.names() == ["mcp__few__a0", "mcp__few__a1", "mcp__few__a2"]
-        assert scene.report("many").why == "its list of tools has more than 100 pages"
+        assert scene.report("many").reason == "its list of tools has more than 100 pages"
 
 
 def test_tools_are_returned_once_they_arrive(tmp_path: Path) -> None:
@@ -552,7 +552,7 @@ def test_a_server_of_the_sdk_at_a_url(tmp_path: Path) -> None:
             assert scene.output("mcp__far__add", a=1, b=2).content.startswith("3")
             assert scene.output("mcp__brief__slow").status is ResultStatus.TIMEOUT
             assert {name for one in scene.names() for name in one.split("__")[1:2]} == {"far", "brief"}
-            told = {name: scene.report(name).why for name in ("away", "large", "nobody")}
+            told = {name: scene.report(name).reason for name in ("away", "large", "nobody")}
             assert "not followed" in told["away"]
             assert told["large"]
             assert told["nobody"]

@@ -220,7 +220,7 @@ def test_the_result_agrees_with_another_reading_of_the_log(ran: Program) -> None
         facts, log=str(log), head=hashlib.sha256(lines[-1]).hexdigest(), records=len(lines), code=7, answer="finished"
     )
     assert [error.message for error in Draft202012Validator(dict(RESULT_SCHEMA)).iter_errors(result)] == []
-    assert (facts.ended, result["end"], result["turns"]) == (True, end["stop"], len(by_kind["model_request"]))
+    assert (facts.is_ended, result["end"], result["turns"]) == (True, end["stop"], len(by_kind["model_request"]))
     assert result["usage"] == {name: end[name] for name in ("input_tokens", "output_tokens")}
     assert facts.counts == end["counts"]
     assert result["decisions"] == {
@@ -255,14 +255,14 @@ def test_the_facts_of_a_log_are_those_of_its_last_session(tmp_path: Path) -> Non
     second = lines_of((started(model="two"), *refused_call(1), *one_call(2)), session="b" * 12, after=first)
     path = write(tmp_path / "log.jsonl", [*first, *second])
     facts = facts_of_log(str(path))
-    assert (facts.started.model, facts.counts["calls"], facts.ended, facts.odd) == ("two", 2, False, 0)
+    assert (facts.started.model, facts.counts["calls"], facts.is_ended, facts.odd) == ("two", 2, False, 0)
 
 
 @pytest.mark.forges_logs
 def test_invalid_line_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", [*lines_of((started(), *one_call(1))), b"garbled"])
     facts = facts_of_log(str(path))
-    assert (facts.counts["calls"], facts.odd, facts.ended) == (1, 1, False)
+    assert (facts.counts["calls"], facts.odd, facts.is_ended) == (1, 1, False)
 
 
 def test_the_schema_of_the_result_can_be_printed(program: Program) -> None:

@@ -141,7 +141,7 @@ def test_contradictory_fields_are_named(fields: dict[str, object], told: str) ->
 def test_task_text_survives_a_round_trip(fields: dict[str, object]) -> None:
     given = {"id": "a", "prompt": "p", **fields}
     task = task_of(json.dumps(given).encode(), "x")
-    assert task.given == given
+    assert task.file_fields == given
     assert task_of(task.text.encode(), "y") == task
 
 

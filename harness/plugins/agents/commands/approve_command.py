@@ -49,7 +49,7 @@ def approve_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     """
     waiting = WaitingList(State.of(environment).waiting)
     if arguments.list:
-        for line in _listed(waiting.all()):
+        for line in _json_lines(waiting.all()):
             sys.stdout.write(f"{line}\n")
         return Exit.DONE
     if not terminal_is_there():
@@ -123,7 +123,7 @@ class Listener:
             self._screen.notify(f"{question.agent} asks: {question.action.summary}")
         began = time.monotonic()
         try:
-            approval = self._asked(waiting.id, question)
+            approval = self._ask(waiting.id, question)
         except WithdrawnError:
             self._screen.take_back()
             self._tell(f"x {self._why_gone(waiting)}", question, Tone.QUIET)
@@ -140,9 +140,9 @@ class Listener:
             return
         tone = Tone.QUIET if approval.answer is Answer.YES else Tone.WARNING
         granted = f"granted for this {approval.scope.value}; " if approval.scope else ""
-        self._screen.line(permanent_line(approval, f"{granted}{_about(question)}", self._idle_since - began), tone)
+        self._screen.line(permanent_line(approval, f"{granted}{_summary(question)}", self._idle_since - began), tone)
 
-    def _asked(self, identity: str, question: WaitingQuestion) -> Approval:
+    def _ask(self, identity: str, question: WaitingQuestion) -> Approval:
         from harness.terminal.approver import TerminalApprover
         from harness.terminal.keys import Keyboard
         from harness.terminal.question import Asker, Usual
@@ -195,7 +195,7 @@ class Listener:
 
     def _tell(self, verb: str, question: WaitingQuestion, tone: Tone) -> None:
         self._screen.settle()
-        self._screen.line(f"{verb}  {visible_line(_about(question))}", tone)
+        self._screen.line(f"{verb}  {visible_line(_summary(question))}", tone)
 
 
 def readable_while(
@@ -221,11 +221,11 @@ def readable_while(
     return wait
 
 
-def _about(question: WaitingQuestion) -> str:
+def _summary(question: WaitingQuestion) -> str:
     return f"{question.agent}: {question.action.tool}: {question.action.summary}"
 
 
-def _listed(questions: Sequence[Waiting]) -> Iterator[str]:
+def _json_lines(questions: Sequence[Waiting]) -> Iterator[str]:
     """Yield a JSON object for each question, in one line."""
     for entry in questions:
         fields: dict[str, JsonValue] = {"id": entry.id}

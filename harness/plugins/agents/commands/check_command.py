@@ -53,7 +53,7 @@ class PlayedCall(Record):
     """The decision in our log; empty if our hook got no event."""
     happened: bool
     in_walls: bool
-    said: str
+    result_text: str
     """The result that the model read."""
 
     @property
@@ -178,7 +178,7 @@ def _played(
         text = next((text for name, text in results.items() if name.endswith(f"-{number}-0")), "")
         decision, walls = _decided(logged, command)
         calls.append(
-            PlayedCall(command=command, decision=decision, happened=took_place(text), in_walls=walls, said=text)
+            PlayedCall(command=command, decision=decision, happened=took_place(text), in_walls=walls, result_text=text)
         )
     return run, calls
 
@@ -208,7 +208,7 @@ def _tell(console: FinishedOutput, calls: list[PlayedCall]) -> None:
     )
     rows = [
         TableRow(
-            cells=(call.command, call.decision or "not asked", _happened(call), visible_line(call.said, 300)),
+            cells=(call.command, call.decision or "not asked", _happened(call), visible_line(call.result_text, 300)),
             tone=Tone.GOOD if call.is_right else Tone.BAD,
         )
         for call in calls

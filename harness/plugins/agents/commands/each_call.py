@@ -141,8 +141,8 @@ def hook_parts(
     clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     pause: Callable[[float], None] = time.sleep,
 ) -> HookParts:
-    """Return the program's parts of a hook; `policies` is the policy that decides, `pause` waits while a person is
-    asked.
+    """Return the program's parts of a hook; `policies` is the policy that decides, `pause` waits for a person's
+    answer.
 
     `clock_stopped` stops the clock of our own work during that wait.
     """
@@ -167,7 +167,7 @@ def hook_parts(
             policy if policy.sha256 == sha256 else assemble(state, workspace.root, names=policies, fallback="default")
         )
 
-    def about() -> Mapping[str, JsonValue]:
+    def host_fields() -> Mapping[str, JsonValue]:
         from harness.session.session_log import who_and_where
 
         return who_and_where()
@@ -204,7 +204,7 @@ def hook_parts(
         checks=checks,
         advise=_advise,
         runner=f"{own_command()} exec",
-        about=about,
+        host_fields=host_fields,
         wait_seconds=WAIT_SECONDS,
         clock_stopped=clock_stopped,
     )

@@ -60,7 +60,9 @@ def _install(arguments: Namespace, environment: Mapping[str, str]) -> int:
     change = installation(agent, path, hook_command(isolated_command(), agent.name, _policies(arguments.policy)))
     if not change.changes:
         console.line(f"{agent.title}: the hook is installed already: {visible_line(change.path, 1_000)}")
-    elif not _wanted(change, f"let {agent.title} ask harness before each tool call", arguments, environment, console):
+    elif not _is_confirmed(
+        change, f"let {agent.title} ask harness before each tool call", arguments, environment, console
+    ):
         return Exit.USAGE
     else:
         write(change, private=project is None)
@@ -80,7 +82,7 @@ def _uninstall(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if not change.changes:
         console.line(f"{agent.title}: there is no hook of harness in {visible_line(change.path, 1_000)}")
         return Exit.DONE
-    if not _wanted(change, f"let {agent.title} call its tools without harness", arguments, environment, console):
+    if not _is_confirmed(change, f"let {agent.title} call its tools without harness", arguments, environment, console):
         return Exit.USAGE
     write(change, private=True)
     console.line(f"{agent.title}: the hook is gone: {visible_line(change.path, 1_000)}", Tone.GOOD)
@@ -103,7 +105,7 @@ def _policies(policies: Sequence[str] | None) -> list[str]:
     return [os.path.abspath(name) if os.path.exists(name) else name for name in policies]
 
 
-def _wanted(
+def _is_confirmed(
     change: SettingsChange, reason: str, arguments: Namespace, environment: Mapping[str, str], console: Console
 ) -> bool:
     """Show a change, and say whether it is to be made: by --yes, or by the person's own y."""

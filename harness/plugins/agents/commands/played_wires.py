@@ -35,7 +35,7 @@ class Heard(Record):
     parts: tuple[Prompted | Answered, ...]
     offered: Mapping[str, Mapping[str, str]]
     """The tools by name; of each what a call of it has to say on this wire beside its name."""
-    asked: Asked
+    request: Asked
     """The request itself."""
 
 
@@ -63,7 +63,7 @@ class AnthropicWire:
                     parts.append(Answered(call_id=str(block.get("tool_use_id")), text=_text(block.get("content"))))
                 elif isinstance(text := block.get("text"), str):
                     parts.append(Prompted(text=text))
-        return Heard(parts=tuple(parts), offered=_named(request_body.get("tools")), asked=request_body)
+        return Heard(parts=tuple(parts), offered=_by_name(request_body.get("tools")), request=request_body)
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
         """Return the whole HTTP answer that says this reply."""
@@ -77,13 +77,13 @@ class AnthropicWire:
             "id": "msg_played",
             "type": "message",
             "role": "assistant",
-            "model": heard.asked.get("model"),
+            "model": heard.request.get("model"),
             "content": [*text, *calls],
             "stop_reason": reason,
             "stop_sequence": None,
             "usage": {"input_tokens": 100, "output_tokens": 10},
         }
-        if heard.asked.get("stream") is not True:
+        if heard.request.get("stream") is not True:
             return with_length(200, json.dumps(message).encode())
         return _named_events(self._events(reply, message))
 
@@ -123,13 +123,13 @@ class ChatWire:
                 parts.append(Prompted(text=text))
         return Heard(
             parts=tuple(parts),
-            offered=_named([tool.get("function") for tool in _objects(request_body.get("tools"))]),
-            asked=request_body,
+            offered=_by_name([tool.get("function") for tool in _objects(request_body.get("tools"))]),
+            request=request_body,
         )
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
         """Return the whole HTTP answer that says this reply."""
-        return chat_answer(reply, dict(heard.asked), fragment=256)
+        return chat_answer(reply, dict(heard.request), fragment=256)
 
 
 class ResponsesWire:
@@ -146,7 +146,7 @@ class ResponsesWire:
                 parts.append(Answered(call_id=str(item.get("call_id")), text=_text(item.get("output"))))
             elif item.get("role") == "user" or item.get("type") == "agent_message":
                 parts.append(Prompted(text=_text(item.get("content"))))
-        return Heard(parts=tuple(parts), offered=_spaced(offered), asked=request_body)
+        return Heard(parts=tuple(parts), offered=_spaced(offered), request=request_body)
 
     def say(self, reply: Reply, heard: Heard) -> bytes:
         """Return the whole HTTP answer that says this reply."""
@@ -162,7 +162,7 @@ class ResponsesWire:
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": 110,
         }
-        answer: dict[str, JsonValue] = {"id": "resp_played", "object": "response", "model": heard.asked.get("model")}
+        answer: dict[str, JsonValue] = {"id": "resp_played", "object": "response", "model": heard.request.get("model")}
         response: JsonValue = {**answer, "status": "completed", "output": list(items), "usage": usage}
         events: list[Mapping[str, JsonValue]] = [
             {"type": "response.created", "response": {**answer, "status": "in_progress", "output": []}},
@@ -198,7 +198,7 @@ class GeminiWire:
             for tool in _objects(request_body.get("tools"))
             for declaration in _objects(tool.get("functionDeclarations"))
         ]
-        return Heard(parts=tuple(parts), offered=_named(tools), asked=request_body)
+        return Heard(parts=tuple(parts), offered=_by_name(tools), request=request_body)
 
     def say(self, reply: Reply, heard: Heard) -> bytes:  # noqa: ARG002 - as its protocol has it
         """Return the whole HTTP answer that says this reply; a stream is one event."""
@@ -275,5 +275,5 @@ def _text(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _named(tools: object) -> dict[str, dict[str, str]]:
+def _by_name(tools: object) -> dict[str, dict[str, str]]:
     return {str(tool.get("name")): {} for tool in _objects(tools)}

@@ -32,7 +32,7 @@ from harness.session.exits import Exit, is_soft
 from harness.session.named_plugins import other_report_forms
 from harness.session.own_folders import fix_modes, output_path
 from harness.session.signals import Stopping
-from harness.session.state import PROJECT_POLICY, State, here
+from harness.session.state import PROJECT_POLICY, State, workspace_folder
 from harness.shipped import job_in
 from harness.terminal.console import Console, complain, look_here
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 def folders_of(arguments: Namespace, tasks: Sequence[Task]) -> tuple[str, ...]:
     """Return the folders of this machine that the tasks work on, links followed. Raises UsageError."""
-    return tuple(dict.fromkeys(here(task.cwd or arguments.cwd) for task in tasks if task.source is None))
+    return tuple(dict.fromkeys(workspace_folder(task.cwd or arguments.cwd) for task in tasks if task.source is None))
 
 
 def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:
@@ -71,7 +71,7 @@ def write_summary(
         "tasks": len(outcomes),
         "exit_code": code,
         "exit_codes": dict(by_exit_code(outcomes)),
-        "done_earlier": sum(outcome.how is TaskEnd.EARLIER for outcome in outcomes),
+        "done_earlier": sum(outcome.task_end is TaskEnd.EARLIER for outcome in outcomes),
         "cost": sum(outcome.cost for outcome in outcomes if outcome.cost is not None),
         "cost_not_known": sum(outcome.cost is None for outcome in outcomes),
         "shard": "{}/{}".format(*shard) if shard else None,
@@ -99,7 +99,7 @@ class BatchReports:
         self._reports: Reports | None = None
         self._job: Job | None = None
         if arguments.report:
-            keep_from = [*_needed(arguments, environment, tasks), *_own(out, arguments.report, tasks)]
+            keep_from = [*_needed(arguments, environment, tasks), *_reserved_paths(out, arguments.report, tasks)]
             self._reports = Reports(
                 arguments.report,
                 with_answer=arguments.report_answer,
@@ -138,7 +138,7 @@ def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequenc
     yield from (os.path.join(folder, PROJECT_POLICY) for folder in folders_of(arguments, tasks))
 
 
-def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:
+def _reserved_paths(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:
     """Yield the files of the batch, and the folders of its tasks, that a report would lie in."""
     names = {task.id for task in tasks}
     for report in reports:
@@ -151,14 +151,14 @@ def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[st
 class _Run:
     """A ReportedRun that is read when it is asked for: thousands of them are never in memory with what their logs hold."""
 
-    __slots__ = ("_one", "_reading")
+    __slots__ = ("_outcome", "_reading")
 
     def __init__(self, outcome: TaskOutcome, reading: _Reading) -> None:
-        self._one = outcome
+        self._outcome = outcome
         self._reading = reading
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._reading.run(self._one), name)
+        return getattr(self._reading.run(self._outcome), name)
 
 
 class _Reading:
@@ -210,7 +210,7 @@ def _without_facts(outcome: TaskOutcome, problem: str) -> Mapping[str, JsonValue
         log="",
         head="",
         records=0,
-        end=outcome.how.value if outcome.code is None else "failed before it began",
+        end=outcome.task_end.value if outcome.code is None else "failed before it began",
         detail=problem,
     )
 
@@ -283,7 +283,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         progress.tell(problem)
     if problems and is_soft(code):
         code = Exit.INTERNAL
-    return _shown(outcomes, code, environment)
+    return _show(outcomes, code, environment)
 
 
 def _with_result(
@@ -300,7 +300,7 @@ def _with_result(
             continue
 
 
-def _shown(outcomes: Sequence[TaskOutcome], code: Exit, environment: Mapping[str, str]) -> int:
+def _show(outcomes: Sequence[TaskOutcome], code: Exit, environment: Mapping[str, str]) -> int:
     console = Console(sys.stdout, look_here(sys.stdout, environment))
     tell(outcomes, console)
     if console.broken:

@@ -35,11 +35,11 @@ class TaskEnd(Enum):
     EARLIER = "earlier"
     """It was done before this batch began."""
     NOT_DONE = "not done"
-    """Its process was killed each time."""
+    """The process of the task was killed each time."""
     CANNOT_BEGIN = "cannot begin"
-    """Its fields make no sense here, or its process cannot be started."""
+    """The fields of the task are invalid here, or its process cannot be started."""
     UNKNOWN = "unknown effect"
-    """Its workers were lost each time, so its effect is unknown."""
+    """The worker was lost each time, so the effect of the task is unknown."""
     CANCELLED = "cancelled"
     NOT_RUN = "not run"
     """The batch ended before the task did."""
@@ -50,7 +50,7 @@ class TaskOutcome(Record):
 
     id: str
     place: int
-    how: TaskEnd
+    task_end: TaskEnd
     code: int | None = None
     """The exit code of its run; None where there is none."""
     end: str = ""
@@ -69,12 +69,12 @@ class TaskOutcome(Record):
     """Reason of its run's end, in the run's own words."""
 
     @property
-    def ended(self) -> str:
+    def end_words(self) -> str:
         """Its end, in a word or two."""
-        return self.how.value if self.code is None else f"exit {int(self.code)}"
+        return self.task_end.value if self.code is None else f"exit {int(self.code)}"
 
     @property
-    def why(self) -> str:
+    def problem_text(self) -> str:
         """The problem, in words. Empty without one."""
         return "; ".join(part for part in (self.detail, self.problem) if part)
 
@@ -83,7 +83,7 @@ class TaskOutcome(Record):
         """The row of the task in the summary."""
         return {
             "id": self.id,
-            "how": self.how.value,
+            "how": self.task_end.value,
             "exit_code": self.code,
             "end": self.end,
             "turns": self.turns,
@@ -119,7 +119,9 @@ def worst(outcomes: Iterable[TaskOutcome]) -> Exit:
 
     A task that never ran counts with the code of the obstacle, if it has one.
     """
-    tried = [outcome.code for outcome in outcomes if outcome.how is not TaskEnd.NOT_RUN or outcome.code is not None]
+    tried = [
+        outcome.code for outcome in outcomes if outcome.task_end is not TaskEnd.NOT_RUN or outcome.code is not None
+    ]
     codes = {Exit.INTERNAL if code not in _WORST_FIRST else Exit(code) for code in tried}
     return next((code for code in _WORST_FIRST if code in codes), Exit.DONE)
 
@@ -132,13 +134,13 @@ def by_exit_code(outcomes: Sequence[TaskOutcome]) -> dict[str, int]:
 
 def tell(outcomes: Sequence[TaskOutcome], console: Console) -> None:
     """Write the table, then a line of counts, then the problems."""
-    rows = [outcome for outcome in outcomes if outcome.how is not TaskEnd.NOT_RUN]
+    rows = [outcome for outcome in outcomes if outcome.task_end is not TaskEnd.NOT_RUN]
     if len(rows) > MAX_ROWS:
         rows = [outcome for outcome in rows if outcome.code != Exit.DONE][:MAX_ROWS]
     if rows:
         console.table(Table(columns=_COLUMNS, rows=tuple(TableRow(cells=_row(outcome)) for outcome in rows)))
     lines = []
-    not_run = sum(outcome.how is TaskEnd.NOT_RUN for outcome in outcomes)
+    not_run = sum(outcome.task_end is TaskEnd.NOT_RUN for outcome in outcomes)
     if not_run:
         lines.append(f"({count_of(not_run, 'task')} not run to the end: the batch was ended before)")
     if len(rows) + not_run < len(outcomes):
@@ -147,10 +149,10 @@ def tell(outcomes: Sequence[TaskOutcome], console: Console) -> None:
     codes = ", ".join(
         f"{count} {'without one' if code == 'none' else f'with exit code {code}'}" for code, count in counts
     )
-    ran = sum(outcome.how is not TaskEnd.EARLIER and outcome.tries > 0 for outcome in outcomes)
-    earlier = sum(outcome.how is TaskEnd.EARLIER for outcome in outcomes)
+    ran = sum(outcome.task_end is not TaskEnd.EARLIER and outcome.tries > 0 for outcome in outcomes)
+    earlier = sum(outcome.task_end is TaskEnd.EARLIER for outcome in outcomes)
     lines.append(f"{count_of(len(outcomes), 'task')}: {codes or 'none'}; {ran} run now, {earlier} done earlier")
-    problems = [f"{outcome.id}: {visible_line(outcome.why, 500)}" for outcome in rows if outcome.why]
+    problems = [f"{outcome.id}: {visible_line(outcome.problem_text, 500)}" for outcome in rows if outcome.problem_text]
     for line in (*lines, *problems[:MAX_ROWS]):
         console.line(line)
 
@@ -168,14 +170,14 @@ def _row(outcome: TaskOutcome) -> tuple[str, ...]:
     return (
         outcome.id,
         "-" if outcome.code is None else str(int(outcome.code)),
-        visible_line(outcome.end or outcome.how.value, 40),
+        visible_line(outcome.end or outcome.task_end.value, 40),
         str(outcome.turns),
         str(outcome.refused),
         short_count(outcome.changed),
         "-" if outcome.cost is None else f"${outcome.cost:.4f}",
         f"{outcome.seconds:.1f}",
         str(outcome.tries),
-        "earlier" if outcome.how is TaskEnd.EARLIER else "",
+        "earlier" if outcome.task_end is TaskEnd.EARLIER else "",
     )
 
 
@@ -212,7 +214,7 @@ class Progress:
         except (OSError, ValueError):
             self._quiet = True  # nobody reads; the exit code and the summary say it
 
-    def ended(self, name: str, end: str, seconds: float, *, failed: bool, reason: str = "") -> None:
+    def count_finished(self, name: str, end: str, seconds: float, *, failed: bool, reason: str = "") -> None:
         """Count a finished task. Without a terminal, print its end and the reason."""
         self.done += 1
         self.failed += failed

@@ -46,10 +46,10 @@ class _Queued:
     def __init__(self, task: Task, place: int, folder: TaskFolder) -> None:
         self.task = task
         self.place = place
-        """Its index in the batch, from 0."""
+        """Index of the task in the batch, from 0."""
         self.folder = folder
         self.tries = 0
-        """Number of its processes."""
+        """Number of processes that were started for it."""
         self.seconds = 0.0
         """Their total time, in seconds."""
 
@@ -66,7 +66,7 @@ class _Queued:
         came_to = TaskOutcome(
             id=self.task.id,
             place=self.place,
-            how=end,
+            task_end=end,
             code=code,
             seconds=self.seconds,
             tries=self.tries,
@@ -173,7 +173,7 @@ class Pool:
         queued.tries += 1
         queued.seconds += time.monotonic() - running.began
         if code >= 0 and code not in ENDED_BY_SIGNAL:
-            return self._ended(queued, code)
+            return self._outcome_of_exit(queued, code)
         how_it_ended = f"its process was ended ({_signal(code)})"
         if self._stopping.count:
             return queued.outcome(TaskEnd.NOT_RUN, None, problem=f"{how_it_ended} with the batch")
@@ -209,7 +209,7 @@ class Pool:
             self._processes.remove(running)
             return running.process.wait()
 
-    def _ended(self, queued: _Queued, code: int) -> TaskOutcome:
+    def _outcome_of_exit(self, queued: _Queued, code: int) -> TaskOutcome:
         """Return the outcome of a task whose process ended by itself."""
         result = queued.folder.read_result() or {}
         problem = "" if result.get("exit_code") == code else last_words(queued.folder)
@@ -249,11 +249,11 @@ class Pool:
             self._elsewhere.append(queued)
             return
         self._outcomes.append(outcome)
-        if outcome.how is not TaskEnd.NOT_RUN:  # thousands, where a batch is ended early
-            earlier = " (done earlier)" if outcome.how is TaskEnd.EARLIER else ""
-            end_text = f"{outcome.ended}{earlier}"
-            self._progress.ended(
-                outcome.id, end_text, outcome.seconds, failed=outcome.code != Exit.DONE, reason=outcome.why
+        if outcome.task_end is not TaskEnd.NOT_RUN:  # thousands, where a batch is ended early
+            earlier = " (done earlier)" if outcome.task_end is TaskEnd.EARLIER else ""
+            end_text = f"{outcome.end_words}{earlier}"
+            self._progress.count_finished(
+                outcome.id, end_text, outcome.seconds, failed=outcome.code != Exit.DONE, reason=outcome.problem_text
             )
 
     def _freed(self, *, idle: bool) -> list[_Queued]:

@@ -58,7 +58,7 @@ class Results:
 
     @classmethod
     def at(cls, out: str, *, pauses: Sequence[float] = PAUSES) -> Self:
-        """Return the results at a folder or a URL; nothing is read or written yet.
+        """Return the results at a folder or a URL, without reading or writing yet.
 
         `pauses` are the seconds before each retry of a temporary failure. Raises UsageError for an invalid URL, one
         with credentials, or one that needs a missing package.
@@ -66,9 +66,9 @@ class Results:
         return cls(store_at(out, pauses=pauses))
 
     @property
-    def where(self) -> str:
+    def address(self) -> str:
         """The place, for a message."""
-        return self._store.where
+        return self._store.address
 
     def tasks(self) -> frozenset[str]:
         """Return the names in the place: the tasks, and other files beside them."""
@@ -150,13 +150,13 @@ class Results:
         """
         result = self._result_of(task, attempt)
         if result is None:
-            raise ResultsError(f"{self.where}: attempt {attempt} of {task} is not complete")
+            raise ResultsError(f"{self.address}: attempt {attempt} of {task} is not complete")
         stored = self.read_small(f"{task}/{RESULT}")
         if stored == result:
             return
         if stored is not None:
             if instead_of is None or stored != self._result_of(task, instead_of):
-                raise AttemptTaken(f"{self.where}: {task} has another result than that of attempt {attempt}")
+                raise AttemptTaken(f"{self.address}: {task} has another result than that of attempt {attempt}")
             # The result goes first: without it, the other files mean nothing.
             self._store.remove(f"{task}/{RESULT}")
         for name in (STDERR, CHANGES, IGNORED, WORK):
@@ -167,7 +167,7 @@ class Results:
         if not self._store.create(f"{task}/{RESULT}", lambda: (result,)) and (
             self.read_small(f"{task}/{RESULT}") != result
         ):
-            raise AttemptTaken(f"{self.where}: {task} got another result at the same time")
+            raise AttemptTaken(f"{self.address}: {task} got another result at the same time")
 
     def fetch(self, task: str, into: str) -> int | None:
         """Bring the published result and the logs of all attempts into the local folder of a task. Return which attempt it is.
@@ -210,7 +210,7 @@ class Results:
         if size is None:
             return None
         if size > SMALL_BYTES:
-            raise ResultsError(f"{self.where}/{path} is too long: {size} bytes")
+            raise ResultsError(f"{self.address}/{path} is too long: {size} bytes")
         return b"".join(self._store.read(path))
 
     def write_small(self, path: str, data: bytes) -> None:
@@ -230,7 +230,7 @@ class Results:
             return
         stored_digest, there_size = self._digest(name), self._store.size(name)
         if stored_digest != digest_of_pieces(pieces(), there_size):
-            raise AttemptTaken(f"{self.where}/{name} is there already, and is another")
+            raise AttemptTaken(f"{self.address}/{name} is there already, and is another")
         if there_size != size:
             self._store.replace(name, pieces)
 
@@ -246,7 +246,7 @@ class Results:
             else:
                 is_same = is_same and size is None
         if not is_same:
-            raise AttemptTaken(f"{self.where}: attempt {attempt} of {task} is there already, and is another")
+            raise AttemptTaken(f"{self.address}: attempt {attempt} of {task} is there already, and is another")
 
     def _fetch_attempts(self, task: str, local: TaskFolder) -> None:
         """Bring the task, and the logs of its attempts that are not there. Raises OSError."""
@@ -267,20 +267,22 @@ class Results:
         work = self.work(task) or {}
         published = _attempt_in(work)
         if published is None or digest_of(result) != work.get("result_sha256"):
-            raise ResultsError(f"{self.where}/{task}/{RESULT} is not what was written")
+            raise ResultsError(f"{self.address}/{task}/{RESULT} is not what was written")
         mine = _local_result(local)
         if mine == result:
             return published
         if mine is not None and mine != self._result_of(task, _attempt_in(local.read_work())):
-            raise ResultsError(f"{local.result} is another result than the one at {self.where}, and is not kept there")
+            raise ResultsError(
+                f"{local.result} is another result than the one at {self.address}, and is not kept there"
+            )
         if (head := _head(local.log(published))) is None or head.head != work.get("head"):
-            raise ResultsError(f"{local.log(published)} is not the log of attempt {published} at {self.where}")
+            raise ResultsError(f"{local.log(published)} is not the log of attempt {published} at {self.address}")
         for name in (RESULT, WORK, CHANGES, IGNORED):
             remove_if_there(os.path.join(local.path, name))
         for name in (STDERR, CHANGES, IGNORED, WORK):
             self._bring(f"{task}/{name}", os.path.join(local.path, name))
         if changed := changed_patch(local, work):
-            raise ResultsError(f"{changed} at {self.where}")
+            raise ResultsError(f"{changed} at {self.address}")
         replace_file(local.result, (result,))
         sync_path(local.path)
         return published
@@ -303,7 +305,7 @@ class Results:
             hasher.update(piece)
             yield piece
         if hasher.hexdigest() != digest:
-            raise ResultsError(f"{self.where}/{name} does not have the digest that its name says")
+            raise ResultsError(f"{self.address}/{name} does not have the digest that its name says")
 
     def _digest(self, name: str) -> str:
         return digest_of_pieces(self._store.read(name))

@@ -39,7 +39,7 @@ class ResultsError(HarnessError):
 class Store(Protocol):
     """Files by name, `/` between the parts. Every method but `names` and `size` raises ResultsError for what fails."""
 
-    where: str
+    address: str
     """The place, for a message."""
 
     def names(self, folder: str) -> Sequence[str]:
@@ -80,7 +80,7 @@ def store_at(out: str, *, pauses: Sequence[float] = PAUSES) -> Store:
     if protocol == "file":
         path = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
         if not path.startswith("/"):
-            raise UsageError(f"{_shown(out)}: a file:// URL has an absolute path, as in file:///srv/results")
+            raise UsageError(f"{_visible(out)}: a file:// URL has an absolute path, as in file:///srv/results")
         return FolderStore(os.path.abspath(path))
     return UrlStore(f"{protocol}://{rest}".rstrip("/"), pauses=pauses)
 
@@ -96,14 +96,14 @@ def _check_url(out: str, rest: str) -> None:
             "the URL of the results ends in '?' or '#' and more: leave that out; settings are the store's own"
         )
     if "::" in out:
-        raise UsageError(f"{_shown(out)}: '::' is not taken in the URL of results")
+        raise UsageError(f"{_visible(out)}: '::' is not taken in the URL of results")
     if not rest.strip("/"):
-        raise UsageError(f"{_shown(out)}: it names no place, as in s3://bucket/run")
+        raise UsageError(f"{_visible(out)}: it names no place, as in s3://bucket/run")
     if ".." in rest.split("/"):
-        raise UsageError(f"{_shown(out)}: '..' is not taken in the URL of results")
+        raise UsageError(f"{_visible(out)}: '..' is not taken in the URL of results")
 
 
-def _shown(text: str) -> str:
+def _visible(text: str) -> str:
     return visible_line(text, 300)
 
 
@@ -112,7 +112,7 @@ class FolderStore:
 
     def __init__(self, folder: str, *, link: Callable[[str, str], None] = os.link) -> None:
         """Take the folder, which need not exist yet. `link` makes a second name for a file, and none where one is there."""
-        self.where = folder
+        self.address = folder
         self._link = link
 
     def names(self, folder: str) -> Sequence[str]:
@@ -193,10 +193,10 @@ class FolderStore:
             os.rename(temporary, path)
 
     def _path(self, name: str) -> str:
-        return os.path.join(self.where, name) if name else self.where
+        return os.path.join(self.address, name) if name else self.address
 
     def _failed(self, action: str, name: str, error: OSError) -> ResultsError:
-        return ResultsError(f"{_shown(self._path(name))} cannot be {action}: {error.strerror or error}")
+        return ResultsError(f"{_visible(self._path(name))} cannot be {action}: {error.strerror or error}")
 
 
 def _make_folder(path: str) -> None:
@@ -219,31 +219,31 @@ class UrlStore:
 
     def __init__(self, url: str, *, pauses: Sequence[float] = PAUSES) -> None:
         """Take a URL that was checked. Raises UsageError where fsspec, or its part for this protocol, is not installed."""
-        self.where = _shown(url)
+        self.address = _visible(url)
         self._pauses = pauses
         try:
             import fsspec
         except ImportError:
             raise UsageError(
-                f"{self.where}: results at a URL need fsspec: pip install 'permission-harness[fleet]'"
+                f"{self.address}: results at a URL need fsspec: pip install 'permission-harness[fleet]'"
             ) from None
         protocol = url.partition("://")[0]
         try:
             kind = fsspec.get_filesystem_class(protocol)
         except ImportError as error:
-            raise UsageError(f"{self.where}: {_shown(str(error))}") from None
+            raise UsageError(f"{self.address}: {_visible(str(error))}") from None
         except ValueError:
-            raise UsageError(f"{self.where}: nothing that is installed reads {protocol}:// URLs") from None
+            raise UsageError(f"{self.address}: nothing that is installed reads {protocol}:// URLs") from None
         try:
             self._files: Any = kind()
         except Exception as error:  # noqa: BLE001 - each store raises its own
-            raise UsageError(f"{self.where}: {_words(error)}") from None
+            raise UsageError(f"{self.address}: {_words(error)}") from None
         self._root: str = kind._strip_protocol(url)  # noqa: SLF001 - fsspec's own word for it, of every store
 
     def names(self, folder: str) -> Sequence[str]:
         """Return the names in a folder; empty for a missing folder. Raises ResultsError."""
 
-        def listed() -> Sequence[str]:
+        def list_names() -> Sequence[str]:
             self._files.invalidate_cache()
             try:
                 paths = self._files.ls(self._path(folder), detail=False)
@@ -251,7 +251,7 @@ class UrlStore:
                 return ()
             return sorted({str(path).rstrip("/").rpartition("/")[2] for path in paths})
 
-        return self._tried("listed", folder, listed)
+        return self._tried("listed", folder, list_names)
 
     def size(self, name: str) -> int | None:
         """Return the bytes of a file; None where there is none. Raises ResultsError."""
@@ -261,14 +261,14 @@ class UrlStore:
         """Yield the content of a file. Raises ResultsError."""
         size = self.size(name)
         if size is None:
-            raise ResultsError(f"{self._shown(name)} is not there")
+            raise ResultsError(f"{self._display_address(name)} is not there")
         for start in range(0, size, PIECE_BYTES):
             yield self._part(name, start, min(start + PIECE_BYTES, size))
 
     def create(self, name: str, pieces: Pieces) -> bool:
         """Write a file that is not there yet. Return False where it is there. Raises ResultsError."""
 
-        def made() -> bool:
+        def create_file() -> bool:
             if self._size(name) is not None:
                 return False
             try:
@@ -282,7 +282,7 @@ class UrlStore:
                     raise
                 return self._write(name, pieces, "wb")
 
-        return self._tried("written", name, made)
+        return self._tried("written", name, create_file)
 
     def replace(self, name: str, pieces: Pieces) -> None:
         """Write or replace a file. Raises ResultsError."""
@@ -312,7 +312,9 @@ class UrlStore:
         """Return bytes of a file from `start` to `end`. Raises ResultsError."""
         part = self._tried("read", name, lambda: bytes(self._files.cat_file(self._path(name), start=start, end=end)))
         if len(part) != end - start:
-            raise ResultsError(f"{self._shown(name)} cannot be read: the store sent {len(part)} of {end - start} bytes")
+            raise ResultsError(
+                f"{self._display_address(name)} cannot be read: the store sent {len(part)} of {end - start} bytes"
+            )
         return part
 
     def _write(self, name: str, pieces: Pieces, mode: str) -> bool:
@@ -351,15 +353,15 @@ class UrlStore:
                 raise
             except Exception as error:  # noqa: BLE001 - each store raises its own
                 if pause is None or (isinstance(error, OSError) and error.errno in _FOR_GOOD) or _is_for_good(error):
-                    raise ResultsError(f"{self._shown(name)} cannot be {action}: {_words(error)}") from None
+                    raise ResultsError(f"{self._display_address(name)} cannot be {action}: {_words(error)}") from None
                 time.sleep(pause)
         raise AssertionError(action)  # the last pause is None
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root
 
-    def _shown(self, name: str) -> str:
-        return f"{self.where}/{_shown(name)}" if name else self.where
+    def _display_address(self, name: str) -> str:
+        return f"{self.address}/{_visible(name)}" if name else self.address
 
 
 def _is_for_good(error: Exception) -> bool:
@@ -373,7 +375,7 @@ def _is_for_good(error: Exception) -> bool:
 def _words(error: Exception) -> str:
     """Return a store's message: one line, without the part of an address after '?', which may be a signature."""
     error_text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return _shown(re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", str(error_text)) or type(error).__name__)
+    return _visible(re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", str(error_text)) or type(error).__name__)
 
 
 def pieces_of_file(path: str) -> Pieces:

@@ -93,7 +93,7 @@ def write_predictions(
     except OSError as error:
         return (f"{name} cannot be written: {error}",)
     for reason, tasks in missing.items():
-        tell(f"{name} is without {count_of(len(tasks), 'task')} ({reason}): {_some(tasks)}")
+        tell(f"{name} is without {count_of(len(tasks), 'task')} ({reason}): {_first_names(tasks)}")
     return ()
 
 
@@ -219,7 +219,7 @@ def _entries(
             continue
         if prediction.left_out:
             count = count_of(len(prediction.left_out), "file")
-            tell(f"{outcome.id}: {name} is without {count} of its patch: {_some(prediction.left_out)}")
+            tell(f"{outcome.id}: {name} is without {count} of its patch: {_first_names(prediction.left_out)}")
         entry = {"instance_id": outcome.id, "model_name_or_path": prediction.model, "model_patch": prediction.patch}
         yield f"{between}{json.dumps(outcome.id)}: {json.dumps(entry)}".encode()
         between = ",\n"
@@ -237,6 +237,6 @@ def _files_of(patch: bytes) -> Iterator[bytes]:
         yield patch[begin:end]
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return f"{', '.join(names[:MAX_NAMED])}{more}"

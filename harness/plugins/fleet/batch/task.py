@@ -71,7 +71,7 @@ class Task(Record):
         return next((name for name in SOURCES if getattr(self, name) is not None), None)
 
     @property
-    def given(self) -> dict[str, JsonValue]:
+    def file_fields(self) -> dict[str, JsonValue]:
         """The fields of the task file, without defaults."""
         fields: dict[str, JsonValue] = {_KEYS.get(name, name): getattr(self, name) for name in field_names(Task)}
         return {name: value for name, value in fields.items() if value is not None}
@@ -79,7 +79,7 @@ class Task(Record):
     @property
     def text(self) -> str:
         """The task as one line of JSON, always the same for the same task."""
-        return json.dumps(self.given, sort_keys=True, separators=(",", ":"))
+        return json.dumps(self.file_fields, sort_keys=True, separators=(",", ":"))
 
     @property
     def sha256(self) -> str:

@@ -141,7 +141,9 @@ class TaskFolder:
         stored_task = task_of(stored or b"", self.task)
         if stored_task.sha256 != task.sha256:
             keys = [
-                key for key in {**stored_task.given, **task.given} if stored_task.given.get(key) != task.given.get(key)
+                key
+                for key in {**stored_task.file_fields, **task.file_fields}
+                if stored_task.file_fields.get(key) != task.file_fields.get(key)
             ]
             raise UsageError(
                 f"{self.path} belongs to another task ({', '.join(sorted(keys))} differ): name another folder with --out"

@@ -163,16 +163,16 @@ class _Attempt:
 
     def _settle(self, work_folder: WorkFolder, attempt: str) -> str:
         """Collect the changes. Return the problem: a missing patch, or a missing folder for it."""
-        self._changes = self._taken(work_folder, attempt) if self._lease.holds() else None
+        self._changes = self._take_changes(work_folder, attempt) if self._lease.holds() else None
         if self._changes is None or not self._lease.holds():
             self._changes = None
             return f"{self._folder.path} was moved, removed or replaced while the task was run: no result is written"
         return self._changes.lost[0] if self._changes.patch is None and self._changes.lost else ""
 
     def forget_all_but_kept(self) -> None:
-        """Remove the work folders of all attempts, also of killed ones, except those kept on purpose.
+        """Remove the work folders of all attempts, also of killed ones, except the `is_kept` ones.
 
-        Removes nothing if the locked folder is not in its place: another process may be at work in the new one.
+        Keeps all of them if the locked folder is not in its place: another process may be at work in the new one.
         """
         for number in self._folder.attempts():
             attempt = self._folder.attempt(number)
@@ -202,7 +202,7 @@ class _Attempt:
             self.forget_all_but_kept()
         return code
 
-    def _taken(self, work_folder: WorkFolder, attempt: str) -> Changes:
+    def _take_changes(self, work_folder: WorkFolder, attempt: str) -> Changes:
         try:
             with bounded_by_signals():
                 return take_changes(work_folder, attempt, self._folder.path, self._environment)

@@ -70,14 +70,14 @@ class Uploads:
         """Inode and time of the result of a task that was uploaded, or brought."""
         self._logs: dict[str, GrowingLog] = {}
         self._heads_at = self._again_at = 0.0
-        self._ended = Event()
+        self._end_event = Event()
         self._thread = Thread(target=self._watch, name="uploads", daemon=True)
 
     def bring(self) -> None:
         """Upload what an earlier start on this machine left, and bring what is done. Raises UsageError for what fails."""
         names = self._results.tasks() & self._names
 
-        def one(name: str) -> str:
+        def settle_task(name: str) -> str:
             try:
                 self._settle(name)
                 if name in names:
@@ -87,7 +87,7 @@ class Uploads:
             return ""
 
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            problems = [problem for problem in threads.map(one, sorted(names | self._begun())) if problem]
+            problems = [problem for problem in threads.map(settle_task, sorted(names | self._local_tasks())) if problem]
         if problems:
             more = f" (and {count_of(len(problems) - 1, 'more task')} likewise)" if len(problems) > 1 else ""
             raise UsageError(f"nothing was run: {problems[0]}{more}")
@@ -98,7 +98,7 @@ class Uploads:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._ended.set()
+        self._end_event.set()
         self._thread.join()
 
     def finish(self, reports: Iterable[str], *, is_ended: Callable[[], bool]) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Uploads:
         Where the store fails again and again, or `is_ended` says so, the rest stays in the folder.
         """
         problems, failed = list[str](), 0
-        names = sorted(self._begun())
+        names = sorted(self._local_tasks())
         for number, name in enumerate(names):
             if failed == _IN_A_ROW or is_ended():
                 problems.append(f"{count_of(len(names) - number, 'task')} not looked at any more")
@@ -138,7 +138,7 @@ class Uploads:
         return problems
 
     def _watch(self) -> None:
-        while not self._ended.wait(self._look_seconds):
+        while not self._end_event.wait(self._look_seconds):
             if time.monotonic() < self._again_at:
                 continue
             try:
@@ -152,8 +152,8 @@ class Uploads:
         is_time_for_heads = time.monotonic() >= self._heads_at
         if is_time_for_heads:
             self._heads_at = time.monotonic() + self._head_seconds
-        for name in sorted(self._begun()):
-            if self._ended.is_set():
+        for name in sorted(self._local_tasks()):
+            if self._end_event.is_set():
                 return
             folder = TaskFolder(os.path.join(self._folder, name))
             result = _identity(folder.result)
@@ -215,7 +215,7 @@ class Uploads:
         if head is not None:
             self._results.put_head(name, number, head.note(path))
 
-    def _begun(self) -> frozenset[str]:
+    def _local_tasks(self) -> frozenset[str]:
         """Return the tasks that have a folder here."""
         try:
             return self._names.intersection(os.listdir(self._folder))

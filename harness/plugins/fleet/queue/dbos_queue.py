@@ -84,7 +84,7 @@ class DbosQueue:
         is_gone: Callable[[], bool] = lambda: False,
         away: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the address, and the name of the API key whose tasks are meant.
+        """Take the address, and the name of the API key that selects the tasks.
 
         With `make` a missing queue is created. Once `is_gone` is true, an unreachable database raises QueueAwayError;
         until then the attempt is repeated, and `away` gets the reason. Raises UsageError if the queue cannot be
@@ -302,7 +302,7 @@ class DbosQueue:
         query = sa.select(
             tasks.workflow_uuid, tasks.status, tasks.application_version, tasks.attributes, tasks.queue_partition_key
         ).where(tasks.workflow_uuid.startswith(f"{batch}:", autoescape=True), tasks.name == TASK)
-        results = self.ledger.known(batch)
+        results = self.ledger.known_results(batch)
         for identity, status, version, attributes, group in self.ledger.within(
             lambda connection: connection.execute(query.order_by(tasks.workflow_uuid)).all()
         ):

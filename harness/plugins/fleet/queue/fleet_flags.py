@@ -18,13 +18,13 @@ _OF_WORKERS = {"jobs": "--jobs", "base_url": "--base-url"}
 def checked_queue_flags(arguments: Namespace) -> None:
     """Raise UsageError for flags of `harness batch` that make no sense with a queue, or without one."""
 
-    def given(names: Mapping[str, str]) -> str:
+    def set_flags(names: Mapping[str, str]) -> str:
         return ", ".join(flag for name, flag in names.items() if getattr(arguments, name))
 
     if not arguments.queue:
-        if flags := given(_OF_A_QUEUE):
+        if flags := set_flags(_OF_A_QUEUE):
             raise UsageError(f"{flags}: this is for a batch in a queue; name one with --queue URL")
-    elif flags := given(_OF_WORKERS):
+    elif flags := set_flags(_OF_WORKERS):
         raise UsageError(f"{flags}: workers do the tasks; give this to `harness worker`")
-    elif not arguments.wait and (flags := given(_AT_THE_END)):
+    elif not arguments.wait and (flags := set_flags(_AT_THE_END)):
         raise UsageError(f"{flags}: tasks have results only at their end; add --wait")

@@ -112,7 +112,7 @@ def engine_of(url: str, connections: int = 2) -> Engine:
         connection.execute("PRAGMA foreign_keys=ON")
 
     @sa.event.listens_for(engine, "begin")
-    def begun(connection: Connection) -> None:
+    def begin(connection: Connection) -> None:
         # Who counts, and then takes, must not count at the same moment as another.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
@@ -134,7 +134,7 @@ class FleetLedger:
         `away` gets the reason why the database cannot be reached, once per outage.
         """
         self._engine = engine
-        self._gone = is_gone
+        self._is_gone = is_gone
         self._away = away
         is_postgres = engine.dialect.name == "postgresql"
         self._now: sa.ColumnElement[float] = (
@@ -177,7 +177,7 @@ class FleetLedger:
                 if not is_away or "no such table" in str(error.orig):  # SQLite calls that operational too
                     raise
                 reason = first_line(error)
-            if self._gone():
+            if self._is_gone():
                 raise QueueAwayError(reason)
             if not is_told:
                 is_told = True
@@ -209,11 +209,11 @@ class FleetLedger:
         """
         while True:
             try:
-                return self.within(lambda connection: self._begun(connection, batch, task, worker))
+                return self.within(lambda connection: self._begin_attempt(connection, batch, task, worker))
             except IntegrityError:
                 continue  # another began the attempt of this number
 
-    def _begun(self, connection: Connection, batch: str, task: str, worker: str) -> TaskAttempt | None:
+    def _begin_attempt(self, connection: Connection, batch: str, task: str, worker: str) -> TaskAttempt | None:
         # Held until this is written: whoever takes the worker for lost sees its new attempt, or comes first.
         is_it = _WORKERS.c.name == worker, _WORKERS.c.is_lost == sa.false()
         if connection.execute(sa.select(_WORKERS.c.name).where(*is_it).with_for_update(read=True)).first() is None:
@@ -263,15 +263,15 @@ class FleetLedger:
         growth = {key: result[key] for key in ("records", "head") if result and result.get(key)}
         is_it = sa.and_(_is_of(attempt.batch, attempt.task), _ATTEMPTS.c.number == attempt.number)
 
-        def ended(end: str) -> bool:
+        def note_end(end: str) -> bool:
             change = sa.update(_ATTEMPTS).where(is_it, _ATTEMPTS.c.ended.is_(None)).values(how=end, **values, **growth)
             return bool(self.within(lambda connection: connection.execute(change)).rowcount)
 
         try:
-            if ended(end):
+            if note_end(end):
                 return True
         except IntegrityError:
-            ended(LATE)
+            note_end(LATE)
             return False
         # A try that was cut off may have been written all the same.
         row = self.within(lambda connection: connection.execute(sa.select(_ATTEMPTS.c.how).where(is_it)).scalar())
@@ -400,7 +400,7 @@ class FleetLedger:
             WorkerRow(name=row.name, version=row.version, jobs=row.jobs, silent=float(row.silent)) for row in rows
         )
 
-    def known(self, batch: str) -> Mapping[str, Mapping[str, JsonValue] | None]:
+    def known_results(self, batch: str) -> Mapping[str, Mapping[str, JsonValue] | None]:
         """Return the result of each task of a batch that has one, and None for each that an attempt is at."""
         query = sa.select(_ATTEMPTS.c.task, _ATTEMPTS.c.result).where(_ATTEMPTS.c.batch == batch)
         query = query.where(sa.or_(_ATTEMPTS.c.how == DONE, _ATTEMPTS.c.ended.is_(None)))
@@ -418,7 +418,9 @@ class FleetLedger:
         )
         rows = self.within(lambda connection: connection.execute(query.order_by(_ATTEMPTS.c.ended)).all())
         return tuple(
-            TaskResult(task=row.task, number=row.number, ended=row.ended, result=json.loads(row.result), lost=row.lost)
+            TaskResult(
+                task=row.task, number=row.number, end_time=row.ended, result=json.loads(row.result), lost=row.lost
+            )
             for row in rows
         )
 

@@ -110,7 +110,7 @@ class TaskState(Enum):
     RUNNING = "running"
     DONE = "done"
     UNKNOWN = "unknown effect"
-    """Its workers were lost each time, so its effect is unknown."""
+    """The worker was lost each time, so the effect of the task is unknown."""
     CANCELLED = "cancelled"
     BROKEN = "without result"
     """It ended without a result: its row is unreadable, or was changed by hand."""
@@ -135,7 +135,7 @@ class TaskResult(Record):
 
     task: str
     number: int
-    ended: float
+    end_time: float
     result: Mapping[str, JsonValue]
     lost: int
     """Earlier attempts whose worker was lost. What they did is not known."""

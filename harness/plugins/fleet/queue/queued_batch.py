@@ -121,7 +121,7 @@ class QueuedBatch:
         self._queue = open_queue(
             arguments.queue, key=arguments.key, is_gone=is_gone, away=lambda reason: away(_AWAY.format(reason))
         )
-        self._known = HeadsFile(State.of(environment).heads)
+        self._heads_file = HeadsFile(State.of(environment).heads)
         self._packed: dict[tuple[str, str | None], Packed] = {}
         self._heads: dict[str, TaskResult] = {}
 
@@ -153,11 +153,11 @@ class QueuedBatch:
                 is_over = not self._queue.undone(self.name)
                 # The last look is at all: one that ended before another may have been noted after it.
                 for result in self._queue.results(self.name, 0.0 if is_over else since):
-                    since = result.ended
+                    since = result.end_time
                     earlier = self._heads.get(result.task)
                     if result.task in places and (earlier is None or earlier.number != result.number):
                         self._heads[result.task] = result
-                        outcomes[result.task] = self._told(result, places[result.task], progress, is_earlier=is_first)
+                        outcomes[result.task] = self._report(result, places[result.task], progress, is_earlier=is_first)
                 remaining, is_first = 0 if is_over else len(places) - len(outcomes), False
                 if not remaining:
                     break
@@ -177,24 +177,28 @@ class QueuedBatch:
             progress.tell(f"{on}. `harness queue cancel --queue URL {self.name}` ends them")
         else:
             outcomes = {**self._without_result(places), **outcomes}
-        not_done = TaskOutcome(id="", place=0, how=TaskEnd.NOT_RUN, problem="it is not done")
+        not_done = TaskOutcome(id="", place=0, task_end=TaskEnd.NOT_RUN, problem="it is not done")
         return [outcomes.get(task.id) or replace(not_done, id=task.id, place=places[task.id]) for task in tasks]
 
-    def _told(self, result: TaskResult, place: int, progress: Progress, *, is_earlier: bool) -> TaskOutcome:
+    def _report(self, result: TaskResult, place: int, progress: Progress, *, is_earlier: bool) -> TaskOutcome:
         """Return the outcome of a task, and say it."""
         outcome = outcome_of(result, place)
-        is_earlier = is_earlier and outcome.how is TaskEnd.RAN
+        is_earlier = is_earlier and outcome.task_end is TaskEnd.RAN
         if is_earlier:
-            outcome = replace(outcome, how=TaskEnd.EARLIER)
-        end_text = f"{outcome.ended}{' (done earlier)' if is_earlier else ''}"
-        progress.ended(result.task, end_text, outcome.seconds, failed=outcome.code != Exit.DONE, reason=outcome.why)
+            outcome = replace(outcome, task_end=TaskEnd.EARLIER)
+        end_text = f"{outcome.end_words}{' (done earlier)' if is_earlier else ''}"
+        progress.count_finished(
+            result.task, end_text, outcome.seconds, failed=outcome.code != Exit.DONE, reason=outcome.problem_text
+        )
         return outcome
 
     def _without_result(self, places: Mapping[str, int]) -> dict[str, TaskOutcome]:
         """Return the outcome of each task that is at its end without a result: it was cancelled, or its row is broken."""
         ends = {TaskState.CANCELLED: TaskEnd.CANCELLED, TaskState.BROKEN: TaskEnd.NOT_DONE}
         return {
-            row.task: TaskOutcome(id=row.task, place=places[row.task], how=ends[row.state], problem=_WHY[row.state])
+            row.task: TaskOutcome(
+                id=row.task, place=places[row.task], task_end=ends[row.state], problem=_WHY[row.state]
+            )
             for row in self._queue.list(self.name)
             if row.state in ends and row.task in places
         }
@@ -234,7 +238,7 @@ class QueuedBatch:
                 self._results.fetch(result.task, folder.path)
             if (log_head := head_of(path)) is not None:
                 note |= {"session": log_head.session, "size": log_head.size}
-            findings = judge_log(path, self._known, given_head=head)
+            findings = judge_log(path, self._heads_file, given_head=head)
             if findings.unfit or findings.found.head != head:
                 problem = f"{path}: {findings.unfit or findings.why}"
         except (LogError, ResultsError) as error:
@@ -253,7 +257,7 @@ class QueuedBatch:
 
     def _queued(self, tasks: Sequence[Task]) -> Iterator[QueuedTask]:
         for task in tasks:
-            fields = {**task.given, **self._source(task)}
+            fields = {**task.file_fields, **self._source(task)}
             flags = of_task(self._arguments, task)  # raises UsageError for what no run could take
             limits = {name: getattr(flags, name) for name in LIMITS if getattr(flags, name) is not None}
             model = {"model": flags.model} if flags.model else {}
@@ -311,7 +315,7 @@ def outcome_of(result: TaskResult, place: int) -> TaskOutcome:
     return TaskOutcome(
         id=result.task,
         place=place,
-        how=TaskEnd(str(fields.get("how"))),
+        task_end=TaskEnd(str(fields.get("how"))),
         code=code if isinstance(code, int) else None,
         end=str(fields.get("end") or ""),
         turns=count_in(fields.get("turns")),

@@ -104,7 +104,7 @@ class Worker:
         """Times at which processes are killed that were asked to end."""
         self._places: dict[str, Results] = {}
         self._told_at: dict[Key, float] = {}
-        self._seen = _now()
+        self._seen_at = _now()
         self._is_ended = False
         self.is_closing = False
         """Whether it takes nothing more."""
@@ -245,8 +245,8 @@ class Worker:
         if result.get("has_result"):
             self._publish(attempt)
         self.done += 1
-        text = f"{attempt.task}: {outcome.ended}, {outcome.seconds:.1f} s"
-        self._tell(f"{text}: {outcome.why}" if outcome.why else text)
+        text = f"{attempt.task}: {outcome.end_words}, {outcome.seconds:.1f} s"
+        self._tell(f"{text}: {outcome.problem_text}" if outcome.problem_text else text)
         return Done.FINISHED
 
     def _publish(self, attempt: TaskAttempt) -> None:
@@ -312,8 +312,8 @@ class Worker:
     def check(self) -> None:
         """End what runs where the queue was not reached for too long; kill what was asked to end, and does not."""
         now = _now()
-        if now - self._seen > self._lease * FENCE:
-            self.lose(f"the queue was not told for {now - self._seen:.0f} s that this worker lives")
+        if now - self._seen_at > self._lease * FENCE:
+            self.lose(f"the queue was not told for {now - self._seen_at:.0f} s that this worker lives")
         with self._lock:
             for key, at in self._kill_at.items():
                 if now > at:
@@ -330,7 +330,7 @@ class Worker:
         if not beaten.is_alive:
             self.lose(f"this worker was silent for more than {self._lease:.0f} s")
             return
-        self._seen = now
+        self._seen_at = now
         with self._lock:
             self._cancelled = beaten.cancelled
             for key in self._cancelled & self._running.keys():
@@ -426,7 +426,7 @@ def _outcome(
     attempt: TaskAttempt, end: TaskEnd, code: int | None, *, seconds: float = 0.0, problem: str = ""
 ) -> TaskOutcome:
     return TaskOutcome(
-        id=attempt.task, place=0, how=end, code=code, seconds=seconds, tries=attempt.number, problem=problem
+        id=attempt.task, place=0, task_end=end, code=code, seconds=seconds, tries=attempt.number, problem=problem
     )
 
 

@@ -105,7 +105,7 @@ class _Work:
         self._stopping = stopping
         self._version = version
         self._lease = lease
-        self._ended = Event()
+        self._end_event = Event()
         self._is_idle = False
 
     def until_ended(self) -> None:
@@ -132,17 +132,17 @@ class _Work:
             if last is not None and not last.is_alive():
                 break
             time.sleep(EVERY_SECONDS)
-        self._ended.set()
+        self._end_event.set()
 
     def _beat(self) -> None:
-        while not self._ended.is_set() and not self._worker.is_lost:
+        while not self._end_event.is_set() and not self._worker.is_lost:
             self._worker.beat()
             with suppress(QueueAwayError):  # the next beat says it
                 self._queue.give_back_lost()
-            self._ended.wait(self._lease / BEATS)
+            self._end_event.wait(self._lease / BEATS)
 
     def _look(self) -> None:
-        while not self._ended.wait(IDLE_SECONDS):
+        while not self._end_event.wait(IDLE_SECONDS):
             self._is_idle = self._queue.is_idle(self._version)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from harness.actions import JsonValue
-from harness.app.audit.answer_writer import name, quoted, seconds, what, who, why
+from harness.app.audit.answer_writer import answer_source, deciding_part, name, quoted, seconds, tool_and_summary
 from harness.app.audit.question import AnswerRow, AskedLogs, Total
 from harness.audit.calls import Fate, edited_from, edited_to, text
 from harness.log.vocabulary import ANSWERS
@@ -37,20 +37,22 @@ class Approvals:
     """Every question that was asked, with its answer."""
 
     def __init__(self, asked_logs: AskedLogs) -> None:
-        self._asked = asked_logs
+        self._asked_logs = asked_logs
         self._counts = QuestionCount()
 
     def rows(self) -> Iterator[AnswerRow]:
         """Yield a row for each question. Raises LogError."""
-        for question in questions(self._asked.logs.calls()):
+        for question in questions(self._asked_logs.logs.calls()):
             self._counts.take(question.call, in_burst=question.in_burst)
             yield self._row(question)
 
     def total(self) -> Total:
         """Return the counts of questions by their answer."""
-        counts, sessions = self._counts, self._asked.logs.sessions
+        counts, sessions = self._counts, self._asked_logs.logs.sessions
         nobody = f"nobody was asked anything in {count_of(sessions, 'session')}"
-        return Total(counts=_question_counts(counts), lines=(_counts_line(counts) if counts.asked else nobody,))
+        return Total(
+            counts=_question_counts(counts), lines=(_counts_line(counts) if counts.question_count else nobody,)
+        )
 
     def _row(self, question: LoggedQuestion) -> AnswerRow:
         call = question.call
@@ -59,9 +61,16 @@ class Approvals:
             remarks.append("burst")
         if (origin := edited_from(call)) is not None:
             remarks.append(visible_line(f"made of call {origin}", 60))
-        when = self._asked.moment(call.asked or call.answered)
+        when = self._asked_logs.moment(call.asked or call.answered)
         return AnswerRow(
-            cells=(when, name(call), *what(call), why(call), _answer(question), "  ".join(remarks)),
+            cells=(
+                when,
+                name(call),
+                *tool_and_summary(call),
+                deciding_part(call),
+                _answer(question),
+                "  ".join(remarks),
+            ),
             objects=(question.fields(),),
             tone=Tone.WARNING if call.is_quick or question.in_burst else _TONES.get(call.answer, Tone.WARNING),
         )
@@ -78,9 +87,14 @@ def _answer(question: LoggedQuestion) -> str:
             return "nobody was there to answer"
         case "edit":
             into = visible_line(f"edit, into call {edited_to(call)}", 60)
-            return f"{into}, by {who(call)}, {seconds(call)}"
+            return f"{into}, by {answer_source(call)}, {seconds(call)}"
         case answer:
-            parts = [visible_line(answer, 20), f"by {who(call)},", seconds(call), quoted(text(call.answered, "words"))]
+            parts = [
+                visible_line(answer, 20),
+                f"by {answer_source(call)},",
+                seconds(call),
+                quoted(text(call.answered, "words")),
+            ]
             return " ".join(part for part in parts if part)
 
 
@@ -88,7 +102,7 @@ def _question_counts(counts: QuestionCount) -> dict[str, JsonValue]:
     """Return the counts over all questions as JSON."""
     answers: dict[str, JsonValue] = {answer: counts.answers[answer] for answer in (*ANSWERS, OTHER_ANSWER)}
     return {
-        "asked": counts.asked,
+        "asked": counts.question_count,
         **answers,
         "unanswered": counts.answers[NO_ANSWER],
         "quick": counts.quick,
@@ -101,7 +115,7 @@ def _question_counts(counts: QuestionCount) -> dict[str, JsonValue]:
 def _counts_line(counts: QuestionCount) -> str:
     """Return the counts over all questions in words."""
     answers = counts.answers
-    words = [f"{counts.asked} asked: {answers['yes']} yes", f"{answers['no']} no"]
+    words = [f"{counts.question_count} asked: {answers['yes']} yes", f"{answers['no']} no"]
     words += [f"{answers[answer]} {answer}" for answer in ("stop", "halt", "edit", OTHER_ANSWER) if answers[answer]]
     words.append(f"{answers['nobody']} nobody")
     if answers[NO_ANSWER]:
@@ -125,18 +139,18 @@ class Refusals:
     """Every call that was refused."""
 
     def __init__(self, asked_logs: AskedLogs) -> None:
-        self._asked = asked_logs
+        self._asked_logs = asked_logs
         self._lists_invalid: bool = asked_logs.arguments.invalid
         self._counts = RefusalCounts()
 
     def rows(self) -> Iterator[AnswerRow]:
         """Yield a row for each refused call, with `--invalid` for each invalid call too. Raises LogError."""
-        for refusal in refusals(self._asked.logs.calls(), self._counts, invalid=self._lists_invalid):
+        for refusal in refusals(self._asked_logs.logs.calls(), self._counts, invalid=self._lists_invalid):
             call = refusal.call
             status = visible_line(text(call.outcome, "status"), 20)
             reasons = _refused_by(refusal), visible_line(refusal.reason, 500), visible_line(refusal.hint, 300)
             yield AnswerRow(
-                cells=(self._asked.moment(call.outcome), name(call), status, *what(call), *reasons),
+                cells=(self._asked_logs.moment(call.outcome), name(call), status, *tool_and_summary(call), *reasons),
                 objects=(refusal.fields(),),
                 tone=Tone.WARNING if refusal.refuser in (Refuser.EDIT, Refuser.TOOL) else Tone.BAD,
             )
@@ -148,7 +162,7 @@ class Refusals:
         by = ", ".join(
             f"{counts.refused[refuser]} {words}" for refuser, words in _BY.items() if refuser in counts.refused
         )
-        none = f"no call was refused in {count_of(self._asked.logs.sessions, 'session')}"
+        none = f"no call was refused in {count_of(self._asked_logs.logs.sessions, 'session')}"
         line = f"{count_of(total, 'call')} refused: {by}" if total else none
         if counts.invalid:
             line += f"; {counts.invalid} invalid{'' if self._lists_invalid else ' (--invalid lists them)'}"
@@ -161,14 +175,14 @@ def _refused_by(refusal: LoggedRefusal) -> str:
     call = refusal.call
     match refusal.refuser:
         case Refuser.POLICY:
-            return why(call)
+            return deciding_part(call)
         case Refuser.PERSON | Refuser.SCRIPT | Refuser.OUTSIDE:
             words = quoted(refusal.words) or "without a word"
-            return f"{who(call)}, {seconds(call)}: {words}; asked by {why(call)}"
+            return f"{answer_source(call)}, {seconds(call)}: {words}; asked by {deciding_part(call)}"
         case Refuser.NOBODY:
-            return f"nobody was there to ask; needed by {why(call)}"
+            return f"nobody was there to ask; needed by {deciding_part(call)}"
         case Refuser.EDIT:
-            return f"{who(call)} put {visible_line(f'call {edited_to(call)}', 60)} in its place"
+            return f"{answer_source(call)} put {visible_line(f'call {edited_to(call)}', 60)} in its place"
         case Refuser.TOOL:
             return "no valid call"
         case Refuser.UNSAID:

@@ -104,7 +104,7 @@ def _find(name: str, state: State) -> LoggedSession:
 
 
 def _line(row: Difference) -> str:
-    match row.about:
+    match row.kind:
         case "call":
             text = f"{_calls(row.calls)}{'; '.join(_field(*field) for field in row.fields)}"
         case "prompt":
@@ -160,8 +160,8 @@ def _summary(left: Account, right: Account, count: Counter[DifferenceKind], *, d
 
 
 def _as_json(row: Difference) -> dict[str, JsonValue]:
-    values: dict[str, JsonValue] = {"row": row.about, "change": row.change.value, "name": row.name or None}
-    if row.about != "call":
+    values: dict[str, JsonValue] = {"row": row.kind, "change": row.change.value, "name": row.name or None}
+    if row.kind != "call":
         return {**values, "a": row.left or None, "b": row.right or None}
     fields: list[JsonValue] = [name for name, _, _ in row.fields]
     return {**values, "a": _told_call(row.calls[0]), "b": _told_call(row.calls[1]), "fields": fields}

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.app.audit.answer_writer import name, short_digest, what, why
+from harness.app.audit.answer_writer import deciding_part, name, short_digest, tool_and_summary
 from harness.app.audit.logs import ChosenLogs
 from harness.app.audit.question import AnswerRow, AskedLogs, Total
 from harness.audit.call_effects import CallEffects, FileRead, effects_of_calls, effects_words, reads_of
@@ -36,35 +36,35 @@ class Files:
     """Every file that calls changed, and the commands that could write."""
 
     def __init__(self, asked_logs: AskedLogs) -> None:
-        self._asked = asked_logs
+        self._asked_logs = asked_logs
         self._host = os.uname().nodename
         self._files = 0
-        self._found = FoundChanges(changes=(), commands=())
+        self._found_changes = FoundChanges(changes=(), commands=())
 
     def rows(self) -> Iterator[AnswerRow]:
         """Yield a row for each change, file by file, then one for each command. Raises LogError."""
-        state, logs = State.of(self._asked.environment), self._asked.logs
+        state, logs = State.of(self._asked_logs.environment), self._asked_logs.logs
         images = KeptImages(state.before_images)
-        self._found = found_changes(logs.calls(), is_kept=images, undone=_undone_in(logs, state))
-        for file in changed_files(self._found.changes, file_on_disk):
+        self._found_changes = found_changes(logs.calls(), is_kept=images, undone=_undone_in(logs, state))
+        for file in changed_files(self._found_changes.changes, file_on_disk):
             self._files += 1
             yield from self._changes(file)
         above = tuple((line, Tone.PLAIN) for line in self._summary())
-        for command in self._found.commands:
+        for command in self._found_changes.commands:
             yield self._command(command, above)
             above = ()
 
     def total(self) -> Total:
         """Return the counts of files, changes and commands."""
-        changes, commands = len(self._found.changes), len(self._found.commands)
+        changes, commands = len(self._found_changes.changes), len(self._found_changes.commands)
         return Total(
             counts={"files": self._files, "changes": changes, "commands": commands},
             lines=() if commands else self._summary(),  # else they stand above the commands
         )
 
     def _summary(self) -> tuple[str, ...]:
-        changes, commands = len(self._found.changes), len(self._found.commands)
-        sessions = count_of(self._asked.logs.sessions, "session")
+        changes, commands = len(self._found_changes.changes), len(self._found_changes.commands)
+        sessions = count_of(self._asked_logs.logs.sessions, "session")
         line = f"{count_of(self._files, 'file')}, {count_of(changes, 'change')} in {sessions}"
         if not commands:
             return (line,)
@@ -99,20 +99,20 @@ class Files:
             did = "written, the same"
         decided = visible_line(short_place(word(change.fields["decided_by"])), 200)
         return (
-            self._asked.moment({"time": change.time}),
+            self._asked_logs.moment({"time": change.time}),
             _place(change.fields, *change.place),
             visible_line(word(change.fields["tool"]), 60),
             did,
             f"{short_digest(change.before_sha256)} -> {short_digest(change.after_sha256)}",
-            decided if change.permitted_by == "policy" else f"yes by {_who(change)}; asked by {decided}",
+            decided if change.permitted_by == "policy" else f"yes by {_permitter(change)}; asked by {decided}",
             _undoing(change),
         )
 
     def _command(self, command: WritingCommand, above: tuple[tuple[str, Tone], ...]) -> AnswerRow:
         fields = command.fields
         place = _place(fields, word(fields["session"]), word(fields["call"]))
-        tool, words = visible_line(word(fields["tool"]), 60), visible_line(command.what, 200)
-        when, effects_text = self._asked.moment(fields), effects_words(command.reach)
+        tool, words = visible_line(word(fields["tool"]), 60), visible_line(command.summary, 200)
+        when, effects_text = self._asked_logs.moment(fields), effects_words(command.reach)
         return AnswerRow(
             cells=("", "", when, place, tool, f"{effects_text}: {words}", "", "", ""),
             objects=(fields,),
@@ -125,13 +125,13 @@ class KeptImages:
 
     def __init__(self, folder: str) -> None:
         self._images = BeforeImages(folder)
-        self._known: dict[str, bool] = {}
+        self._kept_images: dict[str, bool] = {}
 
     def __call__(self, sha256: str) -> bool:
         """Return whether the content is kept, and still has that digest."""
-        if sha256 not in self._known:
-            self._known[sha256] = self._images.get(sha256) is not None
-        return self._known[sha256]
+        if sha256 not in self._kept_images:
+            self._kept_images[sha256] = self._images.get(sha256) is not None
+        return self._kept_images[sha256]
 
 
 def _undone_in(logs: ChosenLogs, state: State) -> Iterator[tuple[str, str]]:
@@ -145,7 +145,7 @@ def _place(fields: Mapping[str, JsonValue], session: str, call: str) -> str:
     return visible_line(f"{word(fields['task'])} {session}#{call}".strip(), 130)
 
 
-def _who(change: LoggedChange) -> str:
+def _permitter(change: LoggedChange) -> str:
     user = word(change.fields["user"])
     account = f" ({user})" if user and change.by_person else ""
     return visible_line(f"{change.permitted_by}{account}", 100)
@@ -161,18 +161,18 @@ class FilesRead:
     """Every file and folder that calls read, and the calls whose reads are not all known."""
 
     def __init__(self, asked_logs: AskedLogs) -> None:
-        self._asked = asked_logs
+        self._asked_logs = asked_logs
         self._files = self._unknown = 0
 
     def rows(self) -> Iterator[AnswerRow]:
         """Yield a row for each read, path by path, then one for each call with unknown reads. Raises LogError."""
-        reads = reads_of(self._asked.logs.calls())
+        reads = reads_of(self._asked_logs.logs.calls())
         self._files, self._unknown = len(reads.files), len(reads.unknown)
         for file in reads.files:
             yield from self._reads(file)
         above = tuple((line, Tone.PLAIN) for line in self._summary())
         for reach in reads.unknown:
-            cells = _about_call(self._asked, reach)
+            cells = _about_call(self._asked_logs, reach)
             yield AnswerRow(
                 cells=("", "not all known", *cells),
                 objects=(reach.fields("unknown_reads"),),
@@ -189,7 +189,7 @@ class FilesRead:
 
     def _summary(self) -> tuple[str, ...]:
         files = count_of(self._files, "file or folder", "files and folders")
-        line = f"{files} read in {count_of(self._asked.logs.sessions, 'session')}"
+        line = f"{files} read in {count_of(self._asked_logs.logs.sessions, 'session')}"
         if not self._unknown:
             return (line,)
         return line, f"not among them: what {count_of(self._unknown, 'call')} read of which no model tells all"
@@ -199,7 +199,7 @@ class FilesRead:
         outside, tone = ("outside the workspace", Tone.WARNING) if file.is_outside else ("", Tone.PLAIN)
         above: tuple[tuple[str, Tone], ...] = ((f"{path}{f'  [{outside}]' if outside else ''}", tone),)
         for reach, item in zip(file.reads, file.rows(), strict=True):
-            cells = _about_call(self._asked, reach)
+            cells = _about_call(self._asked_logs, reach)
             yield AnswerRow(
                 cells=(path, outside, *cells), objects=(item,), lines=(*above, (_read_line(cells), Tone.PLAIN))
             )
@@ -214,19 +214,19 @@ def _about_call(asked_logs: AskedLogs, reach: CallEffects) -> tuple[str, ...]:
     """Return the cells about a call: time, name, tool, words, status, and what decided it."""
     call = reach.call
     status = visible_line(text(call.outcome, "status"), 20) or "end unknown"
-    return asked_logs.moment(call.intent), name(call), *what(call), status, why(call)
+    return asked_logs.moment(call.intent), name(call), *tool_and_summary(call), status, deciding_part(call)
 
 
 class Outside:
     """The calls that left the workspace or could reach the network, as their verdicts let them."""
 
     def __init__(self, asked_logs: AskedLogs) -> None:
-        self._asked = asked_logs
+        self._asked_logs = asked_logs
         self._calls = self._read = self._written = self._network = self._unknown = 0
 
     def rows(self) -> Iterator[AnswerRow]:
         """Yield a row for each such call. Raises LogError."""
-        for reach in effects_of_calls(self._asked.logs.calls()):
+        for reach in effects_of_calls(self._asked_logs.logs.calls()):
             self._unknown += not reach.reads_known
             if (outside := reach.outside) is None:
                 continue
@@ -235,7 +235,7 @@ class Outside:
             self._written += bool(outside.writes or outside.may_write)
             self._network += bool(outside.network or outside.hosts)
             yield AnswerRow(
-                cells=(*_about_call(self._asked, outside), effects_words(outside, outside=True)),
+                cells=(*_about_call(self._asked_logs, outside), effects_words(outside, outside=True)),
                 objects=(outside.fields("outside"),),
                 tone=Tone.WARNING,
             )
@@ -251,5 +251,5 @@ class Outside:
         rest = f"; {unknown}" if self._unknown else ""
         return Total(
             counts={**counts, "unknown_reads": self._unknown},
-            lines=(f"{line}, in {count_of(self._asked.logs.sessions, 'session')}{rest}",),
+            lines=(f"{line}, in {count_of(self._asked_logs.logs.sessions, 'session')}{rest}",),
         )

@@ -17,7 +17,7 @@ from harness.plugins.insight.export.row import Export
 from harness.safe_files import replace_file, sync_names
 from harness.session.environment_secrets import installation_key
 from harness.session.own_folders import output_path
-from harness.session.state import State, here
+from harness.session.state import State, workspace_folder
 from harness.terminal.console import complain
 
 STDOUT = "-"
@@ -36,7 +36,7 @@ def write_view(
     if output == STDOUT:
         to_stdout(pieces)
         return
-    target = output_path(output, (here(cwd),))
+    target = output_path(output, (workspace_folder(cwd),))
     _check_harmless(target, logs, state)
     try:
         folder = open_to_list(os.path.dirname(target))

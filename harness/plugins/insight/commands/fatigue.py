@@ -60,7 +60,7 @@ def fatigue_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     calls = [call for call in seen_calls(chosen, replay) if not _typed(replay, call)]
     for note in (*replay.notes, *policies.notes):
         complain(note)
-    sessions = list(_counted(replay, calls, Take(arguments.take)))
+    sessions = list(_weary_sessions(replay, calls, Take(arguments.take)))
     rule = max(suggestions(calls, LEAST).proposals, key=lambda proposal: len(proposal.spares), default=None)
     if arguments.json:
         sys.stdout.writelines(f"{json.dumps(row)}\n" for row in _objects(sessions, rule))
@@ -74,7 +74,7 @@ def _typed(replay: Replay, call: SeenCall) -> bool:
     return is_typed(replay.settings[call.log, call.session].proposed.get(call.call, {}))
 
 
-def _counted(replay: Replay, seen_calls: Sequence[SeenCall], take: Take) -> Iterator[WearySession]:
+def _weary_sessions(replay: Replay, seen_calls: Sequence[SeenCall], take: Take) -> Iterator[WearySession]:
     """Yield the sessions that decided anything, in the order of the logs; each in its workspace, as if walls held there."""
     calls: dict[tuple[str, str], list[SeenCall]] = {}
     for seen_call in seen_calls:
@@ -142,7 +142,7 @@ def _list(heading: str, entries: Sequence[tuple[int, str]], console: Console) ->
 
 
 def _counts(session: WearySession) -> tuple[int, int, int, int]:
-    return session.calls, session.fatigue.asked, session.fatigue.questions, len(session.fatigue.still)
+    return session.calls, session.fatigue.question_count, session.fatigue.questions, len(session.fatigue.still)
 
 
 def _objects(sessions: Sequence[WearySession], rule: RuleProposal | None) -> Iterator[dict[str, JsonValue]]:
@@ -181,5 +181,5 @@ def _still(question: StillAsked) -> dict[str, JsonValue]:
         "tool": call.tool,
         "summary": call.summary,
         "by": question.by,
-        "granted": list(question.taken),
+        "granted": list(question.assumed_grants),
     }

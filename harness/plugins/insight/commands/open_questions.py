@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.actions import JsonValue
-from harness.app.audit.answer_writer import name, short_digest, what, who, why
+from harness.app.audit.answer_writer import answer_source, deciding_part, name, short_digest, tool_and_summary
 from harness.app.audit.question import AnswerRow, AskedLogs, Total
 from harness.audit.calls import CALL_KINDS, text
 from harness.audit.logged_changes import file_on_disk
@@ -24,15 +24,15 @@ class OpenEnds:
     """Everything in some logs that began and has no end."""
 
     def __init__(self, asked_logs: AskedLogs) -> None:
-        self._asked = asked_logs
+        self._asked_logs = asked_logs
         self._calls = self._sessions = self._torn = 0
 
     def rows(self) -> Iterator[AnswerRow]:
         """Yield a row for each unknown call, open session and torn line, log by log. Raises LogError."""
-        logs = self._asked.logs
+        logs = self._asked_logs.logs
         for path in logs.paths:
             in_use, is_torn = is_in_use(path), not is_whole(path)
-            for open_end in open_ends(path, logs.counted(logs.records_of(path, CALL_KINDS))):
+            for open_end in open_ends(path, logs.count_sessions(logs.records_of(path, CALL_KINDS))):
                 if isinstance(open_end, OpenSession):
                     self._sessions += 1
                     yield self._session(open_end, in_use=in_use, is_torn=is_torn)
@@ -48,23 +48,23 @@ class OpenEnds:
         calls, sessions, torn = self._calls, self._sessions, self._torn
         counts: dict[str, JsonValue] = {"unknown_calls": calls, "open_sessions": sessions, "torn_lines": torn}
         if not (calls or sessions or torn):
-            return Total(counts=counts, lines=(_nothing_open(self._asked.logs.sessions),))
+            return Total(counts=counts, lines=(_nothing_open(self._asked_logs.logs.sessions),))
         lines = f", {count_of(torn, 'torn line')}" if torn else ""
         summary = f"{count_of(calls, 'call')} of unknown end, {count_of(sessions, 'open session')}{lines}"
         return Total(counts=counts, lines=(summary,), code=FOUND)
 
     def _call(self, unknown: UnknownCall, *, in_use: bool) -> AnswerRow:
         call = unknown.call
-        allowed = f"yes by {who(call)}" if call.answered else "auto"
+        allowed = f"yes by {answer_source(call)}" if call.answered else "auto"
         file_now = _file_now(unknown)
         change = _could_write(unknown.could_write)
         if unknown.path:
             digests = f"{short_digest(unknown.before_sha256)} -> {short_digest(unknown.after_sha256)}"
             change = f"to change {visible_line(unknown.path, 1_000)} {digests}: {_NOW[file_now]}"
         running = "in use: it may simply be running" if in_use else "it may have run, wholly or in part"
-        which = self._asked.moment(call.intent), name(call), *what(call)
+        which = self._asked_logs.moment(call.intent), name(call), *tool_and_summary(call)
         return AnswerRow(
-            cells=(*which, f"{allowed}: {why(call)}", change, f"end unknown; {running}"),
+            cells=(*which, f"{allowed}: {deciding_part(call)}", change, f"end unknown; {running}"),
             objects=(unknown.fields(in_use=in_use, file_now=file_now),),
             tone=Tone.WARNING if in_use else Tone.BAD,
         )
@@ -72,7 +72,7 @@ class OpenEnds:
     def _session(self, open_session: OpenSession, *, in_use: bool, is_torn: bool) -> AnswerRow:
         session = visible_line(text(open_session.started, "session"), 40)
         workspace = visible_line(text(open_session.started, "workspace") or "-", 300)
-        when, log = self._asked.moment(open_session.started), visible_line(open_session.log, 5_000)
+        when, log = self._asked_logs.moment(open_session.started), visible_line(open_session.log, 5_000)
         parts = [f"session {session} in {workspace} never said that it ended"]
         if open_session.not_begun:
             parts.append(f"{count_of(len(open_session.not_begun), 'call')} without an end and not begun")

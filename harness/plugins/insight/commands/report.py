@@ -25,20 +25,20 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     pieces = report(
         chosen,
         chosen.findings,
-        missing_logs=[head.file for head in chosen.gone],
+        missing_logs=[head.file for head in chosen.missing_logs],
         title=arguments.title,
         only=chosen.session,
         full=arguments.full,
         grown=lambda: [path for path, size in sizes.items() if size_of(path) != size],
     )
-    with closing(_shown(pieces, Look() if arguments.output == STDOUT else look)) as page:
+    with closing(_with_progress(pieces, Look() if arguments.output == STDOUT else look)) as page:
         write_view(page, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
     if arguments.output != STDOUT:
         complain(f"wrote {arguments.output}")
     return chosen.code
 
 
-def _shown(pieces: Iterable[str], look: Look) -> Generator[str, None, None]:
+def _with_progress(pieces: Iterable[str], look: Look) -> Generator[str, None, None]:
     """Yield the pieces of the page, with a display of the progress."""
     size = 0
     with LongWork(sys.stderr, look, 0, lambda: f"{size // 1_000:,} kB of the page written"):

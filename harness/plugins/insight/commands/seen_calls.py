@@ -25,17 +25,17 @@ class RecordedPolicies:
         """Reasons why policies of sessions are unknown."""
         self._state = state
         self._unknown = unknown
-        self._known: dict[tuple[str, str, str], Policy | str] = {}
+        self._policies: dict[tuple[str, str, str], Policy | str] = {}
 
     def of(self, log: str, session: LoggedSetting) -> Policy | str:
         """Return the policy of a session, or the reason why it is unknown."""
         key = (log, session.name, str(session.started.get("policy_sha256")))  # which may change within a session
-        if key not in self._known:
+        if key not in self._policies:
             policy = recorded_policy(session.started, self._state)
             if isinstance(policy, str):
                 self.notes.append(f"session {session.name}: {policy}; {self._unknown}")
-            self._known[key] = policy if isinstance(policy, str) else policy.guarding(os.path.realpath(log))
-        return self._known[key]
+            self._policies[key] = policy if isinstance(policy, str) else policy.guarding(os.path.realpath(log))
+        return self._policies[key]
 
 
 def seen_calls(chosen: ChosenLogs, replay: Replay) -> list[SeenCall]:

@@ -71,7 +71,7 @@ def _tell(statistics: Statistics, rows: Sequence[Mapping[str, JsonValue]], conso
     """Write the tables, what their columns mean, and the totals."""
     rules = [row for row in rows if row["row"] == "rule"]
     names = _names([str(row["by"]) for row in rules])
-    asking = [row for row in rules if any(_whole(row[name]) for name in ("asked", *ANSWERS))]
+    asking = [row for row in rules if any(_integer(row[name]) for name in ("asked", *ANSWERS))]
     tables = (
         (_RULES, [_rule_cells(row, names[str(row["by"])]) for row in rules]),
         (_QUESTIONS, [_question_cells(row, names[str(row["by"])]) for row in asking]),
@@ -122,22 +122,22 @@ def _rule_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:
 
 def _question_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:
     waits = [_seconds(row[name]) for name in ("wait_median", "wait_p90")]
-    stops = short_count(_whole(row["stop"]) + _whole(row["halt"]))
+    stops = short_count(_integer(row["stop"]) + _integer(row["halt"]))
     before, after = ("asked", "yes", "no"), ("edit", "nobody", "unanswered")
     counts = [*(_count(row[name]) for name in before), stops, *(_count(row[name]) for name in after)]
     return [by, *counts, *waits, _count(row["quick"])]
 
 
 def _tool_cells(row: Mapping[str, JsonValue]) -> list[str]:
-    cut_off = _whole(row["interrupted"]) + _whole(row["crashed"])
-    refused = _whole(row["denied"]) + _whole(row["blocked"])
+    cut_off = _integer(row["interrupted"]) + _integer(row["crashed"])
+    refused = _integer(row["denied"]) + _integer(row["blocked"])
     return [
         str(row["tool"]) or "(nameless)",
         *(_count(row[name]) for name in ("calls", "ok", "failed", "timeout")),
         *map(short_count, (cut_off, refused)),
         *(_count(row[name]) for name in ("invalid", "not_run", "unknown")),
-        _seconds(_whole(row["duration_ms"]) / 1000),
-        short_count(_whole(row["output_bytes"])),
+        _seconds(_integer(row["duration_ms"]) / 1000),
+        short_count(_integer(row["output_bytes"])),
     ]
 
 
@@ -160,10 +160,10 @@ def _total_lines(statistics: Statistics) -> list[str]:
 
 
 def _count(value: JsonValue) -> str:
-    return short_count(_whole(value))
+    return short_count(_integer(value))
 
 
-def _whole(value: JsonValue) -> int:
+def _integer(value: JsonValue) -> int:
     return value if isinstance(value, int) else 0
 
 

@@ -55,12 +55,12 @@ def _lines(result: Suggestions, state: State, minimum: int) -> Iterator[str]:
     if result.dropped:
         yield from ("", f"# Not suggested, though it was approved {minimum} times or more:")
     for dropped in result.dropped:
-        calls = f" ({_named(dropped.calls)})" if dropped.calls else ""
-        yield f"#   {visible_line(dropped.what, 120)}: {visible_line(dropped.why, 300)}{calls}"
+        calls = f" ({_call_names(dropped.calls)})" if dropped.calls else ""
+        yield f"#   {visible_line(dropped.subject, 120)}: {visible_line(dropped.reason, 300)}{calls}"
     if result.unjudged:
         yield ""
         yield f"# Not known is what they would do to {len(result.unjudged)} calls that the logs hold only in part, or masked:"
-        yield f"#   {_named(result.unjudged)}"
+        yield f"#   {_call_names(result.unjudged)}"
     if result.proposals:
         yield ""
         yield f"# To use them: append what you want to a policy of yours ({visible_line(state.user_policy, 500)}, which takes"
@@ -71,14 +71,14 @@ def _lines(result: Suggestions, state: State, minimum: int) -> Iterator[str]:
 
 def _proposal_lines(proposal: RuleProposal) -> Iterator[str]:
     yield f"# It would have spared {len(proposal.spares)} questions, to all of which a person said yes:"
-    yield f"#   {_named(proposal.spares)}"
+    yield f"#   {_call_names(proposal.spares)}"
     yield "# It would have let through nothing else in these logs."
     if proposal.rule.argv is not None:
         yield "# What it lets run has no network; what it may write is said below, if anything."
     yield from proposal.toml.splitlines()
 
 
-def _named(calls: Sequence[SeenCall]) -> str:
+def _call_names(calls: Sequence[SeenCall]) -> str:
     names = [visible_line(f"{call.session} #{call.call}", 60) for call in calls[:MOST_CALLS]]
     more = f", and {len(calls) - MOST_CALLS} more" if len(calls) > MOST_CALLS else ""
     return f"{', '.join(names)}{more}"
@@ -113,7 +113,7 @@ def _objects(result: Suggestions, replay: Replay) -> Iterator[dict[str, JsonValu
 
 
 def _dropped(dropped: DroppedCandidate) -> dict[str, JsonValue]:
-    return {"what": dropped.what, "why": dropped.why, "calls": [_call(call) for call in dropped.calls]}
+    return {"what": dropped.subject, "why": dropped.reason, "calls": [_call(call) for call in dropped.calls]}
 
 
 def _call(call: SeenCall) -> dict[str, JsonValue]:

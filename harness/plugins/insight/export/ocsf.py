@@ -208,7 +208,7 @@ def _metadata(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
 
 def _actor(fields: Mapping[str, Cell], export: Export, call: LoggedCall) -> Event:
     actor: Event = {"app_name": "harness", "app_uid": fields["session"]}
-    uid = export.whole(call.started, "uid")
+    uid = export.integer(call.started, "uid")
     user: Event = {"name": fields["user"]} if fields["user"] else {}
     if uid is not None:
         user["uid"] = str(uid)

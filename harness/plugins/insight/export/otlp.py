@@ -157,8 +157,8 @@ def root_span(started: LogRecord, last: LogRecord, export: Export) -> Span:
     has_ended = last["kind"] == "session_ended"
     if has_ended:
         attributes["harness.stop"] = export.text(last, "stop")
-        attributes["gen_ai.usage.input_tokens"] = export.whole(last, "input_tokens")
-        attributes["gen_ai.usage.output_tokens"] = export.whole(last, "output_tokens")
+        attributes["gen_ai.usage.input_tokens"] = export.integer(last, "input_tokens")
+        attributes["gen_ai.usage.output_tokens"] = export.integer(last, "output_tokens")
     else:
         attributes["harness.session_open"] = True
     session = str(started["session"])
@@ -172,12 +172,12 @@ def chat_span(started: LogRecord, request: LogRecord, reply: LogRecord, export: 
     first = request or reply
     attributes: dict[str, Attribute] = {
         **_common("chat", started, export),
-        "gen_ai.usage.input_tokens": export.whole(reply, "input_tokens"),
-        "gen_ai.usage.output_tokens": export.whole(reply, "output_tokens"),
-        "gen_ai.usage.cache_read.input_tokens": export.whole(reply, "cached_tokens"),
-        "gen_ai.usage.cache_creation.input_tokens": export.whole(reply, "cache_write_tokens"),
-        "harness.turn": export.whole(first, "turn"),
-        "harness.retries": export.whole(reply, "retries"),
+        "gen_ai.usage.input_tokens": export.integer(reply, "input_tokens"),
+        "gen_ai.usage.output_tokens": export.integer(reply, "output_tokens"),
+        "gen_ai.usage.cache_read.input_tokens": export.integer(reply, "cached_tokens"),
+        "gen_ai.usage.cache_creation.input_tokens": export.integer(reply, "cache_write_tokens"),
+        "harness.turn": export.integer(first, "turn"),
+        "harness.retries": export.integer(reply, "retries"),
         "harness.purpose": export.text(first, "purpose"),
     }
     if reply.get("kind") == "error":

@@ -47,7 +47,7 @@ class Export:
         self.note(f"{name} is no text")
         return _json(value)
 
-    def whole(self, record: LogRecord, name: str) -> int | None:
+    def integer(self, record: LogRecord, name: str) -> int | None:
         """Return a whole number of a record, None where it is missing, null, or no such thing."""
         number = whole_number(record.get(name))
         if number is None and record.get(name) is not None:
@@ -101,8 +101,8 @@ def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
         "log": plain(call.log),
         "session": plain(call.session),
         "call": _number_of(call, export),
-        "turn": export.whole(proposed, "turn"),
-        "step": export.whole(proposed, "step"),
+        "turn": export.integer(proposed, "turn"),
+        "step": export.integer(proposed, "step"),
         "time": export.text(proposed or decision, "time"),
         "ended": export.text(outcome, "time"),
         "call_id": export.text(proposed, "id"),
@@ -114,7 +114,7 @@ def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
         "source": export.text(decision, "source"),
         "rule": export.text(decision, "rule"),
         "rule_file": export.text(decision, "file"),
-        "rule_line": export.whole(decision, "line"),
+        "rule_line": export.integer(decision, "line"),
         "layer": export.text(decision, "layer"),
         "policy": export.text(started, "policy"),
         "policy_sha256": export.text(decision, "policy_sha256") or export.text(started, "policy_sha256"),
@@ -123,14 +123,14 @@ def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
         "answered_by": export.text(answer, "by"),
         "answer_words": export.text(answer, "words"),
         "waited_seconds": export.number(answer, "seconds"),
-        "edited_from": export.whole(proposed, "edited_from"),
-        "edited_to": export.whole(answer, "edited_to"),
+        "edited_from": export.integer(proposed, "edited_from"),
+        "edited_to": export.integer(answer, "edited_to"),
         "fate": call.fate.value,
         "status": export.text(outcome, "status"),
-        "duration_ms": export.whole(outcome, "duration_ms"),
-        "exit_code": export.whole(outcome, "exit_code"),
+        "duration_ms": export.integer(outcome, "duration_ms"),
+        "exit_code": export.integer(outcome, "exit_code"),
         "error_code": export.text(outcome, "error_code"),
-        "output_bytes": export.whole(outcome, "output_bytes"),
+        "output_bytes": export.integer(outcome, "output_bytes"),
         "truncated": export.flag(outcome, "truncated"),
         "changed_path": export.text(outcome, "changed_path"),
         "before_sha256": export.text(outcome, "before_sha256"),
@@ -138,7 +138,7 @@ def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
         "network": export.flag(effects, "network"),
         "confinement": export.text(intent, "confinement"),
         "arguments_hmac": export.arguments_hmac(call),
-        "arguments_characters": export.whole(proposed, "arguments_characters"),
+        "arguments_characters": export.integer(proposed, "arguments_characters"),
         "mode": export.text(started, "mode"),
         "workspace": export.text(started, "workspace"),
         "model": export.text(started, "model"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from harness.app.pages import shown
+from harness.app.pages import value_text
 from harness.audit.call_effects import CallEffects, effects_of
 from harness.audit.calls import (
     QUICK_SECONDS,
@@ -50,22 +50,22 @@ class SessionFigures:
         self.log = log
         self.name = session
         self.place = place
-        """Its number on the page, from 1."""
+        """Number of the session on the page, from 1."""
         self.began = {name: started[name] for name in ("time", "mono_ns") if name in started}
-        self.about = {
-            name: shown(started.get(name))[:_WIDTH] for name in ("mode", "model", "harness", "workspace", "policy")
+        self.start_fields = {
+            name: value_text(started.get(name))[:_WIDTH] for name in ("mode", "model", "harness", "workspace", "policy")
         }
-        self.who = _who(started)
-        self.policy_sha256 = shown(started.get("policy_sha256"))[:_WIDTH]
-        self.confinement = shown(started.get("confinement"))[:_WIDTH]
-        self.helper_of = shown(started.get("parent"))[:_WIDTH]
+        self.account = _account(started)
+        self.policy_sha256 = value_text(started.get("policy_sha256"))[:_WIDTH]
+        self.confinement = value_text(started.get("confinement"))[:_WIDTH]
+        self.helper_of = value_text(started.get("parent"))[:_WIDTH]
         """The caller's session, for a helper."""
         self.helper = count_of(started, "helper")
         """And its number there."""
         self.input_tokens = self.output_tokens = 0
         self.seconds = 0.0
         self.standings: Counter[CallStanding] = Counter()
-        """Its calls, by standing."""
+        """Numbers of calls, by standing."""
         self.cost = Cost()
         self.stop = ""
         self.prompts = 0
@@ -178,13 +178,13 @@ class Figures:
         session.reach(record)
         self._reach(record)
         if kind == "session_ended":
-            session.stop = shown(record.get("stop"))[:_WIDTH] or "ended"
+            session.stop = value_text(record.get("stop"))[:_WIDTH] or "ended"
         elif kind == "user_message":
             session.prompts += 1
             self.pictures += len(objects_in(record.get("pictures")))
-            session.prompt = session.prompt or shown(record.get("text"))[:MAX_TALK]
+            session.prompt = session.prompt or value_text(record.get("text"))[:MAX_TALK]
         if kind == "model_response" and "purpose" not in record:
-            session.answer = shown(record.get("text"))[:MAX_TALK] or session.answer
+            session.answer = value_text(record.get("text"))[:MAX_TALK] or session.answer
         if kind in ("model_response", "error"):
             self.cost.take(record)
             session.cost.take(record)
@@ -201,7 +201,7 @@ class Figures:
         return self.sessions[key]
 
     def _reach(self, record: LogRecord) -> None:
-        self.last_time = max(self.last_time, shown(record.get("time"))[:40])
+        self.last_time = max(self.last_time, value_text(record.get("time"))[:40])
 
     def _take_reach(self, reach: CallEffects) -> None:
         outside = reach.outside
@@ -220,7 +220,7 @@ class Figures:
         if not call.answered:
             self.answers["no answer in the log", ""] += 1
             return
-        answer, by = shown(call.answered.get("answer"))[:40], shown(call.answered.get("by"))[:40]
+        answer, by = value_text(call.answered.get("answer"))[:40], value_text(call.answered.get("by"))[:40]
         key = answer, by
         self.answers[key if key in self.answers or len(self.answers) < MOST_NAMES else (OTHERS, "")] += 1
         if call.answered_by is not Who.PERSON:
@@ -247,12 +247,12 @@ def figures_of(source: AuditedLogs) -> Figures:
     figures = Figures()
     for log, record in source.records(_OTHER_KINDS):
         figures.take_record(log, record)
-    for question in questions(_counted(source.calls(), figures)):
+    for question in questions(_count(source.calls(), figures)):
         figures.questions.take(question.call, in_burst=question.in_burst)
     return figures
 
 
-def _counted(calls: Iterable[LoggedCall], figures: Figures) -> Iterator[LoggedCall]:
+def _count(calls: Iterable[LoggedCall], figures: Figures) -> Iterator[LoggedCall]:
     for call in calls:
         figures.take_call(call)
         yield call
@@ -266,7 +266,7 @@ def _counter(counters: dict[str, Counter[CallStanding]], name: str) -> Counter[C
     return counters.setdefault(name, Counter())
 
 
-def _who(started: LogRecord) -> str:
-    """Return the account and machine, as far as they are known."""
-    user, host = shown(started.get("user"))[:100], shown(started.get("host"))[:100]
+def _account(started: LogRecord) -> str:
+    """Return the account and the machine, as far as the log names them."""
+    user, host = value_text(started.get("user"))[:100], value_text(started.get("host"))[:100]
     return f"{user}@{host}" if user and host else user or host

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from harness.actions import JsonValue
-from harness.app.pages import line, moment, number, shown
+from harness.app.pages import line, moment, number, value_text
 from harness.audit.call_effects import CallEffects, effects_of_calls, effects_words
 from harness.audit.calls import AuditedLogs, CallStanding, LoggedCall, answerer, objects_in, rule_of, standing_of, text
 from harness.plugins.insight.questions import LoggedQuestion, LoggedRefusal, Refuser, questions
@@ -79,7 +79,7 @@ def _tool(row: _AboutCall, _show: ReportDetail) -> Cell:
     return cell(line(_of(row).tool, 60))
 
 
-def _what(row: _AboutCall, _show: ReportDetail) -> Cell:
+def _summary(row: _AboutCall, _show: ReportDetail) -> Cell:
     return cell(code(_of(row).summary, 400), kind="what")
 
 
@@ -95,10 +95,10 @@ def _to_change(call: LoggedCall, _show: ReportDetail) -> Cell:
 def _refused_by(call: LoggedCall, _show: ReportDetail) -> Cell:
     is_blocked = text(call.outcome, "status") == "blocked"
     halted = (PageSpan(" "), PageSpan("# the run halted", "mark")) if is_blocked else ()
-    return cell(*_who(call), *halted, kind="why")
+    return cell(*_refuser(call), *halted, kind="why")
 
 
-def _who(call: LoggedCall) -> tuple[PageSpan, ...]:
+def _refuser(call: LoggedCall) -> tuple[PageSpan, ...]:
     """Return in words who or what refused."""
     match LoggedRefusal(call=call).refuser:
         case Refuser.POLICY:
@@ -139,13 +139,13 @@ class _Connection(Record):
     """Result of a call's connections to one host."""
 
     call: LoggedCall
-    told: Mapping[str, JsonValue]
+    fields: Mapping[str, JsonValue]
 
 
 class _Shown(Record):
     """A picture that the model was shown."""
 
-    told: Mapping[str, JsonValue]
+    fields: Mapping[str, JsonValue]
     time: JsonValue
     by: str
     """The call or prompt behind it."""
@@ -154,7 +154,7 @@ class _Shown(Record):
 def _connections(logs: AuditedLogs, _: Figures) -> Iterator[_Connection]:
     for call in logs.calls():
         yield from (
-            _Connection(call=call, told=connection) for connection in objects_in(call.outcome.get("connections"))
+            _Connection(call=call, fields=connection) for connection in objects_in(call.outcome.get("connections"))
         )
 
 
@@ -163,34 +163,38 @@ def _pictures(logs: AuditedLogs, figures: Figures) -> Iterator[_Shown]:
     for log, record in logs.records(("user_message",)):
         session = figures.sessions.get((log, str(record["session"])))
         by = f"session {session.place if session else '?'}, prompt"
-        yield from (_Shown(told=picture, time=record["time"], by=by) for picture in objects_in(record.get("pictures")))
+        yield from (
+            _Shown(fields=picture, time=record["time"], by=by) for picture in objects_in(record.get("pictures"))
+        )
     for call in logs.calls():
         session = figures.sessions.get((call.log, call.session))
         by = f"session {session.place if session else '?'}, call {line(call.number, 20)}"
-        yield from (_Shown(told=picture, time=call.time, by=by) for picture in objects_in(call.outcome.get("pictures")))
+        yield from (
+            _Shown(fields=picture, time=call.time, by=by) for picture in objects_in(call.outcome.get("pictures"))
+        )
 
 
 def _host(row: _Connection, _show: ReportDetail) -> Cell:
-    return _file(f"{shown(row.told.get('host'))}:{shown(row.told.get('port'))}")
+    return _file(f"{value_text(row.fields.get('host'))}:{value_text(row.fields.get('port'))}")
 
 
 def _allowed(row: _Connection, _show: ReportDetail) -> Cell:
-    if row.told.get("allowed") is True:
+    if row.fields.get("allowed") is True:
         return cell("allowed")
-    return cell(PageSpan("x refused", "mark"), f" {line(row.told.get('why_not'), 400)}", kind="why")
+    return cell(PageSpan("x refused", "mark"), f" {line(row.fields.get('why_not'), 400)}", kind="why")
 
 
 def _bytes(row: _Connection, _show: ReportDetail) -> Cell:
-    return cell(f"{line(row.told.get('sent'), 20)} / {line(row.told.get('received'), 20)}", kind="n")
+    return cell(f"{line(row.fields.get('sent'), 20)} / {line(row.fields.get('received'), 20)}", kind="n")
 
 
 def _size(row: _Shown, _show: ReportDetail) -> Cell:
-    picture = row.told
+    picture = row.fields
     pixels = f"{line(picture.get('width'), 20)} x {line(picture.get('height'), 20)} pixels"
     return cell(f"{line(picture.get('media_type'), 60)}, {pixels}, {line(picture.get('size'), 20)} bytes")
 
 
-_THE_CALL = (("time (UTC)", _time), ("call", _call), ("tool", _tool), ("what", _what))
+_THE_CALL = (("time (UTC)", _time), ("call", _call), ("tool", _tool), ("what", _summary))
 LISTS: Mapping[str, ReportList[Any]] = {
     "unknown_calls": ReportList[LoggedCall](
         caption="calls whose end is not known",
@@ -200,7 +204,7 @@ LISTS: Mapping[str, ReportList[Any]] = {
             ("begun (UTC)", lambda call, _: cell(moment(call.intent.get("time")), kind="t")),
             ("call", _call),
             ("tool", _tool),
-            ("what", _what),
+            ("what", _summary),
             ("was to change", _to_change),
             ("allowed by", _rule),
         ),
@@ -218,12 +222,12 @@ LISTS: Mapping[str, ReportList[Any]] = {
     ),
     "asked_calls": ReportList[LoggedQuestion](
         caption="calls about which was asked",
-        is_any=lambda figures: figures.questions.asked,
+        is_any=lambda figures: figures.questions.question_count,
         rows=lambda logs, _: questions(call for call in logs.calls() if call.asked or call.answered),
         columns=(
             ("time (UTC)", _time),
             ("call", _call),
-            ("what", _what),
+            ("what", _summary),
             ("asked by rule", _rule),
             ("answer", _answer),
             ("who", lambda row, _: cell(line(answerer(row.call.answered), 200))),
@@ -234,10 +238,12 @@ LISTS: Mapping[str, ReportList[Any]] = {
     "outside_calls": ReportList[CallEffects](
         caption="calls that left the workspace, or could",
         is_any=lambda figures: figures.outside or figures.network,
-        rows=lambda logs, _: (left for one in effects_of_calls(logs.calls()) if (left := one.outside) is not None),
+        rows=lambda logs, _: (
+            outside for reach in effects_of_calls(logs.calls()) if (outside := reach.outside) is not None
+        ),
         columns=(
             *_THE_CALL,
-            ("outside", lambda one, _: cell(line(effects_words(one, outside=True), 2000), kind="what")),
+            ("outside", lambda reach, _: cell(line(effects_words(reach, outside=True), 2000), kind="what")),
             ("allowed by", _rule),
         ),
     ),
@@ -247,10 +253,10 @@ LISTS: Mapping[str, ReportList[Any]] = {
         rows=_connections,
         columns=(
             ("host", _host),
-            ("address", lambda row, _: cell(line(row.told.get("address", ""), 60))),
+            ("address", lambda row, _: cell(line(row.fields.get("address", ""), 60))),
             ("call", lambda row, show: _call(row.call, show)),
             ("was", _allowed),
-            ("times", lambda row, _: cell(line(row.told.get("times"), 20), kind="n")),
+            ("times", lambda row, _: cell(line(row.fields.get("times"), 20), kind="n")),
             ("bytes sent / received", _bytes),
         ),
     ),
@@ -262,7 +268,7 @@ LISTS: Mapping[str, ReportList[Any]] = {
             ("time (UTC)", lambda row, _: cell(moment(row.time), kind="t")),
             ("by", lambda row, _: cell(row.by, kind="t")),
             ("picture", _size),
-            ("SHA-256", lambda row, _: cell(digest(row.told.get("sha256")))),
+            ("SHA-256", lambda row, _: cell(digest(row.fields.get("sha256")))),
         ),
     ),
     "changed_files": ReportList[LoggedCall](
@@ -279,10 +285,10 @@ LISTS: Mapping[str, ReportList[Any]] = {
     "writing_commands": ReportList[CallEffects](
         caption="commands that could write",
         is_any=lambda figures: figures.commands,
-        rows=lambda logs, _: (one for one in effects_of_calls(logs.calls()) if is_command(one)),
+        rows=lambda logs, _: (reach for reach in effects_of_calls(logs.calls()) if is_command(reach)),
         columns=(
             *_THE_CALL,
-            ("where", lambda one, _: cell(line(effects_words(one, outside=False), 2000), kind="what")),
+            ("where", lambda reach, _: cell(line(effects_words(reach, outside=False), 2000), kind="what")),
             ("allowed by", _rule),
         ),
     ),

@@ -93,7 +93,7 @@ def report(
             talks=talks(figures),
             unknown=standings[CallStanding.UNKNOWN],
             refused=standings[CallStanding.REFUSED] + standings[CallStanding.BLOCKED],
-            asked=figures.questions.asked,
+            asked=figures.questions.question_count,
             reads_unknown=count_of(figures.reads_unknown, "call"),
             session_table=session_table(figures, is_linked=is_whole),
             cards=cards(figures),
@@ -212,7 +212,7 @@ def _session_row(session: SessionFigures, *, is_linked: bool) -> Sequence[Cell]:
     if task := task_of(session.log):
         name += [PageSpan(line(task, 64), "word"), " "]
     name.append(PageSpan(line(session.name, 40), "code", f"s{session.place}" if is_linked else ""))
-    started = session.about
+    started = session.start_fields
     stop = line(session.stop, 60) or PageSpan("! never said", "mark")
     policy = f"{line(started['policy'], 100)} "
     return (
@@ -223,7 +223,10 @@ def _session_row(session: SessionFigures, *, is_linked: bool) -> Sequence[Cell]:
         cell(number(session.refused), kind="n"),
         cell(line(session.prompt, 160), BREAK, PageSpan(line(session.answer, 160), "quiet"), kind="why"),
         cell(
-            f"{line(started['mode'], 40)} {line(started['workspace'], 200)}", BREAK, line(session.who, 200), kind="why"
+            f"{line(started['mode'], 40)} {line(started['workspace'], 200)}",
+            BREAK,
+            line(session.account, 200),
+            kind="why",
         ),
         cell(line(started["model"], 100), BREAK, line(started["harness"], 40)),
         cell(policy, digest(session.policy_sha256[:16]), BREAK, line(session.confinement, 200), kind="why"),
@@ -243,7 +246,7 @@ def cards(figures: Figures) -> Sequence[tuple[str, str, str]]:
             f"{count_of(figures.kinds['user_message'], 'prompt')}, {count_of(figures.kinds['model_request'], 'request')}",
         ),
         ("ran without a human", number(stands[CallStanding.UNASKED]), "the policy said auto"),
-        ("asked", number(figures.questions.asked), f"nobody was there for {number(nobody)}{_median(figures)}"),
+        ("asked", number(figures.questions.question_count), f"nobody was there for {number(nobody)}{_median(figures)}"),
         (
             "approved",
             number(yes),
@@ -295,18 +298,18 @@ class PolicyInReport(Record):
 
     name: str
     digest: PageSpan
-    begun: str
+    first_use: str
     files: Iterable[PolicyFileInReport]
 
 
 class PolicyFileInReport(Record):
     """A file of a policy."""
 
-    about: Sequence[PageSpan]
+    title: Sequence[PageSpan]
     note: str
     """Note on its text."""
     text: Block | None = None
-    """Its text. `None` if it is not shown: the log lacks it, or it is above."""
+    """Text of the file. `None` if the log lacks it, or it is shown above."""
     look: str = "cut"
     """The look of `note` without a text."""
 
@@ -328,7 +331,9 @@ def policies(logs: AuditedLogs, show: ReportDetail) -> Iterator[PolicyInReport]:
         yield PolicyInReport(
             name=line(record.get("policy"), 200) or "(without a name)",
             digest=digest(record["policy_sha256"]),
-            begun=f"in force at the beginning of {count_of(used, 'session')}" if used else "in force within a session",
+            first_use=f"in force at the beginning of {count_of(used, 'session')}"
+            if used
+            else "in force within a session",
             files=[_policy_file(file, texts, show) for file in (files if isinstance(files, list) else ())],
         )
 
@@ -345,14 +350,14 @@ def _policy_file(file: JsonValue, texts: set[str], show: ReportDetail) -> Policy
         spans += [PageSpan(" "), PageSpan("! not trusted: its auto rules did not count", "mark")]
     text, sha256 = fields.get("text"), str(fields.get("sha256"))
     if not isinstance(text, str):
-        return PolicyFileInReport(about=spans, note="The log does not hold its text.")
+        return PolicyFileInReport(title=spans, note="The log does not hold its text.")
     if sha256 in texts:
-        return PolicyFileInReport(about=spans, note="Its text stands above.", look="quiet")
+        return PolicyFileInReport(title=spans, note="Its text stands above.", look="quiet")
     texts.add(sha256)
     has_digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == sha256
     wrong = "the text does NOT have this digest (secrets in it may be masked)"
     note = "the text has this digest" if has_digest else wrong
-    return PolicyFileInReport(about=spans, note=note, text=block(text, show.characters))
+    return PolicyFileInReport(title=spans, note=note, text=block(text, show.characters))
 
 
 _CLASSES = {Soundness.WHOLE: "whole", Soundness.NO_HEAD: "note"}
@@ -374,14 +379,14 @@ class LogBox(Record):
     """A box on the page."""
 
     kind: str
-    """Its class in the style sheet."""
+    """Class in the style sheet."""
     lines: Sequence[Sequence[PageSpan]]
 
 
 class LookedAt(Record):
     """The examined logs, the findings on each, and the limits of their proof."""
 
-    gone: Sequence[str]
+    missing_logs: Sequence[str]
     """Logs that were noted where these were looked for, and are not there."""
     boxes: Sequence[LogBox] = ()
     """One for each log, if there are few."""
@@ -398,14 +403,14 @@ def looked_at(logs: Sequence[Findings], unread: Mapping[str, int], missing_logs:
     """
     missing = [line(path, 2000) for path in missing_logs]
     if len(logs) <= MOST_BOXES:
-        return LookedAt(gone=missing, boxes=[_log_box(log, unread.get(log.path)) for log in logs])
+        return LookedAt(missing_logs=missing, boxes=[_log_box(log, unread.get(log.path)) for log in logs])
     proofs: dict[tuple[str, str], int] = {}
     for log in logs:
         proof = log.proved.removeprefix(f"of {log.found.records} records, "), log.not_proved
         proofs[proof] = proofs.get(proof, 0) + 1
     rows = (_log_row(log, unread.get(log.path)) for log in logs)
     return LookedAt(
-        gone=missing,
+        missing_logs=missing,
         table=PageTable(caption="every log", heads=_LOG_HEADS, rows=rows),
         proofs=[_proof(proved, not_proved, count) for (proved, not_proved), count in proofs.items()],
     )

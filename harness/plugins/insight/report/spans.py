@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from harness.app.pages import line, shown
+from harness.app.pages import line, value_text
 from harness.audit.calls import LoggedCall
 from harness.record import Record
 from harness.text.amounts import duration
@@ -30,7 +30,7 @@ class Cell(NamedTuple):
 
     spans: tuple[PageSpan, ...]
     kind: str = ""
-    """Its class in the style sheet."""
+    """Class in the style sheet."""
     is_head: bool = False
     """Whether it names its row."""
 
@@ -68,7 +68,7 @@ def digest(value: object) -> PageSpan:
 
 def block(value: object, limit: int | None) -> Block:
     """Return a text of at most `limit` characters, safe to show; `None` is no limit."""
-    text = shown(value)
+    text = value_text(value)
     left_out = 0 if limit is None else max(0, len(text) - limit)
     return Block(visible(text if not left_out else text[:limit]), left_out)
 

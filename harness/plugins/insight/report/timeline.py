@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from harness.actions import JsonValue
-from harness.app.pages import line, moment, number, shown
+from harness.app.pages import line, moment, number, value_text
 from harness.audit.calls import (
     ABOUT_CALLS,
     STANDING_NAMES,
@@ -47,7 +47,7 @@ class _Timeline:
         self._show = show
         self._open: list[_Level] = []
         self._session: tuple[str, str] | None = None
-        self._seen: set[tuple[str, str]] = set()
+        self._seen_keys: set[tuple[str, str]] = set()
         self._joiner = Joiner("")
         self._log = ""
 
@@ -94,14 +94,14 @@ class _Timeline:
             return
         yield from self._close(_Level.SESSION)
         figures = self._show.figures.sessions.get(key)
-        again = key in self._seen
+        again = key in self._seen_keys
         helper = (
             f"helper {number(figures.helper)} of {line(figures.helper_of, 60)}, "
             if figures and figures.helper_of
             else ""
         )
         description = (
-            helper + f"{line(figures.about['mode'], 40)} in {line(figures.about['workspace'], 200)}, "
+            helper + f"{line(figures.start_fields['mode'], 40)} in {line(figures.start_fields['workspace'], 200)}, "
             if figures
             else ""
         )
@@ -113,7 +113,7 @@ class _Timeline:
             "about": description + (f"{number(figures.calls)} calls" if figures else ""),
             "began": moment(first.get("time")),
         }
-        self._seen.add(key)
+        self._seen_keys.add(key)
         self._session = key
         self._open.append(_Level.SESSION)
 
@@ -137,7 +137,7 @@ class _Timeline:
                 }
             case "user_message":
                 self._open.append(_Level.PROMPT)
-                prompt = shown(record.get("text"))
+                prompt = value_text(record.get("text"))
                 is_long = len(prompt) > 160 or "\n" in prompt
                 text = block(prompt, characters) if is_long else None
                 yield {"kind": "prompt", "beginning": line(prompt, 160), "text": text}
@@ -178,7 +178,7 @@ _COMMON = frozenset(("v", "seq", "time", "mono_ns", "session", "kind", "prev"))
 
 def _value(value: object, characters: int | None) -> tuple[Block, bool]:
     """Return a value, and whether it is too long for one line."""
-    text = shown(value)
+    text = value_text(value)
     is_long = len(text) > 120 or "\n" in text
     return block(text, characters) if is_long else Block(line(text, 120), 0), is_long
 
@@ -276,10 +276,10 @@ def _about_decision(call: LoggedCall) -> list[Fact]:
         ("reason", PageSpan(line(decision.get("reason"), 1000))),
         ("policy", digest(decision.get("policy_sha256")) if "policy_sha256" in decision else PageSpan("")),
     ]
-    return _told(rows)
+    return _facts_with_text(rows)
 
 
-def _told(facts: Sequence[tuple[str, PageSpan]]) -> list[Fact]:
+def _facts_with_text(facts: Sequence[tuple[str, PageSpan]]) -> list[Fact]:
     """Return the facts that have a text."""
     return [(name, [value]) for name, value in facts if value.text]
 
@@ -323,4 +323,4 @@ def _about_run(call: LoggedCall) -> list[Fact]:
         ("before", digest(outcome.get("before_sha256")) if changed else PageSpan("")),
         ("after", digest(outcome.get("after_sha256")) if changed else PageSpan("")),
     ]
-    return _told(rows)
+    return _facts_with_text(rows)

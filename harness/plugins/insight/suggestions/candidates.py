@@ -1,7 +1,7 @@
 """Possible subjects of rules, from repeated approvals: commands word for word, files by name.
 
 INVARIANT: a rule is never about anything that was not approved itself, except for one reading command whose words
-were approved with three different files in one place: those files are listed one by one, and no other is meant.
+were approved with three different files in one place: those files are listed one by one, and no others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.actions import Access, Act, Action, Command, Decision, Facet, Opaqu
 from harness.policy.policy import Policy
 from harness.policy.verdict import Source, Verdict
 from harness.record import Record
-from harness.session.rule_subjects import command_problem, file_problem, is_about, may_mention, shown
+from harness.session.rule_subjects import command_problem, file_problem, is_about, may_mention, quoted_command
 from harness.tool_kinds import Does, tool_kind
 
 REFUSALS = ("no", "stop", "edit")
@@ -100,7 +100,7 @@ _Files: TypeAlias = "dict[str, list[_Asked]]"
 class RuleCandidate(Record):
     """A subject with at least the requested number of approvals."""
 
-    what: str
+    subject: str
     """Hostile text."""
     evidence: tuple[SeenCall, ...]
     problem: str = ""
@@ -125,17 +125,17 @@ def candidates_of(evidence: Sequence[SeenCall], minimum: int) -> Iterator[RuleCa
         if len(uses) >= minimum:
             commands_seen = [command for command, _ in uses]
             yield RuleCandidate(
-                what=shown(commands_seen[0]),
+                subject=quoted_command(commands_seen[0]),
                 evidence=tuple(call for _, call in uses),
                 problem=command_problem(commands_seen),
                 commands=(commands_seen[0],),
                 tokens=tuple((word,) for word in argv),
-                files=_named(commands_seen),
+                files=_file_names(commands_seen),
             )
     for name, places in _asked_files(evidence).items():
         if len(places) >= minimum:
             yield RuleCandidate(
-                what=name,
+                subject=name,
                 evidence=tuple(call for _, call, _ in places),
                 problem=next((problem for path, _, _ in places if (problem := file_problem(path))), ""),
                 files=(name,),
@@ -180,7 +180,7 @@ def _words(facet: Facet) -> set[str]:
             return set()
 
 
-def _named(commands: Iterable[Command]) -> tuple[str, ...]:
+def _file_names(commands: Iterable[Command]) -> tuple[str, ...]:
     """Return the files that commands use, but the workspace itself."""
     paths = (path for command in commands for path in command.paths if path.place is not Place.ROOT)
     return tuple(dict.fromkeys(name for path in paths for name in path.names))
@@ -210,12 +210,12 @@ def _choices(commands: _Commands) -> Iterator[RuleCandidate]:
         if len(files) >= LEAST_DIFFERENT:
             all_uses = [both for uses in files.values() for both in uses]
             yield RuleCandidate(
-                what=" ".join((*before, "FILE", *after)),
+                subject=" ".join((*before, "FILE", *after)),
                 evidence=tuple({id(call): call for _, call in all_uses}.values()),
                 is_choice=True,
                 commands=tuple({command.argv: command for command, _ in all_uses}.values()),
                 tokens=(*((word,) for word in before), tuple(files), *((word,) for word in after)),
-                files=_named(command for command, _ in all_uses),
+                files=_file_names(command for command, _ in all_uses),
             )
 
 

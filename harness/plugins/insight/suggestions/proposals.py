@@ -2,7 +2,7 @@
 
 The evidence is a person's approvals: a rule covers the approved calls and no more. One that would have let another
 call through is dropped, with the reason. Only questions of a default count: those of a rule, a built-in or a
-suspended rule, and those about text that was not understood, are asked again.
+suspended rule, and those about text that was not understood, remain.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.policy.patterns import ArgvPattern
 from harness.policy.rules import Rule
 from harness.policy.verdict import evaluate
 from harness.record import Record, replace
-from harness.session.rule_subjects import Value, is_plain, is_text, rule_id, rule_text, shown
+from harness.session.rule_subjects import Value, is_plain, is_text, quoted_command, rule_id, rule_text
 from harness.tool_kinds import Does, tool_kind
 
 MOST_EXAMPLES = 4
@@ -47,7 +47,7 @@ def written_rule(candidate: RuleCandidate, calls: Iterable[SeenCall], used_ids: 
     """Return the rule, loaded and its examples run; or why there can be none. `used_ids` are the ids of other rules."""
     keys = _about_commands(candidate, calls) if candidate.commands else _about_file(candidate, calls)
     words = "-".join(word for word, *alternatives in candidate.tokens if not alternatives)
-    name = rule_id(words or candidate.what, used_ids)
+    name = rule_id(words or candidate.subject, used_ids)
     reason = f"Approved {len(candidate.evidence)} times, and never refused."
     match, not_match = keys.pop("match"), keys.pop("not_match")
     toml = rule_text({"id": name, "decision": "auto", **keys, "reason": reason, "match": match, "not_match": not_match})
@@ -61,7 +61,7 @@ def written_rule(candidate: RuleCandidate, calls: Iterable[SeenCall], used_ids: 
 
 def _about_commands(candidate: RuleCandidate, calls: Iterable[SeenCall]) -> dict[str, Value]:
     runs = any(command.act is Act.RUNS for command in candidate.commands)
-    lines = [shown(command) for command in candidate.commands]
+    lines = [quoted_command(command) for command in candidate.commands]
     first = lines[0]
     tried = [
         f"{first} --another-option",
@@ -75,16 +75,16 @@ def _about_commands(candidate: RuleCandidate, calls: Iterable[SeenCall]) -> dict
         # What it was granted every time when it ran; what only looks, or writes what it names, is granted nothing.
         "write": (".",) if runs and all("." in call.granted for call in candidate.evidence) else (),
         "match": lines[:MOST_EXAMPLES],
-        "not_match": (*tried, *_others(candidate, calls)),
+        "not_match": (*tried, *_other_commands(candidate, calls)),
     }
 
 
-def _others(candidate: RuleCandidate, calls: Iterable[SeenCall]) -> list[str]:
+def _other_commands(candidate: RuleCandidate, calls: Iterable[SeenCall]) -> list[str]:
     """Return other commands of the same program in the logs, which the rule must not be about."""
     pattern = ArgvPattern(tokens=candidate.tokens, rest=False)
     facets = (facet for call in calls if call.action is not None for facet in call.action.facets)
     commands = (f for f in facets if isinstance(f, Command) and f.argv[:1] == candidate.tokens[0])
-    lines = (shown(command) for command in commands if not pattern.covers(command.argv))
+    lines = (quoted_command(command) for command in commands if not pattern.covers(command.argv))
     return list(dict.fromkeys(line for line in lines if is_text(line)))[:MOST_EXAMPLES]
 
 
@@ -117,9 +117,9 @@ class RuleProposal(Record):
 class DroppedCandidate(Record):
     """A repeated approval that is not suggested."""
 
-    what: str
+    subject: str
     """Hostile text: of the log."""
-    why: str
+    reason: str
     calls: tuple[SeenCall, ...] = ()
     """The calls that speak against it, or that it is about."""
 
@@ -158,7 +158,9 @@ def suggestions(seen_calls: Sequence[SeenCall], minimum: int) -> Suggestions:
     dropped += _not_lifted(seen_calls, minimum)
     dropped += [
         DroppedCandidate(
-            what=folder, why=f"{count} files in it were approved; a rule for the folder is yours to write", calls=calls
+            subject=folder,
+            reason=f"{count} files in it were approved; a rule for the folder is yours to write",
+            calls=calls,
         )
         for folder, count, calls in folders_of(evidence)
     ]
@@ -180,20 +182,22 @@ def _tried(
     """Return the proposal that a candidate makes, or why it makes none."""
     like = tuple(call for call in calls if refusal_like(candidate, call))
     if like:
-        return DroppedCandidate(what=candidate.what, why="something like it was refused", calls=like)
+        return DroppedCandidate(subject=candidate.subject, reason="something like it was refused", calls=like)
     if candidate.problem:
-        return DroppedCandidate(what=candidate.what, why=candidate.problem)
+        return DroppedCandidate(subject=candidate.subject, reason=candidate.problem)
     written = written_rule(candidate, calls, used_ids)
     if isinstance(written, str):
-        return DroppedCandidate(what=candidate.what, why=written)
+        return DroppedCandidate(subject=candidate.subject, reason=written)
     changed = [call for call in calls if _becomes_auto(call, [written.rule])]
     against = tuple(call for call in changed if not call.approved)
     if against:
         return DroppedCandidate(
-            what=candidate.what, why="it would have let through what no person said yes to", calls=against
+            subject=candidate.subject, reason="it would have let through what no person said yes to", calls=against
         )
     if len(changed) < minimum:
-        return DroppedCandidate(what=candidate.what, why=f"by itself it would have spared {len(changed)} questions")
+        return DroppedCandidate(
+            subject=candidate.subject, reason=f"by itself it would have spared {len(changed)} questions"
+        )
     return RuleProposal(id=written.id, toml=written.toml, rule=written.rule, spares=tuple(changed))
 
 
@@ -206,7 +210,7 @@ def _not_lifted(seen_calls: Sequence[SeenCall], minimum: int) -> Iterator[Droppe
             by_reason.setdefault((call.summary, reason), []).append(call)
     for (summary, reason), calls in by_reason.items():
         if len(calls) >= minimum:
-            yield DroppedCandidate(what=summary, why=reason, calls=tuple(calls))
+            yield DroppedCandidate(subject=summary, reason=reason, calls=tuple(calls))
 
 
 def _together(
@@ -221,7 +225,7 @@ def _together(
             return proposals, fallen
         guilty = [proposal for proposal in proposals if _covers(proposal.rule, against)]
         reason = "together with other proposals it would have let through what no person said yes to"
-        fallen += [DroppedCandidate(what=proposal.id, why=reason, calls=(against,)) for proposal in guilty]
+        fallen += [DroppedCandidate(subject=proposal.id, reason=reason, calls=(against,)) for proposal in guilty]
         proposals = [proposal for proposal in proposals if proposal not in guilty]
 
 

@@ -102,7 +102,7 @@ class Connection:
         if self._client is None or not self._server.settled.is_set():
             self._scope.cancel()
 
-    def ended(self, reason: str) -> None:
+    def note_end(self, reason: str) -> None:
         """Take that no message will come any more."""
         if not self._over.is_set():
             self._lost = reason
@@ -121,9 +121,9 @@ class Connection:
             error = self._lost or self._words_of(fault)
         finally:
             self._calls.remove(opened)
-        notes = tuple(opened.said)
+        notes = tuple(opened.questions)
         late = scope.cancelled_caught
-        waiting.ended(CallOutcome(result=result, error=error, timed_out=late, said=notes))
+        waiting.finish(CallOutcome(result=result, error=error, timed_out=late, questions=notes))
 
     def _words_of(self, error: BaseException) -> str:
         """Return a description of an error, safe to show."""
@@ -133,7 +133,7 @@ class Connection:
 
     def _connected(self) -> Client:
         return Client(
-            self._transport(self.ended),
+            self._transport(self.note_end),
             mode="auto",
             cache=None,
             client_info=types.Implementation(name="harness", version=__version__),
@@ -208,7 +208,7 @@ class Connection:
     @property
     def _session(self) -> Any:
         if self._client is None:
-            raise UsageError(self._server.why or "it is not connected")
+            raise UsageError(self._server.reason or "it is not connected")
         return self._client.session
 
     # -- a call
@@ -268,12 +268,12 @@ class Connection:
             return self._declined(opened, message, form)
         if opened is None:
             return self._declined(opened, message, "it asks while no call of it runs")
-        if len(opened.said) >= MOST_SAID or self._asking.statistics().locked:
+        if len(opened.questions) >= MOST_SAID or self._asking.statistics().locked:
             return self._declined(opened, message, "it asks too much at a time")
         async with self._asking:
             with opened.paused():
-                answer = await anyio.to_thread.run_sync(opened.waiting.asked, form, abandon_on_cancel=True)
-        opened.say(f'The server asked the person: "{message}"; {answer.said}.')
+                answer = await anyio.to_thread.run_sync(opened.waiting.await_answer, form, abandon_on_cancel=True)
+        opened.say(f'The server asked the person: "{message}"; {answer.words}.')
         content = None if answer.content is None else {**answer.content}
         return types.ElicitResult(action=answer.action, content=content)  # type: ignore[arg-type]
 
@@ -310,12 +310,12 @@ class SentCall:
         """Create the call. `scope` ends it at its deadline, `waiting` waits for it."""
         self._scope = scope
         self.waiting = waiting
-        self.said: list[str] = []
+        self.questions: list[str] = []
 
     def say(self, text: str) -> None:
         """Note what the server asked the person."""
-        if len(self.said) <= MOST_SAID:
-            self.said.append(text)
+        if len(self.questions) <= MOST_SAID:
+            self.questions.append(text)
 
     def paused(self) -> _Pause:
         """Return a block in which the call's time does not run: a person thinks."""
@@ -325,14 +325,14 @@ class SentCall:
 class _Pause:
     def __init__(self, scope: anyio.CancelScope) -> None:
         self._scope = scope
-        self._left = 0.0
+        self._seconds_left = 0.0
 
     def __enter__(self) -> None:
-        self._left = self._scope.deadline - anyio.current_time()
+        self._seconds_left = self._scope.deadline - anyio.current_time()
         self._scope.deadline = math.inf
 
     def __exit__(self, *_: object) -> None:
-        self._scope.deadline = anyio.current_time() + self._left
+        self._scope.deadline = anyio.current_time() + self._seconds_left
 
 
 def words_of(error: BaseException) -> str:

@@ -52,7 +52,7 @@ class ServersAtWork:
             )
         except RuntimeError:
             raise ToolError("The connections to the servers are closed, so the call was not sent.") from None
-        future.add_done_callback(lambda _: wait.ended(LET_GO))
+        future.add_done_callback(lambda _: wait.finish(LET_GO))
         return future
 
     def stop(self) -> None:

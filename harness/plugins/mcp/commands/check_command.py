@@ -71,14 +71,14 @@ def check_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         _say(
             redact(f"{declaration.name}  {way_to(declaration)}  ({configuration.extensions.of(KEY, declaration.name)})")
         )
-        for line in _told(report, declaration, PinFile(pins_folder(state), declaration.name).read()):
+        for line in _report_lines(report, declaration, PinFile(pins_folder(state), declaration.name).read()):
             _say(f"  {redact(line)}")
     return code
 
 
 def _why_not(report: ServerReport, declaration: ServerDeclaration) -> str:
     if report.standing is not Standing.READY:
-        return report.why
+        return report.reason
     return "" if declaration.pinned in ("", report.digest) else "it lists something else than its `pinned` holds"
 
 
@@ -95,13 +95,13 @@ def _tried(servers: McpServers) -> ServerReport:
     return report
 
 
-def _told(report: ServerReport, declaration: ServerDeclaration, pins: Mapping[str, ToolPin]) -> Iterator[str]:
+def _report_lines(report: ServerReport, declaration: ServerDeclaration, pins: Mapping[str, ToolPin]) -> Iterator[str]:
     yield f"held by {report.held_by}"
     if report.standing is not Standing.READY:
         lines = [line for line in report.errors.splitlines() if line.strip()][-MOST_ERROR_LINES:]
         yield from (["the end of what it wrote to stderr:"] if lines else [])
         yield from (f"  {line}" for line in lines)
-        yield from hints(declaration, f"{report.why}\n{report.errors}")
+        yield from hints(declaration, f"{report.reason}\n{report.errors}")
         return
     if _why_not(report, declaration):
         yield f'all that it lists has pinned = "{report.digest}"'

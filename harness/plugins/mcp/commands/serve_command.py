@@ -135,7 +135,7 @@ class _Serving:
         server = ToolServer(
             gate_for=self._gate_for,
             log=self._log,
-            fields=self._about(),
+            fields=self._header_fields(),
             interrupt=self._interrupt,
             checks=self._checks,
             questions=Questions(text=self._text, word=_word, elsewhere=self._elsewhere),
@@ -182,7 +182,7 @@ class _Serving:
         )
         return self._gate
 
-    def _about(self) -> dict[str, JsonValue]:
+    def _header_fields(self) -> dict[str, JsonValue]:
         return {
             "mode": MODE,
             "argv": list(sys.argv),
@@ -220,7 +220,7 @@ class _Serving:
             return self._approver(action, verdict)
         return WaitingList(self._place.state.waiting, sleep=pause).ask(
             AskedCall(
-                agent=f"{client.shown} (MCP)",
+                agent=f"{client.display_name} (MCP)",
                 session=self._log.session,
                 workspace=self._place.workspace.root,
                 confinement=self._tools.confinement(action.tool, verdict.effects),

@@ -332,7 +332,7 @@ def test_report_keeps_few_runs_in_memory(tmp_path: Path, form: str) -> None:
         Path(folder.attempt(1)).mkdir(parents=True)
         Path(folder.log(1)).write_text(json.dumps(log) + "\n")
         folder.write_result({"exit_code": n % 2 * 7, "end": "completed"}, {"attempt": 1})
-    outcomes = [TaskOutcome(id=f"t{n}", place=n, how=TaskEnd.RAN, code=n % 2 * 7) for n in range(30)]
+    outcomes = [TaskOutcome(id=f"t{n}", place=n, task_end=TaskEnd.RAN, code=n % 2 * 7) for n in range(30)]
     alive: list[int] = []
     before = facts_alive()  # other tests have some, as arguments
     pieces = report_form(form).write(runs_of(str(tmp_path), outcomes, ""), with_answer=False)
@@ -345,11 +345,11 @@ def test_report_keeps_few_runs_in_memory(tmp_path: Path, form: str) -> None:
 
 
 def test_tasks_not_run_do_not_count_for_the_exit_code() -> None:
-    assert worst([outcome(6), TaskOutcome(id="y", place=1, how=TaskEnd.NOT_RUN)]) is Exit.MODEL
+    assert worst([outcome(6), TaskOutcome(id="y", place=1, task_end=TaskEnd.NOT_RUN)]) is Exit.MODEL
 
 
 def outcome(code: int | None) -> TaskOutcome:
-    return TaskOutcome(id="x", place=0, how=TaskEnd.RAN if code is not None else TaskEnd.NOT_DONE, code=code)
+    return TaskOutcome(id="x", place=0, task_end=TaskEnd.RAN if code is not None else TaskEnd.NOT_DONE, code=code)
 
 
 WORST: list[tuple[tuple[int | None, ...], Exit]] = [
@@ -375,7 +375,8 @@ def test_the_worst_exit_code_is_the_batch_s() -> None:
 
 def test_table_of_very_many_tasks_lists_the_bad_ones_and_counts_the_rest() -> None:
     rows = [
-        TaskOutcome(id=f"t{n}", place=n, how=TaskEnd.RAN, code=7 if n == 5000 else 0, tries=1) for n in range(10_000)
+        TaskOutcome(id=f"t{n}", place=n, task_end=TaskEnd.RAN, code=7 if n == 5000 else 0, tries=1)
+        for n in range(10_000)
     ]
     written = io.StringIO()
     tell(rows, Console(written, Look()))

@@ -64,7 +64,7 @@ def test_invalid_task_is_refused_with_place_and_key(text: str, told: str) -> Non
 def test_order_of_keys_does_not_change_a_task() -> None:
     one = task_of(b'{"id": "a", "prompt": "p", "max_turns": 3}', "x")
     other = task_of(b'{"max_turns": 3, "prompt": "p", "id": "a"}', "x")
-    assert (one.sha256, one.given) == (other.sha256, {"id": "a", "prompt": "p", "max_turns": 3})
+    assert (one.sha256, one.file_fields) == (other.sha256, {"id": "a", "prompt": "p", "max_turns": 3})
 
 
 @all_rows(

@@ -266,7 +266,7 @@ def test_text_patch_applies_without_binary_parts(tmp_path: Path) -> None:
 def test_predictions_that_cannot_be_written_are_a_problem_in_words(tmp_path: Path) -> None:
     (tmp_path / "preds.json").mkdir()
     told: list[str] = []
-    outcome = TaskOutcome(id="a", place=0, how=TaskEnd.RAN, code=0)
+    outcome = TaskOutcome(id="a", place=0, task_end=TaskEnd.RAN, code=0)
     (why,) = write_predictions(str(tmp_path), [outcome], shard=None, tell=told.append)
     assert re.match("preds.json cannot be written: ", why)
 

@@ -153,7 +153,7 @@ def test_results_of_a_batch_are_listed(ledger: FleetLedger) -> None:
     ledger.finish(begun(ledger), DONE, RESULT)
     begun(ledger, "open")
     ledger.finish(begun(ledger, "back"), "not begun", None)
-    assert ledger.known("b") == {"t": RESULT, "open": None}
+    assert ledger.known_results("b") == {"t": RESULT, "open": None}
     assert [(one.number, one.lost) for one in ledger.results("b", 0.0)] == [(3, 2)]
 
 
