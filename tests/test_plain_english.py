@@ -56,7 +56,7 @@ TOTALS = {
     "clauses for subjects": 14,
     "empty names": 122,
     "help texts": 0,
-    "raised texts": 64,
+    "raised texts": 0,
     "sentences of pages": 0,
 }
 """The counts of today, each the most that is accepted. The first three: 60, 300 and 300 are the goal."""

@@ -240,7 +240,7 @@ def _judged_content(folder: int, name: str, change: Replacement) -> bytes:
 
 
 def _changed(path: PathAccess) -> ToolError:
-    text = f"{display_path(path)} changed on disk since it was judged; nothing was written. Read it again."
+    text = f"{display_path(path)} changed on disk after the call was checked. Nothing was written. Read it again."
     return ToolError(text, code=ErrorCode.STALE)
 
 

@@ -69,7 +69,10 @@ def check_unmoved(workspace: Workspace, path: PathAccess) -> None:
 
 def moved(path: PathAccess) -> ToolError:
     """Return the error for a path that leads elsewhere than when it was judged."""
-    text = f"{display_path(path)} leads elsewhere than when it was judged; nothing was done. Send the call again."
+    text = (
+        f"{display_path(path)} leads to another file than when the call was checked. Nothing was done. "
+        "Send the call again."
+    )
     return ToolError(text, code=ErrorCode.RACE)
 
 

@@ -67,12 +67,12 @@ def host_pattern(text: str) -> HostPattern:
     host, port = split_port(text)
     below = host.startswith("*.")
     if "*" in (host[2:] if below else host):
-        raise ValueError("has a star that is not in front: *.example.org means the names below example.org")
+        raise ValueError("has a star that is not at the start: *.example.org means the names below example.org")
     host = canonical_host(host[2:] if below else host)
     if below and _address(host) is not None:
-        raise ValueError("is an address, and there are no names below one")
+        raise ValueError("is an address with a star: remove the star, since only names have names below them")
     if port in USUAL_PORTS:
-        raise ValueError(f"has the usual port {port}: leave it out, 80 and 443 are meant without one")
+        raise ValueError(f"has the usual port {port}: remove it, since a host without a port has ports 80 and 443")
     return HostPattern(host=host, below=below, port=port)
 
 
@@ -91,7 +91,7 @@ def host_patterns(texts: tuple[str, ...]) -> tuple[HostPattern, ...]:
 def split_port(text: str) -> tuple[str, int | None]:
     """Return the host and the port of `host:port`, `[address]:port` or either without a port. Raises ValueError."""
     if not text or text != text.strip() or any(ord(char) <= 32 or ord(char) == 127 for char in text):
-        raise ValueError("is no host: it is empty, or has blanks or control characters in it")
+        raise ValueError("is not a host: it must not be empty, and must not have blanks or control characters")
     if "://" in text or "/" in text:
         raise ValueError("is more than a host: leave out the scheme and the path")
     if "@" in text:
@@ -99,7 +99,7 @@ def split_port(text: str) -> tuple[str, int | None]:
     if text.startswith("["):
         inner, closed, rest = text[1:].partition("]")
         if not closed or ":" not in inner or (rest and not rest.startswith(":")):
-            raise ValueError("is no address: write [2001:db8::7] or [2001:db8::7]:8080")
+            raise ValueError("is not a valid address: write [2001:db8::7] or [2001:db8::7]:8080")
         return inner, port_of(rest[1:]) if rest else None
     if text.count(":") > 1:
         return text, None
@@ -122,17 +122,17 @@ def canonical_host(text: str) -> str:
     """
     name = text.translate(_DOTS)
     if "%" in name:
-        raise ValueError("has a percent sign: neither zones nor escapes are understood")
+        raise ValueError("has a percent sign: zones and escapes are not supported")
     address = _address(name.removesuffix(".") if ":" not in name else name)
     if address is not None:
         return str(address)
     if ":" in name:
-        raise ValueError("is no address of IPv6")
+        raise ValueError("is not an IPv6 address")
     name = _ascii(name).lower().removesuffix(".")
     if not name or len(name) > LONGEST_NAME or not all(map(_LABEL.match, name.split("."))):
-        raise ValueError("is no name of a host")
+        raise ValueError("is not a valid host name")
     if _NUMBER.match(name.rpartition(".")[2]):
-        raise ValueError("ends in a number and is no plain address: programs read such a one in different ways")
+        raise ValueError("ends in a number, which programs read in different ways: write the full address")
     return name
 
 
@@ -145,11 +145,11 @@ def _ascii(name: str) -> str:
     if name.isascii():
         return name
     if any(char in _READ_IN_TWO_WAYS for char in name):
-        raise ValueError("has a letter that is read in two ways: write it in its ASCII form, xn--...")
+        raise ValueError("has a letter that programs read in two ways: write the ASCII form, xn--...")
     try:
         return name.encode("idna").decode("ascii")
     except UnicodeError:
-        raise ValueError("is no international name of a host") from None
+        raise ValueError("is not a valid international host name") from None
 
 
 def _address(text: str) -> Address | None:
@@ -206,7 +206,7 @@ def address_problem(patterns: Sequence[HostPattern], address: str, port: int) ->
     """
     parsed = _address(address)
     if parsed is None:
-        return f"{address} is no address"
+        return f"{address} is not an address"
     if is_listed(patterns, str(parsed), port):
         return ""
     kind = _kind(parsed)
@@ -218,13 +218,13 @@ def _kind(address: Address) -> str:
     if any(address in network for network in _CLOUDS_OWN):
         return "a cloud's own address"
     if address.is_unspecified:
-        return "no address to go to"
+        return "the unspecified address"
     if address.is_loopback:
         return "this machine"
     if address.is_link_local:
         return "link-local"
     if address.is_multicast:
-        return "for many at once"
+        return "a multicast address"
     if not address.is_global:
         return "private or reserved"
     if isinstance(address, ipaddress.IPv6Address):

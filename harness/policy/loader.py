@@ -74,7 +74,7 @@ def load_policy(
     if path in SHIPPED:
         path = shipped_policy_path(path)
     elif "/" not in path and not path.endswith(".toml") and not os.path.lexists(path):
-        raise PolicyError(f"there is no file and no shipped policy named {path!r}{nearest(path, SHIPPED)}")
+        raise PolicyError(f"unknown policy {path!r}: neither a file nor a shipped policy{nearest(path, SHIPPED)}")
     try:
         data = read_regular(path, MAX_POLICY_BYTES + 1)
     except OSError as error:

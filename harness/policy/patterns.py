@@ -135,7 +135,7 @@ def argv_pattern(value: object, flags: tuple[str, ...] | None = None) -> ArgvPat
         if not alternatives or not all(isinstance(word, str) and word for word in alternatives):
             raise ValueError(problem)
         if "..." in alternatives:
-            raise ValueError('"..." stands only at the end')
+            raise ValueError('"..." must be the last word')
         tokens.append(tuple(alternatives))
     if not tokens:
         raise ValueError("names no program")

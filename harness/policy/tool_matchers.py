@@ -260,9 +260,9 @@ def _is_host(pattern: str, host: str) -> bool:
 def host_problem(pattern: str) -> str:
     """Return the problem of a pattern of hosts, or an empty string."""
     if not _HOST.match(pattern):
-        return "is no host in small letters, such as example.org, *.example.org or localhost:8080"
+        return "is not a host in small letters, such as example.org, *.example.org or localhost:8080"
     port = pattern.partition(":")[2]
-    return f"has the usual port {port}: leave it out, any other one is written" if port in _USUAL_PORTS else ""
+    return f"has the usual port {port}: remove it, and write other ports only" if port in _USUAL_PORTS else ""
 
 
 def _argument(keys: RuleKeys, name: str, value: object) -> ArgumentPatterns:

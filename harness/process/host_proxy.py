@@ -246,15 +246,15 @@ def _head(client: socket.socket) -> tuple[bytes, bytes]:
     data = b""
     while END not in data:
         if len(data) > MAX_HEAD_BYTES:
-            raise ValueError(f"a request whose head is longer than {MAX_HEAD_BYTES:,} bytes")
+            raise ValueError(f"the head of the request is longer than {MAX_HEAD_BYTES:,} bytes")
         client.settimeout(max(deadline - time.monotonic(), 0.001))
         block = client.recv(BLOCK_BYTES)
         if not block:
-            raise OSError("it said nothing more")
+            raise OSError("the connection was closed within the request")
         data += block
     head, _, rest = data.partition(END)
     if len(head) > MAX_HEAD_BYTES:
-        raise ValueError(f"a request whose head is longer than {MAX_HEAD_BYTES:,} bytes")
+        raise ValueError(f"the head of the request is longer than {MAX_HEAD_BYTES:,} bytes")
     return head, rest
 
 

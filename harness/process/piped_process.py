@@ -69,7 +69,7 @@ class PipedProcess:
             return replace(launch, environment=variables)
         bash = find_bash(())
         if not bash:
-            raise FileNotFoundError("there is no bash, which holds it until it is bound")
+            raise FileNotFoundError("bash, which starts confined programs, was not found")
         return replace(
             launch,
             argv=becoming(launch.argv),

@@ -38,17 +38,17 @@ def read_request(head: bytes) -> ProxyRequest:
     text = head.removesuffix(END).decode("latin-1")
     lines = text.split("\r\n")
     if any(not 32 <= ord(char) != 127 and char != "\t" for line in lines for char in line):
-        raise ValueError("a control character in the request")
+        raise ValueError("the request has a control character")
     if not lines[0].isascii():
-        raise ValueError("a request line that is not ASCII")
+        raise ValueError("the request line is not ASCII")
     words = lines[0].split(" ")
     if len(words) != 3 or not _METHOD.match(words[0]) or words[2] not in ("HTTP/1.1", "HTTP/1.0"):
-        raise ValueError("no request of HTTP/1.1 or HTTP/1.0")
+        raise ValueError("the request is not HTTP/1.1 or HTTP/1.0")
     method, target, _version = words
     fields = tuple(_fields(lines[1:]))
     if method == "CONNECT":
         if ":" not in target.rpartition("]")[2]:
-            raise ValueError("CONNECT without a port")
+            raise ValueError("CONNECT needs a port")
         return ProxyRequest(target=target, is_tunnel=True)
     return _plain_request(method, target, fields)
 
@@ -57,20 +57,20 @@ def _fields(lines: list[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not _FIELD.match(name):
-            raise ValueError("a line that is no field of a request")
+            raise ValueError("the request has an invalid header line")
         yield name, value.strip()
 
 
 def _plain_request(method: str, target: str, fields: tuple[tuple[str, str], ...]) -> ProxyRequest:
     scheme, slashes, rest = target.partition("://")
     if not slashes or scheme.lower() != "http":
-        raise ValueError("a request that is neither CONNECT nor one with an address that begins with http://")
+        raise ValueError("the request is neither CONNECT nor for an address that begins with http://")
     authority, slash, path = rest.partition("/")
     if "?" in authority:
         authority, _, query = rest.partition("?")
         slash, path = "/", f"?{query}"
     if not authority or set(authority) & set("@#?\\"):
-        raise ValueError("an address whose host is not plain")
+        raise ValueError("the host of the address is not plain")
     if not slash:
         path = ""
     # Other connections than this one server's could be meant by what follows, so nothing follows: each is asked for anew.

@@ -65,7 +65,7 @@ def _zip_words(argv: Sequence[str]) -> tuple[list[str], list[str], str | None]:
         if word in ("-O", "--out"):
             out = next(words, None)
             if out is None or isinstance(out, Unknown | Found):
-                raise NotCoveredError("-O has no value that is known")
+                raise NotCoveredError("the value of -O is unknown")
         elif word == "-d" or _ZIP_LETTERS.fullmatch(word):
             options.append(word)
         elif not patterns and not (was_patterns and word == "@"):
@@ -94,7 +94,7 @@ def _unzip(argv: Sequence[str]) -> Use:
         elif word.startswith("-d") and not zipinfo and not folder:
             folder = word[2:] or (words.pop(0) if words else "")
             if not folder or isinstance(folder, Unknown | Found):
-                raise NotCoveredError("-d has no value that is known")
+                raise NotCoveredError("the value of -d is unknown")
         elif archive and word == "-x":
             continue
         elif not archive and not letters and word.startswith("-Z") and _ZIPINFO.fullmatch("-" + word[2:]):

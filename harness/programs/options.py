@@ -142,7 +142,7 @@ def option_table(options: str) -> Mapping[str, Entry]:
         entry, spellings = _entry(text)
         for spelling in spellings:
             if spelling in table:
-                raise ValueError(f"{spelling} stands twice in an option table")
+                raise ValueError(f"duplicate option in a table: {spelling}")
             table[spelling] = entry
     return table
 

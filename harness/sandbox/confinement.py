@@ -137,9 +137,9 @@ def _check_path(path: str) -> None:
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
-        raise Unenforceable(f"{path!r} cannot be the name of a file") from None
+        raise Unenforceable(f"{path!r} is not a valid file name") from None
     if not path.startswith("/") or path.startswith("//") or os.path.normpath(path) != path or "\0" in path:
-        raise Unenforceable(f"{path!r} is no absolute path in its shortest form")
+        raise Unenforceable(f"{path!r} is not an absolute path in its shortest form")
 
 
 def _by_landlock(walls: Walls, ruleset: int, program: bytes, gaps: tuple[str, ...]) -> Confinement:

@@ -117,17 +117,17 @@ def _worktree(session: RunningSession) -> Iterator[tuple[str, Callable[[], Helpe
     Raises ToolError where none can be made.
     """
     root, environment = session.place.workspace.root, session.place.environment
-    only_reads = "A helper that writes cannot be had here, one that reads can"
+    only_reads = "A helper that writes cannot be started here, one that only reads can"
     if not os.path.lexists(os.path.join(git_top(root), ".git")):
         raise ToolError(
-            f"{only_reads}: it works in a copy of the repository, and the workspace lies in no git repository."
+            f"{only_reads}: the writing one needs a copy of a git repository, and the workspace is not in one."
         )
     around = os.path.realpath(tempfile.mkdtemp(prefix="harness-helper-"))
     attempt = os.path.join(around, "copy")  # what git knows of worktrees beside it is forgotten where they are gone
     try:
         os.mkdir(attempt)
         if is_within(attempt, root):
-            raise ToolError(f"{only_reads}: the folder for temporary files lies in the workspace.")
+            raise ToolError(f"{only_reads}: the folder for temporary files is in the workspace.")
         try:
             folder = add_worktree(attempt, root, None, environment)
         except UsageError as error:

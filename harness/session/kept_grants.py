@@ -103,13 +103,13 @@ class KeptGrants:
         with open(open_private(self.path, os.O_RDONLY), "rb") as file:
             data = file.read()
         if data and not data.endswith(b"\n"):
-            raise ValueError("its last line is torn")
+            raise ValueError("the last line is incomplete")
         return data.decode("utf-8").split("\n")[:-1]
 
     def _take(self, grants: dict[str, Grant], number: int, line: str) -> None:
         fields = json.loads(line)
         if not isinstance(fields, dict) or fields.get("workspace") != self._workspace:
-            raise ValueError("it is of another workspace")
+            raise ValueError("the line belongs to another workspace")
         if fields.keys() == {"workspace", "revoked"}:
             grants.pop(str(fields["revoked"]), None)
             return
@@ -118,14 +118,14 @@ class KeptGrants:
             return
         until = fields.pop("until", "")
         if not fields.keys() >= {"workspace", *pattern_fields(_NOTHING)}:
-            raise ValueError("it has other fields than a grant")
+            raise ValueError("unknown or missing fields")
         pattern = pattern_from(fields)
         if fields.keys() != {"workspace", *pattern_fields(pattern)}:
-            raise ValueError("it has other fields than a grant")
+            raise ValueError("unknown or missing fields")
         if problem := pattern_problem(pattern):
             raise ValueError(problem)
         if until and _as_text(_as_seconds(until)) != until:
-            raise ValueError("until is a time like 2026-11-30T12:00:00Z")
+            raise ValueError("until: must be a time such as 2026-11-30T12:00:00Z")
         grant = _kept_grant(pattern, Origin(file=self.path, line=number), until)
         # INVARIANT: granted anew it sleeps on: what it changed is not answered for.
         grants[grant.id] = replace(grant, changed=grants[grant.id].changed) if grant.id in grants else grant

@@ -60,7 +60,7 @@ def _loaded(name: str, origin: str) -> Plugin:
 
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
-        raise UsageError(f"{origin}: there is no installed plugin {_quoted(name)}{nearest(name, points)}")
+        raise UsageError(f"{origin}: the plugin {_quoted(name)} is not installed{nearest(name, points)}")
     try:
         plugin = points[name].load()
     except Exception as error:

@@ -141,8 +141,8 @@ def named_log(arguments: Namespace, workspace: Workspace, state: State) -> str |
     path = output_path(arguments.log, workspace_folders(arguments), shown_as=f"--log {arguments.log}")
     if is_within(path, workspace.root) and not any(is_within(path, guarded_folder) for guarded_folder in state.guarded):
         raise UsageError(
-            f"--log {arguments.log}: it lies in the workspace, where a command of the run could write it: leave --log out, "
-            f"and it lies below {state.sessions}, or name a file outside of {workspace.root}"
+            f"--log {arguments.log}: the file is in the workspace, where a command of the run could write it: leave --log "
+            f"out to keep the log below {state.sessions}, or name a file outside of {workspace.root}"
         )
     return path
 

@@ -103,15 +103,15 @@ def unpacked(data: bytes) -> WaitingQuestion:
     try:
         packed_question = json.loads(data)
         if packed_question["harness"] != __version__:
-            raise QuestionError("another version of harness asks; start `harness approve` anew")
+            raise QuestionError("another version of harness asks; restart `harness approve`")
         records: list[Record] = []
         for fields in packed_question["records"]:
             records.append(_record(fields, records))
         question = records[-1]
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise QuestionError(f"it makes no sense: {error!r}") from None
+        raise QuestionError(f"invalid question file: {error!r}") from None
     if not isinstance(question, WaitingQuestion):
-        raise QuestionError("it makes no sense")
+        raise QuestionError("invalid question file")
     return question
 
 

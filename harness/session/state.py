@@ -179,7 +179,7 @@ class State:
         """
         folder = self.log_folder(workspace)
         if os.path.realpath(folder).startswith(workspace.rstrip("/") + "/") and workspace != os.path.expanduser("~"):
-            raise LogError(f"the log folder lies inside the workspace: {folder}; set XDG_STATE_HOME elsewhere")
+            raise LogError(f"the log folder is inside the workspace: {folder}; set XDG_STATE_HOME to a folder outside")
         try:
             for new_folder in (self.state, self.sessions, folder):
                 _make_private(new_folder)
@@ -234,7 +234,7 @@ class State:
         """Return the newest log of a workspace, else the newest of all. Raises UsageError if there is none."""
         paths = self.log_paths(workspace) or self.log_paths()
         if not paths:
-            raise UsageError(f"there is no action log under {self.sessions}")
+            raise UsageError(f"no action log under {self.sessions}")
         return paths[-1]
 
     def is_trusted(self, sha256: str) -> bool:

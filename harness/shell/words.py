@@ -147,7 +147,7 @@ class WordReader:
         if text[cursor.position + 1] == "(":
             raise cursor.stop("a process substitution inside a word")
         if raw.isdecimal() or "\\\n" in raw:
-            raise cursor.stop("a redirection of which the number cannot be told", start)
+            raise cursor.stop("a redirection with an ambiguous number", start)
 
     # -- expansions
 

@@ -174,7 +174,9 @@ class BashTool:
         # A link may have been changed since the command was judged, so that it means other files now.
         same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
         if not same_folder or not request.judged_on.still_holds():
-            raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
+            raise ToolError(
+                "A path in this command leads to another file than when the command was checked. The command was not run."
+            )
         lending = self._lend() if self._lend is not None and neighbour is None else None
         script = _script(request.command)
         # `--`: a command line that begins with `-` or `+` is a command, not an option of bash.

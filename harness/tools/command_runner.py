@@ -154,7 +154,7 @@ class CommandRunner:
             output = _output(start, capture, result, walls, effects, lent=lent is not None)
             return _with_network(output, effects, network)
         except NotConfinedError as error:
-            raise ToolError(f"Cannot confine {start.noun}: {error.strerror}; nothing was run.") from None
+            raise ToolError(f"Cannot confine {start.noun}, which was not run: {error.strerror}.") from None
         except OSError as error:
             raise ToolError(f"Cannot start {start.noun}: {error.strerror or error}.") from None
         finally:
@@ -179,7 +179,7 @@ class CommandRunner:
 
         bash = find_bash(self.environment["PATH"].split(":"))
         if not bash:
-            raise ToolError(f"Cannot start {start.noun}: there is no bash.")
+            raise ToolError(f"Cannot start {start.noun}: bash was not found.")
         # Noted before a granted program, whose sockets are closed.
         hold = () if effects.sockets else self.places.held
         confinement = self.walls.confinement(

@@ -238,7 +238,7 @@ class CommandWalls:
             )
             return prepare(walls, self._machine, unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
         except Unenforceable as error:
-            raise ToolError(f"This command cannot be confined to what it may do: {error}. Nothing was run.") from None
+            raise ToolError(f"The command cannot be confined, and was not run: {error}.") from None
         except OSError as error:
             from harness.process.start import NotConfinedError
 

@@ -131,7 +131,7 @@ class ScriptTool:
         for path in request.paths:
             check_unmoved(self._workspace, path)
         if self._seen_files.now() != request.files:
-            raise ToolError("A file that this tool runs has changed since it was judged; nothing was run.")
+            raise ToolError("A file that this tool runs changed after the call was checked. The tool was not run.")
         noun = visible_line(request.words[0], 200)
         if not request.found:
             raise ToolError(f"Cannot start {noun}: {self._why_not_found()}.")

@@ -666,7 +666,7 @@ def _shell_example(program: Program, digest: str, folder: str, *more: str) -> su
         pytest.param("-there/../../-out", [], 7, "harness ended with 7; head: ", id="a name that looks like a flag"),
         pytest.param("there", [], 2, "there", id="a folder that is there"),
         pytest.param("../out", ["--output", "text"], 7, "names no head", id="another form of output"),
-        pytest.param("out", [], 2, "it lies in the workspace", id="a folder in the workspace"),
+        pytest.param("out", [], 2, "the file is in the workspace", id="a folder in the workspace"),
     ],
     anew={"program": made_program},
 )

@@ -187,7 +187,7 @@ def test_rules_of_the_original_apply_in_the_copy_of_a_helper(program: Program, w
 def test_writing_helper_needs_a_repository(program: Program) -> None:
     run(program, delegate("t", policy="same"), say("Then I do it."))
     told = asked(program)[-1]["messages"][-1]["content"]
-    assert told.startswith("Error: A helper that writes cannot be had here, one that reads can: ")
+    assert told.startswith("Error: A helper that writes cannot be started here, one that only reads can: ")
 
 
 ASKED = HELPERS.replace('delegate = "auto"\n', "")

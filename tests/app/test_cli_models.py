@@ -192,7 +192,7 @@ def test_the_table_fits_a_terminal(program: Program, columns: int) -> None:
         ('date = 2026-01-01\nsource = "x"\n[models.a]\ninput = -1\noutput = 1', "input"),
         ('date = 2026-01-01\nsource = "x"\n[models.a]\nprice = 1', "unknown key"),
         ('date = 2026-01-01\nsource = "x"\napi_key = "k"\n[models.a]', "keys are never read from files"),
-        ('date = 2026-01-01\nsource = "x"\n[models."a\\u001b[2J"]', "is no name"),
+        ('date = 2026-01-01\nsource = "x"\n[models."a\\u001b[2J"]', "invalid model name"),
         ('date = 2026-01-01\nsource = "x"\nmodels = 3', "names no model"),
         ("models = [", "is not TOML"),
         ("#" * (MOST_BYTES + 1), "bytes"),

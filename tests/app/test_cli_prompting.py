@@ -213,7 +213,7 @@ def test_own_instructions_may_be_linked(program: Program) -> None:
     assert "\nAnswer in rhyme.\n--- end of " in first_messages(program)[0]
 
 
-@all_rows("why", ["others than you may write it", "lies inside the workspace"], anew={"program": made_program})
+@all_rows("why", ["others than you may write it", "the file is inside the workspace"], anew={"program": made_program})
 def test_configured_prompt_files_follow_the_same_rules(program: Program, why: str) -> None:
     """The template that config.toml names, and the person's own AGENTS.md."""
     config = program.home.parent / "config" / "harness"

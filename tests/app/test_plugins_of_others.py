@@ -183,7 +183,7 @@ def test_a_project_names_no_plugin() -> None:
 @all_rows(
     ("names", "told"),
     [
-        (("wrods",), "there is no installed plugin 'wrods'; did you mean words?"),
+        (("wrods",), "the plugin 'wrods' is not installed; did you mean words?"),
         (("replaces",), "the plugin 'replaces' cannot be used: command 'audit mine': audit is a command that ships"),
         (("words", "twice"), "the plugin 'twice' cannot be used: command 'words': the plugin 'words' has it already"),
         (("odd",), "command 'Big word': a command is one word or two, of a-z, 0-9 and -"),

@@ -85,7 +85,7 @@ def test_project_hook_runs_only_in_a_trusted_project(program: Program, trusted: 
         assert program.run("policy", "trust", ".harness/config.toml").code == 0
     done = program.run("run", "go", *flags(program))
     assert done.code == (Exit.REFUSED if trusted else Exit.DONE), done
-    assert ("config.toml is left out: nobody trusted it" in done.err) == (not trusted)
+    assert ("config.toml is left out: you have not trusted it" in done.err) == (not trusted)
 
 
 @all_rows(

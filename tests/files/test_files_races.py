@@ -174,7 +174,7 @@ while done < int(sys.argv[3]):
         tool.run(tool.prepare(ToolCall(id="c", name="edit_file", arguments=""), arguments), effects)
         done += 1
     except ToolError as error:
-        assert "changed on disk since it was judged" in str(error), error
+        assert "changed on disk after the call was checked" in str(error), error
 """
 
 
@@ -224,7 +224,7 @@ def test_threads_that_make_one_new_file_do_not_overwrite_each_other(road: Road) 
         results.append(said[1 - winner])
 
     assert {result.partition(" ")[2] for result in results} == {
-        "changed on disk since it was judged; nothing was written. Read it again."
+        "changed on disk after the call was checked. Nothing was written. Read it again."
     }
 
 
@@ -280,7 +280,7 @@ def test_sessions_never_edit_changes_of_others_they_have_not_read(road: Road) ->
     ]
 
     first.run(actions[0], EFFECTS)
-    with pytest.raises(ToolError, match="changed on disk since it was judged"):
+    with pytest.raises(ToolError, match="changed on disk after the call was checked"):
         second.run(actions[1], EFFECTS)
 
     assert path.read_bytes() == b"x\ntwo\n"

@@ -146,8 +146,8 @@ def _never() -> object:
     [
         (lambda text: text.replace('"mkdir"', '"bash"'), "never understood"),
         (lambda text: text.replace('"network": true', '"network": 1'), "true or false"),
-        (lambda text: text.replace('"write"', '"wirte"'), "other fields"),
-        (lambda text: text[:-1], "torn"),
+        (lambda text: text.replace('"write"', '"wirte"'), "unknown or missing fields"),
+        (lambda text: text[:-1], "incomplete"),
         (lambda text: text + "x\n", "not understood"),
         (lambda text: text + "[" * 100_000 + "\n", "not understood"),
         (lambda text: text + "\n", "not understood"),
@@ -175,7 +175,7 @@ def test_a_grant_that_a_crash_cut_short_goes_with_the_next_that_is_kept(tmp_path
     kept = KeptGrants(str(tmp_path), "w", "/w")
     kept.keep(PATTERN)
     whole = Path(kept.path).read_bytes()
-    kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "torn"), folder="/w"))
+    kept.keep(GrantPattern(tools=("bash",), argv=("mkdir", "incomplete"), folder="/w"))
     Path(kept.path).write_bytes(Path(kept.path).read_bytes()[:-cut])
     assert kept.read().grants == ()
     other = kept.keep(OTHER)
@@ -195,7 +195,7 @@ def test_a_revocation_that_was_cut_short_is_not_thrown_away(tmp_path: Path, left
     torn = Path(kept.path).read_bytes()[: len(whole) + left]
     assert not torn.endswith(b"\n")
     Path(kept.path).write_bytes(torn)
-    assert "torn" in str(kept.keep(OTHER))
+    assert "incomplete" in str(kept.keep(OTHER))
     assert (kept.read().grants, Path(kept.path).read_bytes()) == ((), torn)
 
 

@@ -285,7 +285,7 @@ TOP_KNOWN = "known: version, name, tools, unattended, limits, sandbox, rule"
 LIST = 'must be a list of strings, such as ["a", "b"]'
 WHOLE = "must be a whole number of at least"
 WHERE = 'must be a table, such as {path = ["src/"], host = ["*.example.org"]}'
-HOST = "is no host in small letters, such as example.org, *.example.org or localhost:8080"
+HOST = "is not a host in small letters, such as example.org, *.example.org or localhost:8080"
 FORMS = "must be {path = [...]} or {host = [...]}"
 OUTSIDE = "is about tools from outside"
 NUMBER = "must be a number above 0, at most"
@@ -443,8 +443,8 @@ BAD = [
     (rule("argv = ['x', [['y']]]"), f"5: [[rule]] argv: {ARGV}"),
     (rule("argv = {x = 1}"), f"5: [[rule]] argv: {ARGV}"),
     (rule("argv = ['...']"), "5: [[rule]] argv: names no program"),
-    (rule("argv = ['x', '...', 'y']"), '5: [[rule]] argv: "..." stands only at the end'),
-    (rule("argv = ['x', ['y', '...']]"), '5: [[rule]] argv: "..." stands only at the end'),
+    (rule("argv = ['x', '...', 'y']"), '5: [[rule]] argv: "..." must be the last word'),
+    (rule("argv = ['x', ['y', '...']]"), '5: [[rule]] argv: "..." must be the last word'),
     (rule("argv = ['git push']"), "5: [[rule]] argv: 'git push' is one word; write each word of the command by itself"),
     (rule("argv = [['x', 'y z']]"), "5: [[rule]] argv: 'y z' is one word; write each word of the command by itself"),
     # flags
@@ -529,7 +529,7 @@ BAD = [
     (rule("where = {host = ['b\u00fccher.org']}"), f"5: [[rule]] where: host: 'b\u00fccher.org' {HOST}"),
     (
         rule("where = {host = ['x.org:443']}"),
-        "5: [[rule]] where: host: 'x.org:443' has the usual port 443: leave it out, any other one is written",
+        "5: [[rule]] where: host: 'x.org:443' has the usual port 443: remove it, and write other ports only",
     ),
     (rule("tool = ['bash']\nwhere = {a = ['x']}"), f"6: [[rule]] where: {OUTSIDE}; bash ships: use argv or path"),
     (rule("argv = ['x']\nwhere = {a = ['x']}"), f"6: [[rule]] where: {OUTSIDE}, which have no argv, path, text or env"),
@@ -958,7 +958,9 @@ def test_shipped_name_is_loaded_beside_a_file_of_that_name(tmp_path: Path) -> No
 
 
 def test_unknown_name_is_refused_with_the_nearest_shipped_name() -> None:
-    with pytest.raises(PolicyError, match=r"^there is no file and no shipped policy named 'readonl'; did you mean rea"):
+    with pytest.raises(
+        PolicyError, match=r"^unknown policy 'readonl': neither a file nor a shipped policy; did you mean rea"
+    ):
         load_policy("readonl")
 
 

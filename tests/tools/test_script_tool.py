@@ -617,7 +617,9 @@ def test_script_changed_after_its_judgement_does_not_run(scene: Scene) -> None:
         return Approval(answer=Answer.YES, by="person")
 
     result = run_by(scene.gate(tool, CONFIRM, yes))
-    assert result.content == "Error: A file that this tool runs has changed since it was judged; nothing was run."
+    assert (
+        result.content == "Error: A file that this tool runs changed after the call was checked. The tool was not run."
+    )
     assert not (scene.root / "ran").exists()
 
 
@@ -630,7 +632,7 @@ def test_path_redirected_after_its_judgement_prevents_the_run(scene: Scene) -> N
         return Approval(answer=Answer.YES, by="person")
 
     result = run_by(scene.gate(scene.tool("touch", "{path}", writes=["{path}"]), CONFIRM, yes), path="a/x")
-    assert "leads elsewhere than when it was judged" in result.content
+    assert "leads to another file than when the call was checked" in result.content
     assert not (scene.folder / "x").exists()
 
 

@@ -881,8 +881,11 @@ def test_a_link_that_is_swapped_after_the_judgement_stops_the_command(road: Road
     assert result == ToolResult(
         call_id="c1",
         status=ResultStatus.FAILED,
-        content="Error: A path in this command leads elsewhere than when it was judged; nothing was run.",
-        output_bytes=87,
+        content=(
+            "Error: A path in this command leads to another file than when the command was checked. The command was "
+            "not run."
+        ),
+        output_bytes=111,
     )
     assert list(tmp_path.rglob("ran")) == []
 
@@ -918,7 +921,7 @@ def test_name_xargs_would_misread_stops_the_command_after_its_judgement(road: Ro
 
     result = road.run_while(make, **arguments)
 
-    assert "leads elsewhere" in result.content
+    assert "leads to another file" in result.content
     assert "SECRET" not in result.content
 
 

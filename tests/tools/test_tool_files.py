@@ -1359,8 +1359,8 @@ def make_its_folder_a_link(road: Road) -> None:
     (road.root / "dir").symlink_to("moved")
 
 
-CHANGED = "dir/f.txt changed on disk since it was judged; nothing was written. Read it again."
-MOVED = "dir/f.txt leads elsewhere than when it was judged; nothing was done. Send the call again."
+CHANGED = "dir/f.txt changed on disk after the call was checked. Nothing was written. Read it again."
+MOVED = "dir/f.txt leads to another file than when the call was checked. Nothing was done. Send the call again."
 
 
 @pytest.mark.parametrize(
@@ -1434,7 +1434,10 @@ def test_an_action_of_another_tool_is_not_run(road: Road) -> None:
         (errno.EPERM, "Permission denied: a.txt."),
         (errno.EISDIR, "Path is a directory: a.txt."),
         (errno.ENOTDIR, "Not a directory: a part of a.txt is a file."),
-        (errno.ELOOP, "a.txt leads elsewhere than when it was judged; nothing was done. Send the call again."),
+        (
+            errno.ELOOP,
+            "a.txt leads to another file than when the call was checked. Nothing was done. Send the call again.",
+        ),
         (errno.ENAMETOOLONG, "File name too long: a.txt."),
         (errno.ENOSPC, "No space left on device; a.txt is unchanged."),
         (errno.EDQUOT, "No space left on device; a.txt is unchanged."),

@@ -56,13 +56,13 @@ def found_approver(
     if words:
         program = program_outside(roots[0], words[0], program_environment)
         if program is None:
-            raise UsageError(f"[approver] the program {words[0]} is not there, or lies in the workspace")
+            raise UsageError(f"[approver] program not found outside of the workspace: {words[0]}")
         words = (program, *words[1:])
     named_paths = [word for word in words if word.startswith("/") and os.path.isfile(word)] if words else [socket]
     paths = tuple(dict.fromkeys(file_path for path in named_paths for file_path in (path, os.path.realpath(path))))
     for path in paths:
         if any(is_within(path, os.path.realpath(root)) for root in roots):
-            raise UsageError(f"[approver] {path} lies where calls may write, and could be changed; move it elsewhere")
+            raise UsageError(f"[approver] {path} is in a folder that calls may write; move it elsewhere")
     return FoundApprover(
         declaration=declaration,
         environment=program_environment,

@@ -120,17 +120,17 @@ def approval_from(came: bytes, question: OutsideQuestion) -> Approval:
     """Return the answer that came, all of it. Raises AnswerError for what is none."""
     line, end, rest = came.partition(b"\n")
     if len(came) > MOST_ANSWER_BYTES:
-        raise AnswerError("more came back than an answer can hold")
+        raise AnswerError(f"the answer is longer than {MOST_ANSWER_BYTES} bytes")
     if not line.strip():
-        raise AnswerError("nothing came back")
+        raise AnswerError("the answer is empty")
     if not end:
-        raise AnswerError("what came back does not end like a line")
+        raise AnswerError("the answer does not end with a line end")
     if rest:
-        raise AnswerError("more than one line came back")
+        raise AnswerError("the answer has more than one line")
     try:
         fields = read_line(line)
     except NotJsonError as error:
-        raise AnswerError(_short_reason(f"what came back is no JSON ({error})")) from None
+        raise AnswerError(_short_reason(f"the answer is not valid JSON ({error})")) from None
     if problem := _ANSWER.problem(fields):
         raise AnswerError(_short_reason(problem if ": " in problem else f"the answer {problem}"))
     return _approval(fields, question) if isinstance(fields, dict) else _never()
@@ -139,31 +139,33 @@ def approval_from(came: bytes, question: OutsideQuestion) -> Approval:
 def _approval(fields: Mapping[str, JsonValue], question: OutsideQuestion) -> Approval:
     name, grant = str(fields["by"]), fields.get("grant")
     if (fields["id"], fields["sha256"]) != (question.id, question.sha256):
-        raise AnswerError("what came back answers another question")
+        raise AnswerError("the answer belongs to another question")
     if len(name) > MOST_NAME:
-        raise AnswerError(f"the name of who answered is longer than {MOST_NAME} characters")
+        raise AnswerError(f"by: must have at most {MOST_NAME} characters")
     answer = Answer(fields["answer"])
     words = str(fields.get("words", ""))
     if answer is not Answer.YES:
         if "grant" in fields or "destroys" in fields:
-            raise AnswerError(f"a {answer.value} grants nothing, and destroys nothing")
+            raise AnswerError(f"a {answer.value} must have no grant and no destroys")
         return Approval(answer=answer, by="approver", who=name, words=words)
     if not question.shown_whole:
-        raise AnswerError("the call cannot be shown whole, so it cannot be allowed")
+        raise AnswerError("the call cannot be approved, since it cannot be shown in full")
     if fields.get("destroys", False) is not question.destroys:
         raise AnswerError(
-            "this destroys, and the yes does not say so" if question.destroys else "the yes is about what destroys"
+            "destroys: must be true, since the call destroys data"
+            if question.destroys
+            else "destroys: must be false, since the call destroys no data"
         )
     if grant is None:
         return Approval(answer=answer, by="approver", who=name, words=words)
     if not isinstance(grant, int) or grant >= len(question.choices):
-        raise AnswerError("it grants what was not offered")
+        raise AnswerError("grant: must be the number of an offered grant")
     patterns = question.choices[grant].patterns
     return Approval(answer=answer, by="approver", who=name, words=words, scope=GrantScope.SESSION, patterns=patterns)
 
 
 def _never() -> Approval:
-    raise AnswerError("what came back is no object")
+    raise AnswerError("the answer must be an object")
 
 
 def _canonical(fields: Mapping[str, JsonValue]) -> bytes:

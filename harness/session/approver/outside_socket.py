@@ -31,11 +31,11 @@ def check_socket(path: str) -> None:
     except OSError as error:
         raise UsageError(f"the approver's socket {path}: {error.strerror}") from None
     if not stat.S_ISSOCK(socket_status.st_mode):
-        raise UsageError(f"the approver's socket {path} is no Unix socket")
+        raise UsageError(f"the approver's socket {path} is not a Unix socket")
     if socket_status.st_uid not in owners or socket_status.st_mode & stat.S_IWOTH:
-        raise UsageError(f"the approver's socket {path} is another user's, or others may write it")
+        raise UsageError(f"the approver's socket {path} belongs to another user, or others may write it")
     if above.st_uid not in owners or (above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX):
-        raise UsageError(f"the folder of the approver's socket {path} is another user's, or others may write it")
+        raise UsageError(f"the folder of the approver's socket {path} belongs to another user, or others may write it")
 
 
 class AskedSocket:

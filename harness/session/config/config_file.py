@@ -128,11 +128,11 @@ def refuse_place(path: str, workspace: str) -> None:
     for place in _way(path):
         if is_within(place, workspace):
             raise UsageError(
-                f"{path}: lies inside the workspace ({place}), where calls could change it: work in another folder, or set "
-                "XDG_CONFIG_HOME to one outside"
+                f"{path}: the file is inside the workspace ({place}), where calls could change it: work in another folder, "
+                "or set XDG_CONFIG_HOME to one outside"
             )
         if os.path.isdir(place) and _is_open_to_all(os.stat(place)):
-            raise UsageError(f"{path}: anybody may put another file in its place: chmod o-w {place}")
+            raise UsageError(f"{path}: any user may replace the file: chmod o-w {place}")
 
 
 def _is_open_to_all(folder: os.stat_result) -> bool:
@@ -191,9 +191,9 @@ def _owner_problem(status: os.stat_result, folder: os.stat_result) -> str:
     if problem := why_not_private(status, owners=(os.geteuid(), 0)):
         return problem
     if status.st_nlink > 1:
-        return "has further hard links, and may be written by another name"
+        return "has further hard links, so that it can be written under another name"
     if _is_open_to_all(folder):
-        return "anybody may put another file in its place: chmod o-w its folder"
+        return "any user may replace the file: chmod o-w its folder"
     return ""
 
 

@@ -84,7 +84,7 @@ def said_by_flags(effort: str | None, pairs: Iterable[str]) -> dict[str, JsonVal
         table, dot, field = name.partition(".")
         if table not in MODEL_SETTINGS or (field and table not in EXTRA_TABLES):
             known_names = [*_TYPES, *(f"{extra}.NAME" for extra in EXTRA_TABLES)]
-            raise UsageError(f"--set {name[:50]}: there is no such setting of a model{nearest(name, known_names)}")
+            raise UsageError(f"--set {name[:50]}: unknown model setting{nearest(name, known_names)}")
         wants_text = table == EXTRA_HEADERS or _TYPES.get(name) == "line"
         value: object = text if wants_text else _toml_value(text)
         if name == "stop" and isinstance(value, str):
@@ -114,7 +114,7 @@ def _nested(path: str, value: object) -> dict[str, object]:
     except ValueError:
         read = None
     if read is None or "\n" in path:  # of several lines TOML could make several fields
-        raise UsageError(f"--set {EXTRA_BODY}.{path[:50]}: is no name of a field")
+        raise UsageError(f"--set {EXTRA_BODY}.{path[:50]}: invalid field name")
     names: list[str] = []
     while isinstance(read, dict):
         ((name, read),) = read.items()

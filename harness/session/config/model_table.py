@@ -82,7 +82,7 @@ def _parsed_model(file: str, name: str, row: object, above: Mapping[str, object]
     """Parse one table; its own date and source override those `above`. Raises UsageError."""
     place = f'{file}: [models."{name[:LONGEST_NAME]}"]'
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise UsageError(f"{place}: is no name of a model")
+        raise UsageError(f"{place}: invalid model name")
     if not isinstance(row, dict):
         raise UsageError(f"{place}: must be a table")
     figures = {key: value for key, value in row.items() if key not in _ABOUT}

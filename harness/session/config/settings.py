@@ -407,7 +407,7 @@ class _Layers:
         words = [api.value for api in Api]
         if layer_value.value not in words:
             raise UsageError(
-                f"{layer_value.origin}: there is no API {layer_value.value!r}{nearest(str(layer_value.value), words)}"
+                f"{layer_value.origin}: unknown API {layer_value.value!r}{nearest(str(layer_value.value), words)}"
             )
         return Setting(value=Api(layer_value.value), origin=layer_value.origin)
 

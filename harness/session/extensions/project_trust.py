@@ -99,11 +99,11 @@ def _trusted(state: State, workspace: str, places: Sequence[tuple[str, str]]) ->
             files.append(file)
         elif file is not None:
             reason = (
-                "you said no to it"
+                "you declined it"
                 if state.is_declined(file.trust)
                 else "it changed since you trusted it"
                 if state.was_trusted(file.path)
-                else "nobody trusted it"
+                else "you have not trusted it"
             )
             trust_command = f"harness policy trust {shlex.quote(shown_path)}"
             note = f"{shown_path} is left out: {reason}; `{trust_command}` shows it and trusts it"
@@ -183,9 +183,9 @@ def project_file(workspace: str, name: str) -> ProjectFile | None:
     try:
         data = read_regular(path, MOST_BYTES + 1)
     except OSError as error:
-        raise ValueError(f"it cannot be read: {error.strerror}") from None
+        raise ValueError(f"cannot be read: {error.strerror}") from None
     if len(data) > MOST_BYTES:
-        raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+        raise ValueError(f"larger than {MOST_BYTES:,} bytes")
     value = _value(name, data)
     effects = [visible_line(line, 10_000) for line in _parts_of(name, value)]
     if not effects:
@@ -206,7 +206,7 @@ def _folder_of_words(path: str, name: str, workspace: str) -> ProjectFile | None
 
     def check(place: str) -> None:
         if not is_within(os.path.realpath(place), top):
-            raise ValueError("it is a link, or lies behind one, that leads out of the repository")
+            raise ValueError("a link leads out of the repository")
 
     word_folder = read_word_folder(path, check)
     if not word_folder.data:
@@ -247,7 +247,7 @@ def named_file(path: str) -> ProjectFile | None:
     except ValueError as error:
         raise UsageError(f"{visible_line(path, 1_000)}: {error}") from None
     if file is None:
-        raise UsageError(f"{visible_line(path, 1_000)}: there is no such file, or it declares nothing")
+        raise UsageError(f"{visible_line(path, 1_000)}: the file does not exist or declares nothing")
     return file
 
 

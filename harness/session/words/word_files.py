@@ -102,14 +102,14 @@ def read_word_folder(folder: str, check: Check) -> WordFolder:
     files = _skills if os.path.basename(folder) == "skills" else _commands
     for number, name in enumerate(files(folder, check, left_out)):
         if number == MOST_FILES:
-            raise ValueError(f"it has more than {MOST_FILES} files")
+            raise ValueError(f"more than {MOST_FILES} files")
         try:
             texts[name] = _text(os.path.join(folder, name), check)
         except ValueError as error:
             left_out[name] = str(error)
     data = json.dumps(texts).encode() if texts else b""
     if len(data) > MOST_FOLDER_BYTES:
-        raise ValueError(f"its files have more than {MOST_FOLDER_BYTES:,} bytes")
+        raise ValueError(f"more than {MOST_FOLDER_BYTES:,} bytes in all files")
     return WordFolder(data=data, left_out=left_out)
 
 
@@ -134,7 +134,7 @@ def _commands(folder: str, check: Check, left_out: dict[str, str]) -> Iterator[s
                 yield inner
             elif os.path.isdir(real) and real not in real_folders:
                 if len(real_folders) == MOST_FILES:
-                    raise ValueError(f"it has more than {MOST_FILES} folders")
+                    raise ValueError(f"more than {MOST_FILES} folders")
                 real_folders.add(real)
                 try:
                     check(path)
@@ -150,7 +150,7 @@ def _names(folder: str) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise ValueError(f"it cannot be read: {error.strerror}") from None
+        raise ValueError(f"cannot be read: {error.strerror}") from None
 
 
 def _text(path: str, check: Check) -> str:
@@ -158,15 +158,15 @@ def _text(path: str, check: Check) -> str:
     try:
         data = read_regular(path, MOST_BYTES + 1)
     except OSError as error:
-        raise ValueError(f"it cannot be read: {error.strerror}") from None
+        raise ValueError(f"cannot be read: {error.strerror}") from None
     if len(data) > MOST_BYTES:
-        raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+        raise ValueError(f"larger than {MOST_BYTES:,} bytes")
     if b"\0" in data:
-        raise ValueError("it is no text")
+        raise ValueError("not a text file")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError("it is no text in UTF-8") from None
+        raise ValueError("not UTF-8") from None
 
 
 def words_in(word_folder: WordFolder, folder: str) -> OwnWords:
@@ -203,14 +203,14 @@ def _command_name(path: str) -> str:
 
 def _command(name: str, text: str, path: str, notes: list[str]) -> OwnCommand:
     if not all(map(_NAME.fullmatch, name.split(":"))):
-        raise ValueError("a command's name has letters, digits, -, _ and . only")
+        raise ValueError("the name of a command may have letters, digits, -, _ and . only")
     matter = front_matter(text)
     fields = matter.fields
     if fields.get("plan", "false").lower() not in ("true", "false"):
-        raise ValueError("plan: it is true or false")
+        raise ValueError("plan: must be true or false")
     body = matter.body.strip()
     if not body:
-        raise ValueError("it says nothing")
+        raise ValueError("the file is empty")
     notes += [_note(f"{path}: {problem}") for problem in (matter.problem, *_slips(fields)) if problem]
     first = next((line for line in (body_line.lstrip("#- ") for body_line in body.split("\n")) if line), "")
     return OwnCommand(
@@ -243,11 +243,9 @@ def _skill(text: str, path: str, notes: list[str]) -> Skill:
         raise ValueError(f"the name of its folder must be one line of at most {_LONGEST_NAME} characters")
     description = " ".join(fields.get("description", "").split())
     if not description:
-        raise ValueError(
-            f"it has no description, so that the model cannot know when to read it {matter.problem}".rstrip()
-        )
+        raise ValueError(f"missing description, which tells the model when to read the skill {matter.problem}".rstrip())
     if fields.get("disable-model-invocation", "").lower() == "true":
-        raise ValueError("it says that no model may choose it (disable-model-invocation)")
+        raise ValueError("disable-model-invocation keeps models from choosing the skill")
     if matter.problem:
         notes.append(_note(f"{path}: {matter.problem}"))
     if fields.get("name") != name:

@@ -80,7 +80,7 @@ def located(cwd: str, revision: str | None, environment: Mapping[str, str]) -> t
     if os.path.lexists(os.path.join(git_top(source), ".git")):
         return source, True
     if revision is not None:
-        raise UsageError(f"a revision needs a repository, and {source} lies in none")
+        raise UsageError(f"a revision needs a git repository, and {source} is not in one")
     if all(os.path.lexists(os.path.join(source, name)) for name in ("HEAD", "objects", "refs")):
         raise UsageError(f"{source} is a repository without a work tree; name a folder that has one")
     guarded_folders = [folder for folder in State.of(environment).guarded if is_within(folder, source)]

@@ -35,7 +35,7 @@ def mirror_of(address: str, commit: str, environment: Mapping[str, str], tell: C
     """
     local = local_path(address)
     if local is not None and not os.path.isdir(local):
-        raise UsageError(f"repo: there is no repository in {local}")
+        raise UsageError(f"repo: no such folder: {local}")
     place = local or address
     path = _path(f"{digest_of(os.fsencode(place))}{'-sha256' if len(commit) == 64 else ''}", environment)
     if _has(path, commit, environment):

@@ -256,7 +256,7 @@ def _unpacked(copy: str, root: str, archive: str) -> list[bytes]:
                 if entry.isreg():
                     files.append(os.fsencode(os.path.normpath(entry.name)))
     except (tarfile.TarError, EOFError, ValueError) as error:
-        raise UsageError(f"the archive {archive} is no plain tar that can be unpacked: {error}") from None
+        raise UsageError(f"the archive {archive} is not a valid tar: {error}") from None
     return files
 
 

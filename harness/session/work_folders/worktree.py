@@ -31,7 +31,6 @@ from harness.text.visible import visible_line
 ADD_TRIES = 5
 """Number of tries to add a worktree: git cannot list worktrees while another git is adding one."""
 WAIT_SECONDS = 0.2
-_NO_REPOSITORY = "which is no repository that can be worked in"
 
 
 def add_worktree(attempt: str, source: str, revision: str | None, environment: Mapping[str, str]) -> WorkFolder:
@@ -118,10 +117,10 @@ def repository_of(source: str, environment: Mapping[str, str]) -> tuple[str, str
     try:
         output = git.run(["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"])
     except GitFailure as error:
-        raise UsageError(f"{source} lies in a folder with a .git, {_NO_REPOSITORY}: {error}") from None
+        raise UsageError(f"{source} is in a folder with a .git that is not a usable repository: {error}") from None
     lines = output.decode("utf-8", "surrogateescape").split("\n")
     if len(lines) != 3:
-        raise UsageError(f"{source}: its repository lies under a path with a line end in it")
+        raise UsageError(f"{source}: the path of its repository has a line end in it")
     return os.path.realpath(lines[0]), os.path.realpath(lines[1])
 
 
@@ -168,7 +167,7 @@ def inside(root: str, relative: str, source: str) -> str:
     if not os.path.isdir(workspace):
         raise UsageError(f"{source} does not hold the folder {relative}")
     if os.path.realpath(workspace) != os.path.normpath(os.path.join(os.path.realpath(root), relative)):
-        raise UsageError(f"in {source}, {relative} is or lies behind a link, and no folder of the repository")
+        raise UsageError(f"in {source}, {relative} is a link or below one, and must be a folder of the repository")
     return workspace
 
 

@@ -60,7 +60,7 @@ def test_unknown_server_is_refused_with_a_suggestion(program: Program) -> None:
 def test_a_server_of_the_folder_is_tried_where_it_is_trusted(program: Program) -> None:
     servers = {"a": {"command": sys.executable, "args": [SERVER, "plain"]}, "b": {"command": "${NO_SUCH_VARIABLE}"}}
     written(program.workspace / ".mcp.json", json.dumps({"mcpServers": servers}))
-    assert "nobody trusted it" in program.run("mcp", "check").out
+    assert "you have not trusted it" in program.run("mcp", "check").out
     assert program.run("policy", "trust", ".mcp.json").code == 0
     done = program.run("mcp", "check")
     assert (done.code, "new: act" in done.out, "NO_SUCH_VARIABLE is not set" in done.out) == (0, True, True)

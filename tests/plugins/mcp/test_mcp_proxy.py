@@ -657,7 +657,7 @@ def test_unwritable_log_ends_the_proxy(scene: McpScene) -> None:
         (("--name", "srv"), "COMMAND"),
         (("--", "x"), "--name"),
         (("--name", "srv", "--policy", "none.toml", "--", "x"), "none.toml"),
-        (("--name", "srv", "--log", "here.jsonl", "--", "x"), "lies in the workspace"),
+        (("--name", "srv", "--log", "here.jsonl", "--", "x"), "is in the workspace"),
     ],
     fresh=True,
 )

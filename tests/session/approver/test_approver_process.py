@@ -89,7 +89,7 @@ def approving(program: Program) -> Iterator[PlayedTerminal]:
         ),
         ('answer["answer"] = "stop"\n' + SAYS, 130, False, ("stop", "approver", "ann", "")),
         ('answer["words"] = "and be quick"\n' + SAYS, 0, True, ("yes", "approver", "ann", "and be quick")),
-        ("", 7, False, ("nobody", "nobody", None, "from the approver's program: nothing came back")),
+        ("", 7, False, ("nobody", "nobody", None, "from the approver's program: the answer is empty")),
         (SAYS + "sys.exit(3)\n", 7, False, ("nobody", "nobody", None, "the approver's program ended with exit code 3")),
     ],
     fresh=True,
@@ -121,7 +121,7 @@ def test_destructive_call_needs_an_explicit_yes(program: Program) -> None:
     run(program, "--ask", first=bash("rm -rf made"))
     assert is_made(program)
     assert answers(program) == [
-        ("nobody", "nobody", None, "from the approver's program: this destroys, and the yes does not say so")
+        ("nobody", "nobody", None, "from the approver's program: destroys: must be true, since the call destroys data")
     ]
 
 
@@ -140,9 +140,9 @@ def test_a_grant_from_outside_holds_for_the_session(program: Program) -> None:
 @all_rows(
     ("config", "flags", "told"),
     [
-        ('[approver]\ncommand = ["no-such-program"]\n', ("--ask",), "[approver] the program no-such-program is not there"),
+        ('[approver]\ncommand = ["no-such-program"]\n', ("--ask",), "outside of the workspace: no-such-program"),
         ('[approver]\ncommand = []\n', ("--ask",), "config.toml:5: [approver] command: must name a program"),
-        ('[approver]\nsocket = "~/run/s"\n', ("--ask",), "home/run/s lies where calls may write"),
+        ('[approver]\nsocket = "~/run/s"\n', ("--ask",), "home/run/s is in a folder that calls may write"),
         ("", ("--ask", "--dry-run"), "--ask and --dry-run"),
         ("", ("--ask", "--task", "t.json", "--out", "out"), "--ask cannot be given"),
     ],

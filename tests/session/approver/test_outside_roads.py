@@ -80,13 +80,13 @@ def standing(declaration: ApproverDeclaration, tmp_path: Path) -> StandingQuesti
         "a yes, and a signal": (ANSWERS + SAYS + "sys.stdout.flush(); os.kill(os.getpid(), 9)\n", "exit code 137"),
         "a yes twice": (ANSWERS + SAYS * 2, "more than one line"),
         "noise before it": (ANSWERS + 'print("asking ann")\n' + SAYS, "more than one line"),
-        "no line end": (ANSWERS + 'sys.stdout.write(json.dumps(answer))\n', "does not end like a line"),
-        "nothing": (ANSWERS, "nothing came back"),
-        "nothing read": ("", "nothing came back"),
-        "a bare y": ('print("y")', "no JSON"),
+        "no line end": (ANSWERS + 'sys.stdout.write(json.dumps(answer))\n', "does not end with a line end"),
+        "nothing": (ANSWERS, "the answer is empty"),
+        "nothing read": ("", "the answer is empty"),
+        "a bare y": ('print("y")', "not valid JSON"),
         "a flood": ('import sys\nwhile True: sys.stdout.write("y" * 65536)\n', "more than an answer"),
         "no program": ("this is no Python", "exit code 1"),
-        "another id": (ANSWERS + 'answer["id"] = "0"\n' + SAYS, "another question"),
+        "another id": (ANSWERS + 'answer["id"] = "0"\n' + SAYS, "belongs to another question"),
         "no name": (ANSWERS + 'del answer["by"]\n' + SAYS, "lacks the field by"),
     },
 )  # fmt: skip
@@ -142,10 +142,10 @@ def test_a_program_gets_the_usual_variables_and_those_that_are_named(tmp_path: P
 @all_rows(
     ("name", "expected"),
     [
-        ("no-such-program", "is not there"),
-        ("/no/such/program", "is not there"),
-        ("{root}/approver", "is not there, or lies in the workspace"),
-        ("link-into-workspace", "is not there, or lies in the workspace"),
+        ("no-such-program", "program not found"),
+        ("/no/such/program", "program not found"),
+        ("{root}/approver", "program not found outside of the workspace"),
+        ("link-into-workspace", "program not found outside of the workspace"),
     ],
 )
 def test_a_program_of_the_workspace_is_none(name: str, expected: str, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_program_of_the_workspace_is_none(name: str, expected: str, tmp_path: 
 def test_a_script_of_the_workspace_is_none(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     Path(root, "approver.sh").write_text("")
-    with pytest.raises(UsageError, match="lies where calls may write"):
+    with pytest.raises(UsageError, match="is in a folder that calls may write"):
         approver(ApproverDeclaration(command=("sh", f"{root}/approver.sh")), root)
 
 
@@ -227,13 +227,13 @@ def sends(data: bytes) -> Callable[[socket.socket, dict[str, object]], None]:
     ("play", "expected"),
     {
         "a yes": (says(), ""),
-        "another id": (says(id="0"), "another question"),
+        "another id": (says(id="0"), "belongs to another question"),
         "no name": (says(by=""), "by: must not be empty"),
-        "nothing": (sends(b""), "nothing came back"),
-        "half a line": (sends(b'{"id": '), "does not end like a line"),
-        "noise": (sends(b"y\n"), "no JSON"),
+        "nothing": (sends(b""), "the answer is empty"),
+        "half a line": (sends(b'{"id": '), "does not end with a line end"),
+        "noise": (sends(b"y\n"), "not valid JSON"),
         "two lines": (sends(b"{}\n{}\n"), "more than one line"),
-        "a flood": (sends(b"y" * 30_000), "more came back"),
+        "a flood": (sends(b"y" * 30_000), "longer than"),
     },
 )
 def test_a_socket_answers_by_one_line(
@@ -265,12 +265,12 @@ def test_withdrawn_question_is_reported_to_the_socket(tmp_path: Path) -> None:
     ("make", "expected"),
     {
         "nothing there": ("pass", "No such file"),
-        "a file": ("open(path, 'w').close()", "is no Unix socket"),
-        "a link": ("os.symlink('elsewhere', path)", "is no Unix socket"),
+        "a file": ("open(path, 'w').close()", "is not a Unix socket"),
+        "a link": ("os.symlink('elsewhere', path)", "is not a Unix socket"),
         "nobody listens": ("bound(path)", "Connection refused"),
         "others may write it": ("bound(path); os.chmod(path, 0o777)", "others may write it"),
         "others may replace it": ("bound(path); os.chmod(path, 0o700); os.chmod(folder, 0o777)", "others may write it"),
-        "another user's": ("bound(path); os.chown(path, 65534, 65534)", "another user's"),
+        "another user's": ("bound(path); os.chown(path, 65534, 65534)", "belongs to another user"),
     },
 )
 def test_socket_of_another_user_is_not_asked(make: str, expected: str, tmp_path: Path) -> None:
@@ -292,5 +292,5 @@ def test_socket_of_another_user_is_not_asked(make: str, expected: str, tmp_path:
 
 def test_a_socket_of_the_workspace_is_none(tmp_path: Path) -> None:
     root = workspace(tmp_path)
-    with pytest.raises(UsageError, match="lies where calls may write"):
+    with pytest.raises(UsageError, match="is in a folder that calls may write"):
         approver(ApproverDeclaration(socket=f"{root}/s"), root)

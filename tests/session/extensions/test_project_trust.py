@@ -75,7 +75,7 @@ class Folder:
 def test_approval_trusts_the_shown_content_and_is_asked_for_once(tmp_path: Path) -> None:
     here, yes = Folder(tmp_path).says(SERVERS), Answers(Answer.YES)
     (note,) = here.trusted.notes
-    assert note.startswith(".mcp.json is left out: nobody trusted it")
+    assert note.startswith(".mcp.json is left out: you have not trusted it")
     assert here.asks(yes) == f"trusted: {here.root}/.mcp.json; any change of its content ends the trust"
     assert (here.names, here.trusted.notes, here.asks(yes), len(yes.asked)) == ([".mcp.json"], (), "", 1)
     assert json.loads(here.trusted.files[0].data) == SERVERS
@@ -91,9 +91,9 @@ def test_anything_else_is_a_no_that_is_kept(tmp_path: Path, answer: Answer) -> N
     here, asked = Folder(tmp_path).says(SERVERS), Answers(answer)
     assert "not asked again" in here.asks(asked)
     assert (here.asks(asked), here.names, len(asked.asked)) == ("", [], 1)
-    assert "left out: you said no to it" in here.trusted.notes[0]
+    assert "left out: you declined it" in here.trusted.notes[0]
     here.says(SERVERS | {"also": 1})
-    assert "left out: nobody trusted it" in here.trusted.notes[0]
+    assert "left out: you have not trusted it" in here.trusted.notes[0]
     here.asks(asked)
     assert len(asked.asked) == 2
 
@@ -144,7 +144,7 @@ UNFIT = [
     ),
     pytest.param(".mcp.json", {"mcpServers": []}, "must be {", id="a list"),
     pytest.param(".mcp.json", {"mcpServers": {"a": {"command": 1}}}, "command: must be a string", id="a number"),
-    pytest.param(".mcp.json", " " * 100_001, "more than 100,000 bytes", id="too long"),
+    pytest.param(".mcp.json", " " * 100_001, "larger than 100,000 bytes", id="too long"),
     pytest.param(CONFIG, '[approver]\ncommand = ["yes"]\n', "tools, servers and hooks, and no more", id="an approver"),
     pytest.param(CONFIG, "[[tool]]\n", "lacks the field name", id="a tool of nothing"),
     pytest.param(CONFIG, "[[tool]\n", "is not TOML", id="no TOML"),
@@ -251,7 +251,7 @@ def test_untrusted_server_is_not_started_by_a_run_and_is_reported(
         done = program.run("run", "go", "--base-url", url, "--model", "scripted", "--policy", "ci")
         tools: Any = program.players[-1].requests[0]["tools"]
         offered = [one["function"]["name"] for one in tools if one["function"]["name"].startswith("mcp__")]
-        told.append((done.code, offered, "nobody trusted it; `harness policy trust .mcp.json`" in done.err))
+        told.append((done.code, offered, "you have not trusted it; `harness policy trust .mcp.json`" in done.err))
     assert told == [(0, [], True), (0, ["mcp__here__act"], False)]
     assert left_in(program.workspace) == []
 

@@ -86,7 +86,7 @@ def test_a_repositorys_words_are_shown_once_for_trust(program: Program, key: str
         prompt = starting(replies(), before=answered)
         assert ("left out" in prompt.unwrapped()) is (key == "n")
         if key == "n":
-            prompt.say("/review a", "there is no command /review: .harness/commands is left out: you said no to it")
+            prompt.say("/review a", "there is no command /review: .harness/commands is left out: you declined it")
         assert prompt.leave() == 0
         again = starting(replies())
         assert again.questions("trust") == 0
@@ -169,7 +169,10 @@ def test_run_expands_a_command_by_name_once_trusted(program: Program) -> None:
     asked = Asked(program)
     code, sent, err = asked("/review a.txt")
     assert (code, sent, program.logs()) == (2, "", [])
-    assert "there is no command /review: .harness/commands is left out: nobody trusted it; `harness policy trust" in err
+    assert (
+        "there is no command /review: .harness/commands is left out: you have not trusted it; `harness policy trust"
+        in err
+    )
     assert program.run("policy", "trust", ".harness/commands").code == 0
     assert asked("/Review 'a b.txt'")[:2] == (0, "Review a b.txt closely.")
     assert asked("/think", "--plan")[:2] == (0, "Think.")
@@ -177,7 +180,7 @@ def test_run_expands_a_command_by_name_once_trusted(program: Program) -> None:
     assert (code, sent, "which is no profile here: m answers" in err) == (0, "Go.", True)
     for words, why in {
         "/reveiw a": "there is no command /reveiw; did you mean /review?",
-        "/empty": "empty.md is left out: it says nothing",
+        "/empty": "empty.md is left out: the file is empty",
         "/help": "/help is a command of the prompt, `harness`, and there is none here",
         "/think": "/think is for plan mode: give --plan",
         "/other": "/other is for another model: give --model big",
@@ -202,7 +205,7 @@ def test_path_or_blank_start_is_not_a_command(program: Program) -> None:
 def test_untrusted_words_are_left_out_and_named(program: Program) -> None:
     put(program.workspace / ".harness", skills__release__SKILL=SKILL)
     asked = Asked(program)
-    assert ".harness/skills is left out: nobody trusted it" in asked("go")[2]
+    assert ".harness/skills is left out: you have not trusted it" in asked("go")[2]
     shown = program.run("policy", "trust", ".harness/skills")
     assert "the skill release: how a release is made" in shown.out
     assert "scripts beside a SKILL.md are not part of it" in shown.out

@@ -59,14 +59,14 @@ def test_command_front_matter_is_parsed(tmp_path: Path, text: str, said: tuple[o
     [
         pytest.param("commands/a b.md", "x", "letters, digits", id="a blank in a name"),
         pytest.param("commands/a.md", "---\nplan: maybe\n---\nx", "true or false", id="plan"),
-        pytest.param("commands/a.md", "---\nplan: true\n---\n\n", "says nothing", id="nothing"),
-        pytest.param("skills/a/SKILL.md", "x", "no description", id="a skill that says nothing"),
+        pytest.param("commands/a.md", "---\nplan: true\n---\n\n", "the file is empty", id="nothing"),
+        pytest.param("skills/a/SKILL.md", "x", "missing description", id="a skill that says nothing"),
         pytest.param("skills/a/SKILL.md", "---\nname: a\n", "no second ---", id="a skill without an end"),
         pytest.param("skills/a\nb/SKILL.md", SKILL, "one line", id="a folder of two lines"),
         pytest.param(
             "skills/a/SKILL.md",
             "---\ndescription: x\ndisable-model-invocation: true\n---\n",
-            "no model",
+            "keeps models from",
             id="not for models",
         ),
     ],
@@ -114,7 +114,7 @@ def test_single_odd_file_is_left_out(tmp_path: Path, what: str) -> None:
             odd.write_bytes(b"a\0b")
     words = read(tmp_path / "commands")
     assert (list(words.commands), len(words.notes), list(words.left_out)) == (["good"], 1, ["x"])
-    assert f"{odd} is left out: it " in words.notes[0]
+    assert f"{odd} is left out: " in words.notes[0]
 
 
 def test_commands_in_folders_have_a_long_name_and_where_it_is_free_a_short_one(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_the_users_own_files_may_be_links_but_not_into_the_workspace(tmp_path: P
         f"{dotfiles}/skills/filed", f"{there}/SKILL.md", there, f"{dotfiles}/skills/release",
     }  # fmt: skip
     (note,) = [note for note in words.notes if "left out" in note]
-    assert "bad.md is left out: lies inside the workspace" in note
+    assert "bad.md is left out: the file is inside the workspace" in note
     assert here(state, dotfiles).skill_places == ()
 
 
@@ -218,7 +218,9 @@ def test_session_in_a_subfolder_includes_words_of_the_repository(tmp_path: Path,
     put(top / "in", **{".claude/commands/a": "A."})
     words = here(state, top / "in")
     assert (words.commands, words.skills) == ({}, {})
-    assert words.notes[1].startswith("../.harness/commands is left out: nobody trusted it; `harness policy trust ../.h")
+    assert words.notes[1].startswith(
+        "../.harness/commands is left out: you have not trusted it; `harness policy trust ../.h"
+    )
     assert words.left_out["b"] == words.notes[1]
     for folder, name in ((top, ".harness/commands"), (top, ".agents/skills"), (top / "in", ".claude/commands")):
         trust(state, folder, name)

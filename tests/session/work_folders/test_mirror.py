@@ -203,7 +203,7 @@ def test_missing_commit_is_named(origin: _Origin) -> None:
     tree = git(origin.repository, "rev-parse", "HEAD^{tree}").strip()
     with pytest.raises(UsageError, match="is a tree, and no commit"):
         origin.mirror(tree)
-    with pytest.raises(UsageError, match="there is no repository in"):
+    with pytest.raises(UsageError, match="no such folder:"):
         origin.mirror(NOWHERE, "/nowhere/at/all")
     assert len(origin.mirror(origin.head())) > 0  # what failed is in nobody's way
 
@@ -249,7 +249,7 @@ def test_folder_missing_from_the_commit_is_refused(origin: _Origin) -> None:
     git(origin.repository, "add", "-A")
     git(origin.repository, "commit", "--quiet", "-m", "link")
     for cwd in ("nowhere", "a.txt", "link"):
-        with pytest.raises(UsageError, match=r"does not hold the folder|is or lies behind a link"):
+        with pytest.raises(UsageError, match=r"does not hold the folder|is a link or below one"):
             origin.work(cwd, cwd=cwd)
 
 
