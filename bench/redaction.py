@@ -71,7 +71,7 @@ def main() -> None:
     folders = sys.argv[1:] or [sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")]
     began, files, characters, touched, rules = time.perf_counter(), 0, 0, 0, Counter[str]()
     for path, text in texts(folders):
-        hits = redactor.counted(text)[1]
+        hits = redactor.redact_and_count(text)[1]
         files, characters = files + 1, characters + len(text)
         if hits:
             touched += 1

@@ -107,7 +107,7 @@ class PathAccess(Record):
     """Whether these are the files that git shows or adds out of those that it tracks."""
     untracked: bool = False
     """Whether these are files that git shows or adds although it does not track them."""
-    whole: bool = True
+    is_whole: bool = True
     """Whether `below` names every file below; a tree that is too large to examine leads to a question."""
     shared: bool = False
     """Whether the file has further names (hard links), so that writing it changes files that are not named."""
@@ -163,7 +163,7 @@ class Opaque(Record):
     commands: tuple[tuple[str, ...], ...] = ()
     """A loose tokenisation, which always exists: strict rules are tried on it at every position."""
     paths: tuple[PathAccess, ...] = ()
-    whole: bool = True
+    is_whole: bool = True
     """Whether `paths` holds every word that may be a path; a text with too many of them is refused."""
     given_to: Command | None = None
     """The interpreter that runs the text, if that is known, and is not a shell."""
@@ -201,7 +201,7 @@ class ToolBounds(Record):
     write: tuple[str, ...] = ()
     """Folders and files that it may write, named as in `Effects.granted`."""
     network: bool = False
-    held: bool = True
+    is_held: bool = True
     """Whether the kernel holds it to that here: else it may do anything, and nothing is loosened."""
 
 
@@ -229,7 +229,7 @@ class ToolUse(Record):
     @property
     def writes_nothing(self) -> bool:
         """Whether it can write nothing here, regardless of claims."""
-        return self.bounds is not None and self.bounds.held and not self.bounds.write
+        return self.bounds is not None and self.bounds.is_held and not self.bounds.write
 
     @property
     def only_reads(self) -> bool:
@@ -292,7 +292,7 @@ class Action(Record):
     """Time limit in seconds, if there is one."""
     asked_by: str = ""
     """The helper that wants the call, in words that are safe to show. Empty for the conversation itself."""
-    held: str = ""
+    confinement: str = ""
     """The helper's confinement, in words that are safe to show. Empty for that of the asked side. Set with
     `asked_by`.
     """
@@ -336,16 +336,16 @@ class Enforcement(Enum):
 
 
 class Effects(Record):
-    """The permitted effects of a run. The kernel confines a command to `named`, `granted`, `network` and `hide`."""
+    """The permitted effects of a run. The kernel confines a command to `named_paths`, `granted`, `network` and `hide`."""
 
     read: tuple[str, ...] | None
     """Paths that its parts read, resolved; None where that is not known. Not enforced."""
     write: tuple[str, ...] | None
     """Paths that its parts write, resolved; None where that is not known wholly."""
-    named: tuple[str, ...] = ()
+    named_paths: tuple[str, ...] = ()
     """Resolved paths that its parts surely write, and which it may write in any case."""
     entries: tuple[str, ...] = ()
-    """Those of `named` that it may move, remove or replace: their folders are opened."""
+    """Those of `named_paths` that it may move, remove or replace: their folders are opened."""
     granted: tuple[str, ...] = ()
     """Further writable folders and files, with everything below, in a policy's form: `.` and relative ones are of the
     workspace, `~/` is the home folder.

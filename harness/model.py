@@ -45,7 +45,7 @@ class ModelSettings(Record):
     extra_headers: Mapping[str, str] = {}
     """Further headers of a request. INVARIANT: none of them carries a key."""
 
-    def said(self) -> dict[str, JsonValue]:
+    def stated_settings(self) -> dict[str, JsonValue]:
         """Return the stated settings, for the log; only the names of headers."""
         settings = {name: getattr(self, name) for name in field_names(ModelSettings) if name != "extra_headers"}
         fields = {name: value for name, value in settings.items() if value is not None and value not in ("", (), {})}

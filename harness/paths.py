@@ -65,7 +65,7 @@ class TreeNames:
         self._folded = self._folded or fold(self.lines)
         return self._folded
 
-    def found(self, expression: re.Pattern[str], text: str) -> Iterator[str]:
+    def find(self, expression: re.Pattern[str], text: str) -> Iterator[str]:
         """Yield the names on whose lines in `text` (`lines` or `folded`) the expression matches, wholly or in part."""
         start = lines = 0
         while start >= 0 and (match := expression.search(text, start)) is not None:

@@ -44,7 +44,7 @@ class PlaceChange(Record):
     """Lines, safe to show. Empty without texts to compare."""
 
     @property
-    def how(self) -> str:
+    def description(self) -> str:
         """The change in a few words."""
         before, after = self.before, self.after
         if before is None:
@@ -90,7 +90,7 @@ def change_fields(change: PlaceChange) -> dict[str, JsonValue]:
     """Return a change as logs and files hold it: without what is shown of it."""
     return {
         "path": change.path,
-        "how": change.how,
+        "how": change.description,
         "before": _state_fields(change.before),
         "after": _state_fields(change.after),
         "is_kept": change.is_kept,

@@ -107,7 +107,7 @@ def verified_session(session: LoggedSession, state: State) -> VerifiedSession:
     if findings.unfit:
         reason = visible_line(findings.unfit, 1_000)
         raise UsageError(f"the action log cannot be relied on: {visible_line(session.path, 5_000)}: {reason}")
-    proved = findings.found
+    proved = findings.verification
     return VerifiedSession(
         records=tuple(
             record for record in islice(read_log(session.path), proved.records) if record["session"] == session.session

@@ -166,7 +166,7 @@ def unless_forged(step: Step, guarded: Iterable[str], bounds: str | None) -> Ste
         reason = "it lies elsewhere, and no head of this log was kept: anyone may have written it"
     if not reason:
         return step
-    return Unrestorable(call=step.call, tool=step.tool, what=step.path, why=reason, is_command=False)
+    return Unrestorable(call=step.call, tool=step.tool, subject=step.path, reason=reason, is_command=False)
 
 
 def _begin(log: ActionLog, session: LoggedSession, calls: list[int]) -> None:
@@ -210,9 +210,9 @@ def _fields(outcome: Ended) -> dict[str, JsonValue]:
             return {
                 "call": outcome.call,
                 "tool": outcome.tool,
-                name: outcome.what,
+                name: outcome.subject,
                 "result": result,
-                "detail": outcome.why,
+                "detail": outcome.reason,
             }
 
 

@@ -90,7 +90,7 @@ class SignedHead(Record):
 class NotedHead(Record):
     """The notes about a log in the heads file."""
 
-    known: KnownHead
+    known_head: KnownHead
     elsewhere: bool = False
     """Whether that was found by the log's first session, and not by its path."""
 
@@ -102,16 +102,18 @@ class NotedHead(Record):
     @property
     def end(self) -> str:
         """The head that the log must end in; empty where none was noted when it was closed."""
-        return self.known.head if self.known.closed else ""
+        return self.known_head.head if self.known_head.closed else ""
 
     @property
     def noted(self) -> Mapping[int, frozenset[str]]:
         """The heads that the log must have had, by its number of records."""
-        return self.known.noted
+        return self.known_head.noted
 
     def words(self) -> str:
         """Return a description of the head's source."""
-        return f"the one that was noted{f' as {self.known.file}' if self.elsewhere else ''} when the log was closed"
+        return (
+            f"the one that was noted{f' as {self.known_head.file}' if self.elsewhere else ''} when the log was closed"
+        )
 
 
 KeptHead: TypeAlias = GivenHead | SignedHead | NotedHead
@@ -121,7 +123,7 @@ KeptHead: TypeAlias = GivenHead | SignedHead | NotedHead
 class Evidence(Record):
     """The heads and the signature to compare a log with."""
 
-    kept: tuple[KeptHead, ...] = ()
+    kept_heads: tuple[KeptHead, ...] = ()
     """Heads to compare the log's end with: those that were requested, otherwise the heads file. All of them must
     match.
     """
@@ -131,14 +133,14 @@ class Evidence(Record):
     """Result of checking the signature. `None` if no check was requested."""
 
     @property
-    def known(self) -> KnownHead | None:
+    def known_head(self) -> KnownHead | None:
         """The log's noted head. `None` if the heads file has no note of it."""
-        return self.noted.known if self.noted is not None else None
+        return self.noted.known_head if self.noted is not None else None
 
     @property
-    def given(self) -> str | None:
+    def given_head(self) -> str | None:
         """The hash that a person kept."""
-        return next((kept_head.head for kept_head in self.kept if isinstance(kept_head, GivenHead)), None)
+        return next((kept_head.head for kept_head in self.kept_heads if isinstance(kept_head, GivenHead)), None)
 
     @property
     def is_unsigned(self) -> bool:
@@ -148,20 +150,24 @@ class Evidence(Record):
     @property
     def source(self) -> str:
         """Sources of the heads that the end is compared with, in the words of `--json`."""
-        return ", ".join(kept_head.source for kept_head in self.kept) or "none"
+        return ", ".join(kept_head.source for kept_head in self.kept_heads) or "none"
 
     @property
     def heads(self) -> dict[int, frozenset[str]]:
         """Every head that the log must have had, by its number of records."""
         heads: dict[int, frozenset[str]] = {}
-        for kept_head in (*self.kept, *((self.noted,) if self.noted is not None else ())):
+        for kept_head in (*self.kept_heads, *((self.noted,) if self.noted is not None else ())):
             for count, noted in kept_head.noted.items():
                 heads[count] = heads.get(count, frozenset()) | noted
         return heads
 
     def is_end(self, head: str) -> bool:
         """Say whether `head` is the one that the log had when it was closed, by all that was asked for."""
-        return bool(self.kept) and not self.is_unsigned and all(kept_head.end == head for kept_head in self.kept)
+        return (
+            bool(self.kept_heads)
+            and not self.is_unsigned
+            and all(kept_head.end == head for kept_head in self.kept_heads)
+        )
 
 
 def evidence_of(noted: NotedHead | None, given_head: str | None, signature: Signature | None) -> Evidence:
@@ -171,7 +177,7 @@ def evidence_of(noted: NotedHead | None, given_head: str | None, signature: Sign
         kept_heads.append(SignedHead(note=signature.note, signer=signature.signer))
     if noted is not None and not given_head and signature is None:
         kept_heads.append(noted)
-    return Evidence(kept=tuple(kept_heads), noted=noted, signature=signature)
+    return Evidence(kept_heads=tuple(kept_heads), noted=noted, signature=signature)
 
 
 class Findings(Record):
@@ -184,10 +190,10 @@ class Findings(Record):
     proved: str
     not_proved: str
     evidence: Evidence
-    found: Verification
+    verification: Verification
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """Problems and open ends, in one line."""
         return "; ".join(self.lines) or self.not_proved
 
@@ -196,8 +202,12 @@ class Findings(Record):
         """Number of records after the head that was noted when the log was closed. A session that continues a log
         first notes that.
         """
-        known_head = self.evidence.known
-        return max(0, self.found.records - known_head.records) if known_head is not None and known_head.closed else 0
+        known_head = self.evidence.known_head
+        return (
+            max(0, self.verification.records - known_head.records)
+            if known_head is not None and known_head.closed
+            else 0
+        )
 
     @property
     def unfit(self) -> str:
@@ -205,7 +215,7 @@ class Findings(Record):
 
         Continuing or signing a log asserts that the harness wrote all its records.
         """
-        return self.why if self.soundness is Soundness.BROKEN or self.added else ""
+        return self.reason if self.soundness is Soundness.BROKEN or self.added else ""
 
 
 def judge_log(
@@ -221,7 +231,7 @@ def judge_log(
     session = first_session(path) if known_head is None else ""
     elsewhere = heads.of_session(session) if session else None
     known_head = known_head or elsewhere
-    noted = NotedHead(known=known_head, elsewhere=elsewhere is not None) if known_head is not None else None
+    noted = NotedHead(known_head=known_head, elsewhere=elsewhere is not None) if known_head is not None else None
     evidence = evidence_of(noted, given_head, signature)
     return findings_of(path, evidence, verify(path, given_head, evidence.heads))
 
@@ -243,7 +253,7 @@ def findings_of(path: str, evidence: Evidence, verification: Verification) -> Fi
         proved=_proved(soundness, evidence, verification),
         not_proved=_not_proved(soundness, evidence, verification),
         evidence=evidence,
-        found=verification,
+        verification=verification,
     )
 
 
@@ -252,7 +262,7 @@ def _breaks(evidence: Evidence, verification: Verification) -> Iterator[str]:
     if verification.broken_line is not None:
         yield f"BROKEN at line {verification.broken_line} (byte {verification.broken_offset}): it {verification.problem}"
         return
-    given_head = evidence.given
+    given_head = evidence.given_head
     is_empty = not verification.records and given_head == verification.head
     if given_head is not None and not verification.passed_head and not is_empty:
         yield f"BROKEN: this is not the log that was kept in mind: no record of it has the head {given_head}"
@@ -267,7 +277,7 @@ def _missed(evidence: Evidence, verification: Verification) -> str:
     noted, count = evidence.noted, verification.missed or 0
     location = "in its signed head" if noted is None or count not in noted.noted else "in the heads file"
     if noted is not None and noted.elsewhere:
-        location += f" for {noted.known.file}"
+        location += f" for {noted.known_head.file}"
     heads = evidence.heads
     if count > verification.records:
         return (
@@ -282,7 +292,7 @@ def _missed(evidence: Evidence, verification: Verification) -> str:
 
 def _added(evidence: Evidence, verification: Verification) -> Iterator[str]:
     """Yield that records were added to a log that was closed: a session that goes on with one notes that first."""
-    known_head = evidence.known
+    known_head = evidence.known_head
     if known_head is not None and known_head.closed and verification.records > known_head.records:
         yield (
             f"ADDED: {verification.records - known_head.records} records from line {known_head.records + 1} on stand "
@@ -345,10 +355,10 @@ def _proved(soundness: Soundness, evidence: Evidence, verification: Verification
     )
     arguments = f"; the arguments of {calls} that the log gives for them" if verification.held_arguments else ""
     summary = f"of {verification.records} records, {_CONSISTENT}{texts}{arguments}"
-    if not evidence.kept:
+    if not evidence.kept_heads:
         return summary
     if soundness is Soundness.WHOLE:
-        end = ", and ".join(kept_head.words() for kept_head in evidence.kept)
+        end = ", and ".join(kept_head.words() for kept_head in evidence.kept_heads)
         return f"{summary}. The head is {end}: nothing was cut off or rewritten"
     count = max(evidence.heads, default=0)
     up_to = f"record {count}" if count else "the head that you gave"
@@ -363,7 +373,7 @@ def _not_proved(soundness: Soundness, evidence: Evidence, verification: Verifica
         parts.append("That this is what the harness wrote")
     elif evidence.is_unsigned:
         parts.append(NO_HEAD.format(kind="signed "))
-    elif not evidence.kept:
+    elif not evidence.kept_heads:
         parts.append(NO_HEAD.format(kind=""))
     elif not evidence.is_end(verification.head):
         parts.append(WENT_ON)

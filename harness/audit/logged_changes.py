@@ -258,14 +258,14 @@ def _change(
         case Unrestorable():
             before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
             return LoggedChange(
-                path=step.what,
+                path=step.subject,
                 time=time,
                 place=place,
                 before_sha256=before,
                 after_sha256=after,
                 sure=text(call.outcome, "changed_path") != "",
                 image=Image.MISSING,
-                why_not=step.why,
+                why_not=step.reason,
                 undone=undone,
                 permitted_by=permitted_by,
                 by_person=by_person,

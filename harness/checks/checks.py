@@ -96,7 +96,7 @@ class Checks:
 
     def session_starts(self, session: str, fields: Mapping[str, JsonValue]) -> Sequence[CheckAnswer]:
         """Return the answers about a session that begins."""
-        return self._all(replace(self._case(CheckEvent.SESSION_START, session), about=fields))
+        return self._all(replace(self._case(CheckEvent.SESSION_START, session), session_fields=fields))
 
     def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:
         """Return the answers about a session that ends, none of which stops the end."""
@@ -122,7 +122,7 @@ class Checks:
 
     def _case_of(self, event: CheckEvent, session: str, action: Action, verdict: Verdict) -> HookCase:
         facts = judged_fields(action, verdict, self._redact)
-        return replace(self._case(event, session), action=action, judged=facts)
+        return replace(self._case(event, session), action=action, judged_fields=facts)
 
     def _all(self, case: HookCase) -> Sequence[CheckAnswer]:
         return [self._to_an_end(hook, program, case) for hook, program in self._of_event(case.event)]

@@ -30,8 +30,8 @@ class HookCase(Record):
     session: str
     workspace: str
     action: Action | None = None
-    """The call, for its kind and its folder; its arguments are in `judged`."""
-    judged: Mapping[str, JsonValue] = {}
+    """The call, for its kind and its folder; its arguments are in `judged_fields`."""
+    judged_fields: Mapping[str, JsonValue] = {}
     """The same call as JSON, with its verdict; see gate/judged_json.py."""
     result: ToolResult | None = None
     """Result of the call, if it ran."""
@@ -39,7 +39,7 @@ class HookCase(Record):
     """The model's words, for an answer; the reason, for the end of a session."""
     again: bool = False
     """Whether the model answers anew, after a hook had something against its answer."""
-    about: Mapping[str, JsonValue] = {}
+    session_fields: Mapping[str, JsonValue] = {}
     """Facts about a session that begins."""
 
 
@@ -83,11 +83,11 @@ def question_of(case: HookCase) -> dict[str, JsonValue]:
     }
     match case.event:
         case CheckEvent.BEFORE_CALL:
-            fields["call"] = dict(case.judged)
+            fields["call"] = dict(case.judged_fields)
         case CheckEvent.AFTER_CALL:
-            fields |= {"call": dict(case.judged), "result": _result(case.result)}
+            fields |= {"call": dict(case.judged_fields), "result": _result(case.result)}
         case CheckEvent.SESSION_START:
-            fields["about"] = dict(case.about)
+            fields["about"] = dict(case.session_fields)
         case CheckEvent.SESSION_END:
             fields["stop"] = case.text
         case CheckEvent.BEFORE_ANSWER:

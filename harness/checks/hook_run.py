@@ -129,14 +129,14 @@ class HookRun:
         except (OSError, ValueError) as error:
             raise HookFailedError(f"cannot be started: {error}") from None
         _check_end(answer, seconds)
-        if answer.ended.status == EXIT_DENY:
+        if answer.end.status == EXIT_DENY:
             return SaidByHook(decision=Decision.DENY, reason=answer.errors.decode("utf-8", "replace"))
         return _printed(answer, hook.form, case.event)
 
 
 def _check_end(answer: ProgramAnswer, seconds: float) -> None:
     """Raise HookFailedError for an end that is none of its own, or no regular one; Interrupted for the person's."""
-    run_end, status = answer.ended, answer.ended.status
+    run_end, status = answer.end, answer.end.status
     match run_end.ending:
         case CommandEnding.INTERRUPTED:
             raise Interrupted

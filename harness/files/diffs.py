@@ -60,7 +60,7 @@ class Diff(Record):
     removed: int
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether all added and removed text is in it, neither lines nor ends of lines left out."""
         changed = (line for line in self.lines if line.startswith(("+", "-")))
         return not self.more and not any(len(line) > MAX_LINE_CHARACTERS + 1 for line in changed)

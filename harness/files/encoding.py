@@ -107,7 +107,7 @@ class Adapted(Record):
     data: bytes
     text: bytes
     """The same as UTF-8: what `data` holds but for the encoding, and the mark of UTF-16."""
-    kept: tuple[str, ...]
+    kept_features: tuple[str, ...]
     """Features of the old form that were kept although the new content lacks them, in words."""
 
 
@@ -118,7 +118,7 @@ def adapted(content: bytes, old: bytes) -> Adapted:
     """
     text = read_text(old)
     if text is None:
-        return Adapted(data=content, text=content, kept=())
+        return Adapted(data=content, text=content, kept_features=())
     properties = []
     newlines = text.body.count(b"\n")
     if newlines and newlines == text.body.count(b"\r\n") and b"\r" not in content and b"\n" in content:
@@ -130,4 +130,4 @@ def adapted(content: bytes, old: bytes) -> Adapted:
     elif text.body.startswith(UTF_8_MARK) and not content.startswith(UTF_8_MARK):
         content = UTF_8_MARK + content
         properties.append("BOM")
-    return Adapted(data=text.encoded(content), text=content, kept=tuple(properties))
+    return Adapted(data=text.encoded(content), text=content, kept_features=tuple(properties))

@@ -112,7 +112,7 @@ def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
     if baseline.content is not None:
         diff = compare(readable(baseline.content), readable(data))
         lines = diff.text(_MAX_STALE_LINES)
-        if diff.lines and diff.whole and len(diff.lines) <= _MAX_STALE_LINES and len(lines) <= _MAX_STALE_CHARACTERS:
+        if diff.lines and diff.is_whole and len(diff.lines) <= _MAX_STALE_LINES and len(lines) <= _MAX_STALE_CHARACTERS:
             reason = f"{message} Nothing was written. What changed, whole; if the call is still right, send it again:\n{lines}"
             return Unable(reason=reason, code=ErrorCode.STALE, shows=data)
         message = f"{message} Nothing was written. Read it again. What changed begins:\n{lines[:_MAX_STALE_CHARACTERS]}"

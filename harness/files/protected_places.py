@@ -56,7 +56,7 @@ class ProtectedPlaces:
             return tuple(PlaceReturn(change=change, problem="no copies are kept here") for change in changes)
         return put_back(self.root, changes, self.images)
 
-    def shown(self, changes: Sequence[PlaceChange]) -> tuple[PlaceChange, ...]:
+    def with_differences(self, changes: Sequence[PlaceChange]) -> tuple[PlaceChange, ...]:
         """Return changes of an earlier session with their differences, as far as copies and files still tell them."""
         return tuple(
             replace(change, diff=self._diff_of(change)) if n < _MOST_DIFFS else change
@@ -72,7 +72,7 @@ class ProtectedPlaces:
         return _lines(_text(before, image) if before else b"", _text(after, now) if after else b"")
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def holdable_paths(self) -> tuple[str, ...]:
         """The absolute paths of the last look that a wall can hold as they are: files, and folders as a whole; no links."""
         paths: set[str] = set()
         for path, place in sorted(self._last.places.items()):

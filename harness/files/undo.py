@@ -55,9 +55,9 @@ class Unrestorable(Record):
 
     call: int
     tool: str
-    what: str
+    subject: str
     """The command or the path, as the log has it: hostile text."""
-    why: str
+    reason: str
     is_command: bool
     """Whether it is a command, whose changes are unknown, and not a file that should have been restored."""
 
@@ -181,7 +181,7 @@ _TOLD = ("changed_path", "before_sha256", "after_sha256")
 
 
 def _file(call: int, tool: str, path: JsonValue, reason: str) -> Unrestorable:
-    return Unrestorable(call=call, tool=tool, what=str(path), why=reason, is_command=False)
+    return Unrestorable(call=call, tool=tool, subject=str(path), reason=reason, is_command=False)
 
 
 def _unforeseen(call: int, tool: str, intent: LogRecord, outcome: LogRecord | None) -> Unrestorable | None:
@@ -208,7 +208,7 @@ def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Un
     subject = "a command" if tool_kind(tool).does is Does.RUNS else "this tool"
     summary = str(decision.get("summary"))
     return Unrestorable(
-        call=call, tool=tool, what=summary, why=f"what {subject} changed is not recorded", is_command=True
+        call=call, tool=tool, subject=summary, reason=f"what {subject} changed is not recorded", is_command=True
     )
 
 
@@ -301,7 +301,7 @@ def unwind(
             yield step
             if step.is_command:
                 continue
-            stuck.setdefault(step.what, step.call)
+            stuck.setdefault(step.subject, step.call)
         else:
             outcome = undo_one(step) if step.path not in stuck else _untouched(step, stuck[step.path])
             yield outcome

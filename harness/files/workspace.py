@@ -179,7 +179,7 @@ class Workspace:
 
             context = os.path.join(path.real, "").removeprefix(os.path.join(root, ""))
             names = sent_files(names, context, ignore_files)
-        return replace(path, tree=True, below=self._names_in(root, names), whole=is_complete)
+        return replace(path, tree=True, below=self._names_in(root, names), is_whole=is_complete)
 
     def look_tracked(self, path: PathAccess, selection: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return the folder that git runs in, with the names of the files that a command shows or adds, as `selection`
@@ -193,12 +193,12 @@ class Workspace:
             return replace(path, tree=True)
         tracked = self._tracked(path.real, selection, sure=sure)
         if tracked is None:
-            return replace(path, tree=True, whole=False)
+            return replace(path, tree=True, is_whole=False)
         top, names, is_complete = tracked
         if not follows:
-            return replace(path, tree=True, below=self._names_in(top, names), whole=is_complete)
+            return replace(path, tree=True, below=self._names_in(top, names), is_whole=is_complete)
         ends, is_complete = trees.followed(top, names, self._added_root(path.real) or self.root)
-        return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=is_complete)
+        return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), is_whole=is_complete)
 
     def plain_tracked(self, folder: str, selection: ShownFiles, *, split: str, nul: bool) -> bool:
         """Return whether the names that git lists in an absolute folder, seen from there, are unambiguous in a list

@@ -53,7 +53,7 @@ def on_gates_thread(work: Callable[[], _Result]) -> _Result:
 
 def looks_only(effects: Effects) -> bool:
     """Say whether effects permit nothing but to read."""
-    writes = effects.write != () or bool(effects.named or effects.granted)
+    writes = effects.write != () or bool(effects.named_paths or effects.granted)
     return not writes and not effects.reaches and effects.enforcement is not Enforcement.OFF
 
 
@@ -137,7 +137,7 @@ class _Errand(Generic[_Result]):
 
 
 class Beside:
-    """A `with` block in which bodies run at once; `ended` gives them in the order of their calls."""
+    """A `with` block in which bodies run at once; `wait_for` gives them in the order of their calls."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class Beside:
                 self._wait(body)
         self._is_left = True
 
-    def ended(self, place: int) -> Attempt | None:
+    def wait_for(self, place: int) -> Attempt | None:
         """Wait for a body, showing its output, and return its attempt; `None` for one that was given up.
 
         Raises an exception that its attempt did not handle. An interrupt is not an error here: the bodies are told,
@@ -302,13 +302,13 @@ class CallsBeside(Beside):
         self._seconds_left = seconds_left
 
     def attempt(self, place: int) -> Attempt:
-        """Wait for a body as `ended` does, and return its attempt, also that of one that was given up."""
-        attempt = self.ended(place)
+        """Wait for a body as `wait_for` does, and return its attempt, also that of one that was given up."""
+        attempt = self.wait_for(place)
         if attempt is not None:
             return attempt
         since = self.began(place)
         with Attempt(self._calls[place].action.call, self._monotonic, since=since) as given_up:
-            given_up.begun = since is not None
+            given_up.is_started = since is not None
             raise KeyboardInterrupt
         return given_up
 
@@ -324,7 +324,7 @@ class CallsBeside(Beside):
                 attempt.not_begun(TIME_OVER)
             elif isinstance(tool, BesideTool):
                 self._tools.check_place()
-                attempt.begun = True
+                attempt.is_started = True
                 surroundings = replace(neighbour, call=call.number, alike=alike)
                 attempt.take(tool.run_beside(call.action, call.effects, seconds or None, surroundings))
         return attempt

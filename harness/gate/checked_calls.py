@@ -45,7 +45,7 @@ class CheckedCalls:
         if verdict.decision <= Decision.CONFIRM:
             answers = self._checks.before(self._log.session, action, verdict, seconds)
         self.note(answers, pending.proposal)
-        pending.checked, pending.said = number, answers
+        pending.checked, pending.hook_answers = number, answers
         return bool(answers)
 
     def look_at(self, pending: PendingCall, permit: Permit, result: ToolResult, *, ran: bool) -> tuple[ToolResult, str]:
@@ -58,7 +58,7 @@ class CheckedCalls:
         if ran:
             answers = self._checks.after(self._log.session, permit.action, permit.verdict, result)
             self.note(answers, permit.proposal)
-        content = with_notes(result.content, (*pending.said, *answers))
+        content = with_notes(result.content, (*pending.hook_answers, *answers))
         halting = strictest_answer(answers)
         halts = f"{halting.by}: {halting.reason}" if halting and halting.decision is Decision.BLOCK else ""
         return (result if content == result.content else replace(result, content=content)), halts

@@ -140,7 +140,7 @@ class Gate:
         Raises Interrupted if the person stopped it meanwhile.
         """
         try:
-            action, verdict = self._judge.judged(pending)
+            action, verdict = self._judge.judge(pending)
         except ToolError:
             return False
         decision = verdict.decision
@@ -176,7 +176,7 @@ class Gate:
                 attempt.not_begun(TIME_OVER)
             else:
                 self.tools.check_place()  # a question may have stood for long
-                attempt.begun = True
+                attempt.is_started = True
                 if approval is not None and approval.by == "person" and isinstance(tool, SeenTool):
                     tool.keep_seen(permitted)  # of any other yes nobody knows whether a person looked
                 if isinstance(tool, TimedTool):
@@ -214,13 +214,13 @@ class Gate:
                 case Permit():
                     self._take_grants(ruling, asked_own=approver is None)
                     return self._within_walls(ruling)
-                case Refusal(wanted=None):
+                case Refusal(replacement_call=None):
                     return self._refused(pending, ruling)
                 case Refusal():
                     self._put_in_place(pending, ruling)
                     if seconds_left() == 0:  # the answer may have come late, and this call has no yes
                         name = pending.proposal.call.name
-                        return CallEnd(result=self.skip(pending, TIME_OVER), about=f"{name} (not run)")
+                        return CallEnd(result=self.skip(pending, TIME_OVER), summary=f"{name} (not run)")
                 case _:
                     assert_never(ruling)
 
@@ -229,16 +229,16 @@ class Gate:
 
         Raises like `Judge.judged`, and Interrupted.
         """
-        action, verdict = self._judge.judged(pending)
+        action, verdict = self._judge.judge(pending)
         if self.checks.ask_before(pending, action, verdict, seconds):
             self._judge.mark_changed()
-            action, verdict = self._judge.judged(pending)
-        return action, tightened(verdict, action.tool, pending.said)
+            action, verdict = self._judge.judge(pending)
+        return action, tightened(verdict, action.tool, pending.hook_answers)
 
     def _ask(self, pending: PendingCall, action: Action, verdict: Verdict, approver: Approver) -> Approval:
         from harness.gate.beside import on_gates_thread
 
-        self._records.asked(pending.proposal, action, verdict)
+        self._records.record_question(pending.proposal, action, verdict)
         started = self._monotonic()
         try:
             approval = on_gates_thread(lambda: approver(action, verdict))
@@ -254,13 +254,13 @@ class Gate:
             raise GateError(f"the approver failed: {error!r}") from error
         check_approval(approval)
         self.grants.check(action, verdict, approval)
-        self._records.answered(pending.proposal, approval, self._monotonic() - started, self._calls.proposed + 1)
+        self._records.record_approval(pending.proposal, approval, self._monotonic() - started, self._calls.proposed + 1)
         return approval
 
     def _put_in_place(self, pending: PendingCall, refusal: Refusal) -> None:
         """End a call that was edited at the question, and propose its replacement."""
         self._calls.end(refusal.proposal, ResultStatus.DENIED, refusal.text)
-        replacement = refusal.wanted
+        replacement = refusal.replacement_call
         if replacement is None or len(pending.edits) >= MAX_EDITS:
             raise GateError(f"the approver changed one call more than {MAX_EDITS} times")
         pending.edits.append(self._records.redact(replacement.arguments))
@@ -285,7 +285,7 @@ class Gate:
         if not programs:
             return permit
         verdict = self._judge.verdict(action)
-        in_force = {grant.pattern for grant in self.grants.held if grant.id in verdict.programs}
+        in_force = {grant.pattern for grant in self.grants.grants if grant.id in verdict.programs}
         ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended, self._records.describe)
         if not programs <= in_force or not isinstance(ruling, Permit):
             return self.deny(proposal, action, NO_WALLS)
@@ -299,7 +299,7 @@ class Gate:
         self._records.intended(
             self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, confinement)
         )
-        pending.begun = ruling.seal.armed = True
+        pending.intent_logged = ruling.seal.armed = True
         return noted
 
     def _settle(self, pending: PendingCall, ruling: Permit, noted: NotedBefore | None, attempt: Attempt) -> CallEnd:
@@ -312,11 +312,11 @@ class Gate:
             words = self._records.redact(ruling.approval.words_with_yes)
             result = replace(result, content=f"{result.content}\n\n[{words}]")
         result, entry_points = self.places.settle(ruling, noted, result)
-        result, halts = self.checks.look_at(pending, ruling, result, ran=attempt.begun)
+        result, halts = self.checks.look_at(pending, ruling, result, ran=attempt.is_started)
         self._judge.note_changes(ruling, result, entry_points)
-        self._records.ended(pending.proposal, result, ran=True)
+        self._records.record_end(pending.proposal, result, ran=True)
         self._calls.close(pending.proposal)
-        return CallEnd(result=result, about=self._summary(action), halts=halts)
+        return CallEnd(result=result, summary=self._summary(action), halts=halts)
 
     # -- calls that only read, side by side
 
@@ -327,7 +327,7 @@ class Gate:
         if self._options.dry_run:
             return False
         try:
-            action, verdict = self._judge.judged(pending)
+            action, verdict = self._judge.judge(pending)
         except ToolError:
             return False
         return runs_beside(action, verdict, self.tools, self.checks)
@@ -394,7 +394,7 @@ class Gate:
         `confinement` says in a few words what holds that program to the effects of the verdict.
         """
         self._calls.close(pending.proposal)
-        self._records.asked(pending.proposal, action, verdict)
+        self._records.record_question(pending.proposal, action, verdict)
         return self._records.intent_of(pending.proposal, action, verdict, self._policy_sha256, confinement)
 
     def release(self, permit: Permit, confinement: str) -> Mapping[str, JsonValue]:
@@ -415,7 +415,7 @@ class Gate:
     def deny(self, proposal: Proposal, action: Action, reason: str) -> CallEnd:
         """Refuse a call that was permitted, for a reason that its verdict does not know; return its end."""
         result = self._calls.end(proposal, ResultStatus.DENIED, f"Denied: {reason}")
-        return CallEnd(result=result, about=f"{self._summary(action)} (refused)")
+        return CallEnd(result=result, summary=f"{self._summary(action)} (refused)")
 
     # -- ends without a run
 
@@ -433,18 +433,18 @@ class Gate:
         content = self._records.redact(f"Error: {error}")
         result = self._calls.end_unjudged(proposal, ResultStatus.INVALID, content, "not a valid call", code)
         name = proposal.call.name if proposal.call.name in self.tools.names else "an unknown tool"
-        return CallEnd(result=result, about=f"{name} (not understood)")
+        return CallEnd(result=result, summary=f"{name} (not understood)")
 
     def _withheld(self, permit: Permit) -> CallEnd:
         content = f"Not run: {DRY_RUN} ({permit.verdict.deciding.by})."
         result = self._calls.end(permit.proposal, ResultStatus.NOT_RUN, content)
-        return CallEnd(result=result, about=f"{self._summary(permit.action)} (not run)")
+        return CallEnd(result=result, summary=f"{self._summary(permit.action)} (not run)")
 
     def _refused(self, pending: PendingCall, refusal: Refusal) -> CallEnd:
         status = ResultStatus.BLOCKED if refusal.decision is Decision.BLOCK else ResultStatus.DENIED
-        result = self._calls.end(refusal.proposal, status, with_notes(refusal.text, pending.said))
+        result = self._calls.end(refusal.proposal, status, with_notes(refusal.text, pending.hook_answers))
         self._advise_on(refusal)
-        return CallEnd(result=result, about=f"{self._summary(refusal.action)} (refused)", ends_turn=refusal.ends_turn)
+        return CallEnd(result=result, summary=f"{self._summary(refusal.action)} (refused)", ends_turn=refusal.ends_turn)
 
     def _advise_on(self, refusal: Refusal) -> None:
         """Record the rules that would let a refused call run, if they are known. A failure here has no effect."""
@@ -455,7 +455,7 @@ class Gate:
         except ChangedCodeError:
             raise
         except Exception as error:  # noqa: BLE001 - the refusal stands, with or without it
-            advice = Advice(why=f"what would let it run could not be worked out: {error!r}")
+            advice = Advice(reason=f"what would let it run could not be worked out: {error!r}")
         self._records.advised(refusal.proposal, advice)
 
     def _summary(self, action: Action) -> str:

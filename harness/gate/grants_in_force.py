@@ -76,7 +76,7 @@ class GrantsInForce:
         """The policy, and what is granted."""
 
     @property
-    def held(self) -> tuple[Grant, ...]:
+    def grants(self) -> tuple[Grant, ...]:
         """The grants that are not revoked, the oldest first."""
         return tuple(self._grants)
 
@@ -178,7 +178,7 @@ class GrantsInForce:
         if not verdict.programs:
             return verdict
         effects = verdict.effects
-        return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden), hold=walls.held))
+        return replace(verdict, effects=replace(effects, hide=(*effects.hide, *walls.hidden), hold=walls.held_places))
 
     def _held_by(self, walls: WallsHere) -> Policy:
         """Return the policy with the grants: of programs those that the walls confine, except for files that were

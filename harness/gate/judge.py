@@ -58,7 +58,7 @@ class Judge:
         """Changes of entry points that no person has seen."""
         return tuple(self._unseen)
 
-    def judged(self, pending: PendingCall) -> tuple[Action, Verdict]:
+    def judge(self, pending: PendingCall) -> tuple[Action, Verdict]:
         """Return the action of a call and the verdict on it, computed anew only after a relevant change.
 
         Raises ToolError for an invalid call, GateError for a policy that cannot judge it, WorkspaceError.
@@ -120,7 +120,7 @@ class Judge:
         """
         action, effects = permit.action, permit.verdict.effects
         for change in entry_points:
-            preview = "\n".join((f"{change.path}  {change.how}", *change.diff))
+            preview = "\n".join((f"{change.path}  {change.description}", *change.diff))
             self._unseen.append((f"{change.path} ({self._records.brief(action)})", preview))
         if effects.write == () and self._tools().bounds_by_kernel(action.tool):
             return

@@ -93,8 +93,8 @@ def effect_fields(effects: Effects) -> JsonValue:
         fields["needed_socket"] = True
     if effects.left_out:
         fields["left_out"] = list(effects.left_out)
-    if effects.write is None and effects.named:
-        fields["named"] = list(effects.named[:MAX_LOGGED_PATHS])
+    if effects.write is None and effects.named_paths:
+        fields["named"] = list(effects.named_paths[:MAX_LOGGED_PATHS])
     return fields
 
 

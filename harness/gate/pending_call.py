@@ -21,7 +21,7 @@ class PendingCall:
         self.by_person = by_person
         self.edits: list[str] = []
         """The arguments that it was changed into at the question, redacted, one change after the other."""
-        self.begun = False
+        self.intent_logged = False
         """Whether its intent was written: then only an outcome says what was done."""
         self.action: Action | None = None
         self.prepared_at = -1
@@ -31,7 +31,7 @@ class PendingCall:
         """The facts besides the action that `verdict` is based on. A difference makes it stale."""
         self.checked = -1
         """The number of the proposal that hooks were asked about."""
-        self.said: Sequence[CheckAnswer] = ()
+        self.hook_answers: Sequence[CheckAnswer] = ()
         """Answers of the hooks about it."""
 
 
@@ -39,7 +39,7 @@ class CallEnd(Record):
     """The end of a call."""
 
     result: ToolResult
-    about: str
+    summary: str
     """The call in a few words, for people."""
     ends_turn: bool = False
     """Whether the person asked to stop, not only to refuse this call."""

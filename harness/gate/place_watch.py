@@ -32,11 +32,11 @@ MOST_TOLD = 10
 class PlacesQuestion(Record):
     """A question about changed protected places."""
 
-    about: str
+    summary: str
     """The run in a few words. Empty for one of an earlier session."""
     grants: tuple[Grant, ...]
     """The grants behind the run, which are suspended now."""
-    found: PlacesFound
+    changed: PlacesFound
 
 
 AskPlaces: TypeAlias = Callable[[PlacesQuestion], PlacesAnswer]
@@ -110,7 +110,7 @@ class PlaceWatch:
         grants, problem = self._grants.put_to_sleep(permit.verdict.programs, changed.changes)
         call = permit.proposal.number
         self._records.places_changed(call, grants, changed, problem)
-        question = PlacesQuestion(about=self._records.brief(permit.action), grants=grants, found=changed)
+        question = PlacesQuestion(summary=self._records.brief(permit.action), grants=grants, changed=changed)
         answer, returns = self._ask_and_do(places, question, call)
         return answer, _note_for_model(changed, answer, returns)
 
@@ -122,8 +122,8 @@ class PlaceWatch:
             return PlacesAnswer.NOBODY
         from harness.place_changes import PlacesFound
 
-        changed = PlacesFound(changes=tool.places.shown(grant.changed), gaps=())
-        return self._ask_and_do(tool.places, PlacesQuestion(about="", grants=(grant,), found=changed), None)[0]
+        changed = PlacesFound(changes=tool.places.with_differences(grant.changed), gaps=())
+        return self._ask_and_do(tool.places, PlacesQuestion(summary="", grants=(grant,), changed=changed), None)[0]
 
     def _ask_and_do(
         self, places: PlacesOfTool, question: PlacesQuestion, call: int | None
@@ -135,7 +135,7 @@ class PlaceWatch:
             answer = PlacesAnswer.NOBODY
         seconds = self._monotonic() - started
         puts_back = answer in (PlacesAnswer.PUT_BACK, PlacesAnswer.REVOKE)
-        returns = places.put_back(question.found.changes) if puts_back else ()
+        returns = places.put_back(question.changed.changes) if puts_back else ()
         self._records.places_answered(call, question.grants, answer.value, seconds, returns)
         for grant in question.grants:
             match answer:
@@ -150,7 +150,7 @@ class PlaceWatch:
 
 def _is_named(path: str, effects: Effects) -> bool:
     """Return whether a part of the call, to which a person said yes, names a path to write."""
-    return any(is_within(path, name) for name in effects.named)
+    return any(is_within(path, name) for name in effects.named_paths)
 
 
 def words_of(noted: NotedBefore | None) -> str:
@@ -160,7 +160,7 @@ def words_of(noted: NotedBefore | None) -> str:
 
 def _note_for_model(places: PlacesFound, answer: PlacesAnswer, returns: Sequence[PlaceReturn]) -> str:
     """Return the note for the model."""
-    names = ", ".join(f"{visible_line(change.path, 200)} {change.how}" for change in places.changes[:MOST_TOLD])
+    names = ", ".join(f"{visible_line(change.path, 200)} {change.description}" for change in places.changes[:MOST_TOLD])
     more = len(places.changes) - MOST_TOLD
     sentence = (
         f"protected places changed: {names}{f' and {more} more' if more > 0 else ''}; other programs run or obey them"

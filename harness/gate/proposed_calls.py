@@ -45,7 +45,7 @@ class ProposedCalls:
     def end(self, proposal: Proposal, status: ResultStatus, content: str, error_code: str = "") -> ToolResult:
         """Record the end of a call that did not run, and return its result. Raises LogError."""
         result = ToolResult(call_id=proposal.call.id, status=status, content=content, error_code=error_code)
-        self._records.ended(proposal, result, ran=False)
+        self._records.record_end(proposal, result, ran=False)
         self.close(proposal)
         return result
 

@@ -40,7 +40,7 @@ class Advice(Record):
 
     toml: str = ""
     """Rules to add, as a policy file has them; empty where no further rule lets it run."""
-    why: str = ""
+    reason: str = ""
     """Reason why there is none."""
 
 
@@ -178,12 +178,12 @@ class CallRecords:
             },
         )
 
-    def asked(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
+    def record_question(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
         """Record that a question is about to be put, and a digest of the shown text; on disk when this returns."""
         shown_sha256 = sha256_of("\n".join((action.preview, *verdict.notes)))
         self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": shown_sha256}, sync=True)
 
-    def answered(self, proposal: Proposal, approval: Approval, seconds: float, following: int) -> None:
+    def record_approval(self, proposal: Proposal, approval: Approval, seconds: float, following: int) -> None:
         """Record an answer; `following` is the number of the next call, which an edit makes."""
         more_fields: dict[str, JsonValue] = {"edited_to": following} if approval.answer is Answer.EDIT else {}
         if approval.who:
@@ -298,11 +298,11 @@ class CallRecords:
         """Record the rules that would let a refused call run, without secrets."""
         arguments = proposal.call.arguments
         if self.redact(arguments) != arguments or self.redact(advice.toml) != advice.toml:
-            advice = Advice(why="the call holds a secret, and no rule that holds it is written down")
-        fields = {"toml": advice.toml} if advice.toml else {"why": advice.why}
+            advice = Advice(reason="the call holds a secret, and no rule that holds it is written down")
+        fields = {"toml": advice.toml} if advice.toml else {"why": advice.reason}
         self._log.append("advice", {"call": proposal.number, **fields})
 
-    def ended(self, proposal: Proposal, result: ToolResult, *, ran: bool, seen_by: str = "") -> None:
+    def record_end(self, proposal: Proposal, result: ToolResult, *, ran: bool, seen_by: str = "") -> None:
         """Record what a call came to; of one that ran, on disk when this returns.
 
         `seen_by`: who says so, where the gate did not run it: the name of the agent that did, or `harness exec`.

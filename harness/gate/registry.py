@@ -62,7 +62,7 @@ class ToolRegistry:
     def walls_here(self, policy: Policy, name: str) -> WallsHere:
         """Return the possible walls of a granted program of the tool `name`."""
         if name in self._walls:
-            return self._walls[name].here(policy, name)
+            return self._walls[name].walls_here(policy, name)
         from harness.policy.grant_offers import WallsHere
 
         return WallsHere(root="", confines=False, missing="the tool runs no programs")

@@ -67,7 +67,7 @@ class Refusal(Record):
     """For the model: who refused, what, why, and what to do instead."""
 
     @property
-    def wanted(self) -> ToolCall | None:
+    def replacement_call(self) -> ToolCall | None:
         """The call that replaces this one, if there is one."""
         if self.approval is None or self.approval.answer is not Answer.EDIT:
             return None

@@ -173,7 +173,7 @@ class CallWalls(Protocol):
         """This machine's confinement of calls, in a few words: `Landlock 7, seccomp`, or `none: ...` and the reason."""
         ...
 
-    def here(self, policy: Policy, tool: str) -> WallsHere:
+    def walls_here(self, policy: Policy, tool: str) -> WallsHere:
         """Return the possible walls of a granted program of `tool`, in the present workspace."""
         ...
 
@@ -208,7 +208,7 @@ class PlacesOfTool(Protocol):
         """
         ...
 
-    def shown(self, changes: Sequence[PlaceChange]) -> tuple[PlaceChange, ...]:
+    def with_differences(self, changes: Sequence[PlaceChange]) -> tuple[PlaceChange, ...]:
         """Return changes of an earlier session with their differences, as far as they are known."""
         ...
 
@@ -247,7 +247,7 @@ class Attempt:
         self._started = monotonic() if since is None else since
         self._seconds = 0.0
         self._output: ToolOutput | None = None
-        self.begun = False
+        self.is_started = False
         """Whether the body was entered; an interrupt before that has done nothing."""
         self.fault: ChangedCodeError | None = None
         """An error that ends the run once the outcome is recorded."""
@@ -292,7 +292,7 @@ class Attempt:
             case ChangedCodeError():
                 self.fault = error
                 self._output = ToolOutput(content=f"Error: {error}.", status=ResultStatus.FAILED)
-            case KeyboardInterrupt() if not self.begun:
+            case KeyboardInterrupt() if not self.is_started:
                 self.not_begun("the person interrupted")
             case KeyboardInterrupt():
                 self._output = ToolOutput(content=CUT_SHORT, status=ResultStatus.INTERRUPTED)

@@ -131,7 +131,7 @@ class _Reply:
         self.echo = echo
         self.expected = expected
         self.calls: dict[int, ToolCall] = {}
-        self.begun: set[int] = set()
+        self.started: set[int] = set()
         self.results: dict[int, str] = {}
         self.attachments: dict[int, tuple[Attachment, ...]] = {}
         self.edits: dict[int, list[str]] = {}
@@ -209,7 +209,7 @@ class _Rebuilding:
         elif number not in known_numbers:
             raise ValueError(f"record {record.get('seq')} is of call {number}, which the last reply did not make")
         elif record["kind"] == "intent":
-            reply.begun.add(reply.place(number))
+            reply.started.add(reply.place(number))
         else:
             reply.results[reply.place(number)] = text_of(record, "content")
             reply.attachments[reply.place(number)] = attachments_of(record)
@@ -245,7 +245,7 @@ class _Rebuilding:
         text = NOT_RUN
         if number in reply.results:
             text = reply.results[number]
-        elif number in reply.begun:
+        elif number in reply.started:
             self._unknown.append(reply.calls[number])
             text = UNKNOWN
         return edited_text(reply.edits.get(number, ()), text)

@@ -196,7 +196,7 @@ class _Reading:
             policy_texts=self.policies.good,
             masked_policies=tuple(self.policies.masked),
             jumps=tuple(self.jumps),
-            held_arguments=self.arguments.held,
+            held_arguments=self.arguments.proved,
             masked_arguments=self.arguments.masked,
             cut_arguments=self.arguments.cut,
         )
@@ -253,7 +253,7 @@ class _Arguments:
     """The arguments of calls: whether each has the digest by which decision and intent name it."""
 
     def __init__(self) -> None:
-        self.held = 0
+        self.proved = 0
         self.masked = 0
         self.cut = 0
 
@@ -263,7 +263,7 @@ class _Arguments:
         if isinstance(characters, int) and characters > len(text):
             self.cut += 1
         elif _sha256_of(text) == record["arguments_sha256"]:
-            self.held += 1
+            self.proved += 1
         elif marks_of(record).intersection(marks_in(text)):
             self.masked += 1
         else:

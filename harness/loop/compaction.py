@@ -56,13 +56,13 @@ class OlderPart(Record):
     """
     attachments: tuple[Attachment, ...] = ()
     """Attachments of the prompt."""
-    held: Mapping[str, str] = {}
+    held_arguments: Mapping[str, str] = {}
     """Arguments of the calls of the range that hold on (ToolKind.holds), by the tool's name."""
 
     def replacement(self, summary: str) -> tuple[Message, ...]:
         """Return the replacement of the range. Not to be called with an empty summary."""
         text = _unmarked(summary).strip()[:MAX_SUMMARY_CHARACTERS]
-        lines = (_unmarked(_HELD.format(tool, arguments)) for tool, arguments in self.held.items())
+        lines = (_unmarked(_HELD.format(tool, arguments)) for tool, arguments in self.held_arguments.items())
         content = "\n\n".join(part for part in (_BEGIN, text, *lines, _END, self.prompt) if part)
         return (Message(role=Role.USER, content=content, attachments=self.attachments),)
 
@@ -94,7 +94,7 @@ def older_part(messages: Sequence[Message], *, keep_characters: int, request_cha
         # What the person asked for stays word for word unless it alone would fill half of a request.
         prompt=prompt if after else _cut(prompt, max(keep_characters, request_characters // 2)),
         attachments=spoken[prompt_index].attachments if prompt and prompt_index is not None else (),
-        held={tool: arguments for tool, arguments in held_calls(spoken[:stop]).items() if tool not in newer},
+        held_arguments={tool: arguments for tool, arguments in held_calls(spoken[:stop]).items() if tool not in newer},
     )
 
 

@@ -135,7 +135,7 @@ class ReplyCalls:
         """Use the end of a call, count it, and end the run if that is due. Raises LogError."""
         run, result = self._run, end.result
         self._results[pending] = result
-        run.last_action = end.about
+        run.last_action = end.summary
         if result.status is not ResultStatus.INVALID:
             run.bad_calls = 0
         match result.status:
@@ -193,7 +193,7 @@ class ReplyCalls:
         """Return the model's text about a call, also after an exception before its result."""
         if pending is None:
             return f"Not run: {ENDED_HERE}"
-        text = UNKNOWN if pending.begun else f"Not run: {ENDED_HERE}"
+        text = UNKNOWN if pending.intent_logged else f"Not run: {ENDED_HERE}"
         if pending in self._results:
             text = self._results[pending].content
         return edited_text(pending.edits, text) if pending.edits else text

@@ -195,7 +195,7 @@ class ProviderRefusal(Record):
     """The HTTP status, or the one that the error inside of an answer names; 0 where there is none."""
     codes: tuple[str, ...]
     """The error's code and type, in lower case, without those that are empty."""
-    said: str
+    message: str
     """The provider's message on one short line, the key masked."""
     words: str
     """All that it said, in lower case, to be searched only: never shown, it may hold the key."""
@@ -274,7 +274,7 @@ def image_fault(refusal: ProviderRefusal) -> ImageFault:
         return ImageFault.ALL
     if refusal.status not in {0, 400, 415, 422} or _kind(refusal).fault is not ModelFault.REQUEST:
         return ImageFault.NONE
-    mention = _AN_IMAGE.search(refusal.said) or _WRAPPED_IMAGE.search(refusal.words)
+    mention = _AN_IMAGE.search(refusal.message) or _WRAPPED_IMAGE.search(refusal.words)
     return ImageFault.SOME if mention else ImageFault.NONE
 
 
@@ -312,7 +312,7 @@ def refusal_of(value: object, *, status: int = 0, secret: str = "") -> ProviderR
     except RecursionError:
         words = ""
     message = provider_message(value, secret)
-    return ProviderRefusal(status=status, codes=tuple(codes), said=message, words=words[:WORDS_CHARACTERS].lower())
+    return ProviderRefusal(status=status, codes=tuple(codes), message=message, words=words[:WORDS_CHARACTERS].lower())
 
 
 def refused(
@@ -327,7 +327,7 @@ def refused(
     if fault in {ModelFault.SERVER, ModelFault.REQUEST}:
         word = (headers or {}).get("x-should-retry", "").strip().lower()
         passing = {"true": True, "false": False}.get(word, passing)
-    message = f"HTTP {refusal.status}: {refusal.said}" if refusal.said else f"HTTP {refusal.status}"
+    message = f"HTTP {refusal.status}: {refusal.message}" if refusal.message else f"HTTP {refusal.status}"
     text = _text(fault, refusal, message, model=model, address=address, key_variable=key_variable)
     return FailedTry(text, fault=fault, passing=passing, refusal=refusal)
 
@@ -336,7 +336,7 @@ def broken_off(value: object, secret: str = "", *, words: str = "The provider br
     """Return the failure for an error that came inside of an answer; `value` is what the error field held."""
     refusal = refusal_of(value, secret=secret)
     fault, passing = _kind(refusal)
-    text = f"{words}: {refusal.said}"
+    text = f"{words}: {refusal.message}"
     if fault is ModelFault.CONTEXT:
         text += f" (The conversation is too long for this model. {_SHORTER})"
     return FailedTry(text, fault=fault, passing=passing, refusal=refusal)
@@ -350,9 +350,9 @@ def _status(value: object) -> int:
 
 def _says_too_long(refusal: ProviderRefusal) -> bool:
     """Return whether the words are about a conversation that is too long; llama-server and Ollama say it with status 500."""
-    if refusal.status not in {0, 400, 422, 500} or _TOO_LONG.search(refusal.said) is None:
+    if refusal.status not in {0, 400, 422, 500} or _TOO_LONG.search(refusal.message) is None:
         return False
-    return not (_NOT_TOO_LONG.search(refusal.said) or _THROTTLED.search(refusal.said))
+    return not (_NOT_TOO_LONG.search(refusal.message) or _THROTTLED.search(refusal.message))
 
 
 def _kind(refusal: ProviderRefusal) -> _Kind:
@@ -361,19 +361,19 @@ def _kind(refusal: ProviderRefusal) -> _Kind:
         return _Kind(ModelFault.QUOTA, passing=False)
     if codes & _BAD_CALL:
         return _Kind(ModelFault.REPLY, passing=True)
-    if codes & _CONTENT or (status in {0, 400, 403, 422} and _AGAINST_POLICY.search(refusal.said)):
+    if codes & _CONTENT or (status in {0, 400, 403, 422} and _AGAINST_POLICY.search(refusal.message)):
         return _Kind(ModelFault.CONTENT, passing=False)
     if codes & _CONTEXT or status == 413 or _says_too_long(refusal):
         return _Kind(ModelFault.CONTEXT, passing=False)
-    if _NO_TOOLS.search(refusal.said) or "--jinja" in refusal.words:
+    if _NO_TOOLS.search(refusal.message) or "--jinja" in refusal.words:
         return _Kind(ModelFault.REQUEST, passing=False)
-    if status in _PASSING_STATUSES or status >= 500 or (status in {0, 400} and _THROTTLED.search(refusal.said)):
+    if status in _PASSING_STATUSES or status >= 500 or (status in {0, 400} and _THROTTLED.search(refusal.message)):
         return _Kind(ModelFault.SERVER, passing=True)
     if status in {401, 403} or codes & _KEY:
         return _Kind(ModelFault.AUTHENTICATION, passing=False)
     if status == 404 or codes & _MISSING:
         return _Kind(ModelFault.NOT_FOUND, passing=False)
-    if status == 0 and (codes & _BUSY or _BUSY_WORDS.search(refusal.said)):
+    if status == 0 and (codes & _BUSY or _BUSY_WORDS.search(refusal.message)):
         return _Kind(ModelFault.SERVER, passing=True)
     return _Kind(ModelFault.REQUEST, passing=False)
 
@@ -418,7 +418,7 @@ def _text(  # noqa: C901, PLR0911 - a table
             return f"The provider could not answer ({text})."
         case _ if "--jinja" in refusal.words:
             return f"The server cannot offer tools ({text}). Start llama-server with --jinja."
-        case _ if _NO_TOOLS.search(refusal.said):
+        case _ if _NO_TOOLS.search(refusal.message):
             return f"Model {model!r} cannot call tools at {address} ({text}). Choose a model that can."
         case _:
             return f"The provider refused the request ({text})."

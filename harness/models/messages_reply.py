@@ -32,7 +32,7 @@ class _Block:
         self.kind = word(value.get("type"))
         self.value = value
         self.call_id, self.name = word(value.get("id")), word(value.get("name"))
-        self.ended = False
+        self.is_complete = False
         self.texts: list[str] = []
         """The shown parts of a text."""
         self.pieces: list[str] = []
@@ -127,7 +127,7 @@ class MessagesReply:
             case "content_block_stop":
                 block = self._block_at(index_of(event.get("index")))
                 if block is not None:
-                    block.ended = True
+                    block.is_complete = True
             case "message_delta":
                 self._stop(event)
             case "error":
@@ -227,7 +227,7 @@ class MessagesReply:
         block = self._block_at(index)
         if not isinstance(delta, dict):
             return ""
-        if block is None or block.ended or self._reason:
+        if block is None or block.is_complete or self._reason:
             self._broken_off = self._broken_off or "a block that is not open was added to"
             return ""
         match word(delta.get("type")), block.kind:

@@ -137,7 +137,7 @@ class OpenAIWire:
             now = self._monotonic()
             retry = retries.after(
                 failure,
-                is_shown=reply.shown,
+                is_shown=reply.is_shown,
                 elapsed=now - started,
                 seconds_left=None if run_ends is None else run_ends - now,
                 jitter=self._random() if failure.passing else 0,
@@ -215,4 +215,4 @@ class OpenAIWire:
 
 def _used(assembly: Assembly, reply: ReplyBody) -> Usage | None:
     """Return the usage of a failed try, reported or unknown; `None` if no reply had begun."""
-    return assembly.usage if reply.shown or not assembly.usage.unreported else None
+    return assembly.usage if reply.is_shown or not assembly.usage.unreported else None

@@ -194,7 +194,7 @@ class ReplyBody:
         return self._done
 
     @property
-    def shown(self) -> bool:
+    def is_shown(self) -> bool:
         """Whether any of its text, or the beginning of a call, has come in."""
         return self._assembly.call_count > 0 or self._has_text
 
@@ -348,7 +348,7 @@ class ReplyBody:
                 "The answer is empty: the server sent a success status and no body. Check the base URL.",
                 fault=ModelFault.REPLY,
                 passing=True,
-                refusal=ProviderRefusal(status=0, codes=(EMPTY_ANSWER,), said="", words=""),
+                refusal=ProviderRefusal(status=0, codes=(EMPTY_ANSWER,), message="", words=""),
             )
         if self._shape is _Shape.HTML:
             raise self._web_page()

@@ -39,7 +39,7 @@ class Item:
         """Kind of the item, provisional until it is stated: only calls are distinguished before that."""
         self.value: dict[str, JsonValue] = {}
         """The last stated value."""
-        self.ended = False
+        self.is_complete = False
         self.call_id = ""
         self.name = ""
         self.pieces: list[str] = []
@@ -58,7 +58,7 @@ class Item:
     def is_cut(self) -> bool:
         """Whether the provider says that the item is not all there. How it began says nothing about its end."""
         state = self.value.get("status")
-        return not (state in (None, "", "completed") or (state == "in_progress" and not self.ended))
+        return not (state in (None, "", "completed") or (state == "in_progress" and not self.is_complete))
 
     def begin(self, value: dict[str, JsonValue]) -> None:
         """Take the item as it begins."""
@@ -68,7 +68,7 @@ class Item:
     def end(self, value: dict[str, JsonValue]) -> None:
         """Take the item as it ends."""
         self._take(value)
-        self.ended = True
+        self.is_complete = True
         self.state_arguments(value.get("arguments"))
 
     def state_arguments(self, value: JsonValue) -> None:
@@ -113,7 +113,7 @@ class Items:
         item = self._item_of(value, index)
         if item.value and item.pieces and not _has_its_id(item, value):
             item = self._new(index, word(value.get("id")))  # the pieces are those of another call, begun at this place
-        if not item.ended:
+        if not item.is_complete:
             item.begin(value)
             self._check(item, len(item.arguments))
 
@@ -266,13 +266,13 @@ def _is_another(item: Item, value: dict[str, JsonValue]) -> bool:
     if kind_of(value) is not item.kind:
         return True
     if item.kind is not ItemKind.CALL:
-        return item.ended and word(value.get("id")) != item.item_id
+        return item.is_complete and word(value.get("id")) != item.item_id
     call_id, name = word(value.get("call_id")), word(value.get("name"))
     if call_id and item.call_id:
         return call_id != item.call_id
     if name and item.name and name != item.name:
         return True
-    return item.ended and value != item.value and not _has_its_id(item, value)
+    return item.is_complete and value != item.value and not _has_its_id(item, value)
 
 
 def _has_its_id(item: Item, value: dict[str, JsonValue]) -> bool:

@@ -117,7 +117,7 @@ class SettingFields:
         for name, value in settings.extra_body.items():
             if problem := body_problem(name, value, api):
                 raise ValueError(f"extra_body.{name}: {problem}")
-        values = {name: value for name, value in settings.said().items() if name in _FIELDS[api]}
+        values = {name: value for name, value in settings.stated_settings().items() if name in _FIELDS[api]}
         self._fields = {name: (_FIELDS[api][name], value) for name, value in values.items()}
         self._extra = settings.extra_body
         self._headers = tuple(settings.extra_headers)

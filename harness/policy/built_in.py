@@ -286,7 +286,7 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
     if path.place in (Place.OUTSIDE, Place.ABOVE) or (writes and path.place in (Place.OUTPUT, Place.ADDED)):
         closed = f"permission denied on the way to {path.written}, so that nobody can tell where it leads"
         return _confirm("outside", closed if path.closed else f"{path.written} lies outside the workspace")
-    if not path.whole:
+    if not path.is_whole:
         return _confirm("large-tree", f"not every file below {path.written} could be looked at")
     return _inspect_write(path) if writes else None
 

@@ -265,7 +265,7 @@ def effects_of(
     return Effects(
         read=_places(paths, Access.WRITE) if bounded else None,
         write=_places(paths, Access.READ) if bounded else None,
-        named=_places(written, Access.READ),
+        named_paths=_places(written, Access.READ),
         entries=_places([path for path in written if path.entry], Access.READ),
         granted=tuple(dict.fromkeys(granted)),
         network=network or unconfined,

@@ -52,7 +52,7 @@ class WallsHere(Record):
     """Reason for missing walls, in words."""
     hidden: tuple[str, ...] = ()
     """Absolute files and folders of the workspace that a rule denies to read, and that the walls hide."""
-    held: tuple[str, ...] = ()
+    held_places: tuple[str, ...] = ()
     """Absolute files and folders of the workspace that a rule forbids to write, or asks about, and that the walls hold."""
     exposed: tuple[str, ...] = ()
     """Files of both kinds, by their names in the workspace, where these walls can neither hide nor hold them."""
@@ -339,7 +339,7 @@ def command_of(facet: Facet) -> Command | None:
 
 def _is_opaque(verdict: FacetVerdict) -> bool:
     """Return whether a part is not understood, and no text that a program is given, which walls can hold."""
-    return isinstance(verdict.facet, Opaque) and (verdict.facet.given_to is None or not verdict.facet.whole)
+    return isinstance(verdict.facet, Opaque) and (verdict.facet.given_to is None or not verdict.facet.is_whole)
 
 
 def _with_reach(pattern: GrantPattern, sandbox: Sandbox, command: Command) -> GrantPattern:

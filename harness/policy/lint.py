@@ -82,7 +82,7 @@ def _tools(policy: Policy) -> Iterator[PolicyWarning]:
         for runs in dict.fromkeys(stated.get(tool, stated.get("default")) for tool in _COMMANDS):
             if uncovered is None or runs is None or runs.decision < uncovered.decision:
                 continue
-            problem = f"uncovered says nothing: {runs.what} is {runs.decision.word} by default"
+            problem = f"uncovered says nothing: {runs.subject} is {runs.decision.word} by default"
             yield PolicyWarning(rule="", origin=uncovered.origin, problem=problem)
 
 
@@ -168,7 +168,9 @@ def _same_default(policy: Policy, rule: Rule) -> str:
     tool_defaults = [defaults_by_tool.get(tool, defaults_by_tool.get("default")) for tool in tools]
     if any(default is None or default.decision is not Decision.AUTO for default in tool_defaults):
         return ""
-    places = dict.fromkeys(f"for {default.what} ({default.origin})" for default in tool_defaults if default is not None)
+    places = dict.fromkeys(
+        f"for {default.subject} ({default.origin})" for default in tool_defaults if default is not None
+    )
     return f"the default {', '.join(places)}: auto"
 
 

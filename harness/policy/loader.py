@@ -236,7 +236,7 @@ class _Loader:
         except ValueError as error:
             self.fail(name, index, "network", str(error))
 
-    def shown(self, table: Table) -> tuple[str, ...] | None:
+    def shown_places(self, table: Table) -> tuple[str, ...] | None:
         """Return the places that are hidden by default, and need not be here."""
         if "show" not in table:
             return None
@@ -262,7 +262,7 @@ class _Loader:
                 hosts=self.hosts(table, "sandbox", 0) if isinstance(network, list) else None,
                 write=self.places(table, "write", 0, "sandbox") if "write" in table else None,
                 hide=self.places(table, "hide", 0, "sandbox"),
-                show=self.shown(table),
+                show=self.shown_places(table),
             ),
         )
 
@@ -301,21 +301,21 @@ class _Loader:
     def limits(self, table: Table) -> Limits:
         self.check_keys(table, LIMIT_KEYS, "limits", 0)
         return Limits(
-            max_turns=self.whole(table, "turns"),
+            max_turns=self.whole_number(table, "turns"),
             max_seconds=self.number(table, "seconds"),
-            max_tokens=self.whole(table, "tokens"),
+            max_tokens=self.whole_number(table, "tokens"),
             max_cost=self.number(table, "cost"),
-            max_refusals=self.whole(table, "refusals"),
-            max_bad_calls=self.whole(table, "bad_calls"),
+            max_refusals=self.whole_number(table, "refusals"),
+            max_bad_calls=self.whole_number(table, "bad_calls"),
             command_seconds=self.number(table, "command_seconds", maximum=f"{MAX_COMMAND_SECONDS:.0f}"),
-            result_characters=self.whole(table, "result_characters", minimum=1_000),
+            result_characters=self.whole_number(table, "result_characters", minimum=1_000),
         )
 
     def number(self, table: Table, key: str, maximum: str = "1e12") -> float | None:
         value = self.value(table, key, f"number above 0, at most {maximum}", "limits")
         return None if value is None else float(value)
 
-    def whole(self, table: Table, key: str, minimum: int = 1) -> int | None:
+    def whole_number(self, table: Table, key: str, minimum: int = 1) -> int | None:
         value: int | None = self.value(table, key, f"whole of at least {minimum}", "limits")
         return value
 

@@ -266,7 +266,7 @@ class FileMatcher(Matcher):
 
     def covers_path(self, path: PathAccess) -> bool:
         """Return whether it covers a path."""
-        if path.place not in _COVERED or not self._accounts_for(path.access) or not path.whole:
+        if path.place not in _COVERED or not self._accounts_for(path.access) or not path.is_whole:
             return False
         return not self._excepts(path) and self.patterns.covers((*path.names, *path.below))
 

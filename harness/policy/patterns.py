@@ -231,7 +231,7 @@ class PathPatterns(Record):
             ways.append((self.patterns, names.lines))
         for patterns, text in ways:
             for expression in _expressions(patterns):
-                yield from (name for name in names.found(expression, text) if self.hits((name,)))
+                yield from (name for name in names.find(expression, text) if self.hits((name,)))
 
     def _matches_folded(self, name: str) -> bool:
         folded = fold(name)
@@ -279,14 +279,14 @@ class _Compiled(Record):
 
 
 class _SimplePattern(Record):
-    wanted: tuple[str, ...]
+    parts: tuple[str, ...]
     anchored: bool
 
 
 class _Way(Record):
     """A pattern as parts of a path, `**` for any number of them."""
 
-    wanted: tuple[str, ...]
+    parts: tuple[str, ...]
     below: bool
     """Whether it matches the content of a folder."""
 
@@ -308,7 +308,7 @@ def _compiled(patterns: tuple[str, ...]) -> _Compiled:
         else:
             pattern_parts = tuple(pattern.removeprefix("**/").strip("/").split("/"))
             anchored = not pattern.startswith("**/") and (pattern.startswith("/") or len(pattern_parts) > 1)
-            simple.append(_SimplePattern(wanted=pattern_parts, anchored=anchored))
+            simple.append(_SimplePattern(parts=pattern_parts, anchored=anchored))
             ways.append(_way(pattern))
     return _Compiled(
         names=frozenset(names),
@@ -326,7 +326,7 @@ def _way(pattern: str) -> _Way:
     text = ("" if anchored else "**/") + pattern.strip("/")
     if pattern.endswith("/**"):
         text += "/*"  # everything below, and not the folder itself
-    return _Way(wanted=tuple(text.split("/")), below=pattern.endswith("/"))
+    return _Way(parts=tuple(text.split("/")), below=pattern.endswith("/"))
 
 
 def is_simple(pattern: str) -> bool:
@@ -346,15 +346,15 @@ def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool
     """Match a simple pattern with gitignore's meaning; a test holds it against pathspec."""
     if pattern.anchored and not inside:
         return False
-    last = len(parts) - len(pattern.wanted)
+    last = len(parts) - len(pattern.parts)
     starts = range(min(last + 1, 1)) if pattern.anchored else range(last + 1)
-    return any(all(map(_part_match, pattern.wanted, parts[start:])) for start in starts)
+    return any(all(map(_part_match, pattern.parts, parts[start:])) for start in starts)
 
 
 def _leads_to(way: _Way, parts: Sequence[str]) -> bool:
     """Return whether a pattern, part by part from the workspace on, ends at the last of `parts`, or at a folder before it."""
     ends = {0}
-    for pattern_part in way.wanted:
+    for pattern_part in way.parts:
         if pattern_part == "**":
             ends = set(range(min(ends, default=len(parts) + 1), len(parts) + 1))
         else:
@@ -405,7 +405,7 @@ def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     inside = [re.escape(name) for name in (*compiled.names, *compiled.folders)]
     anchored: list[str] = []
     for each in compiled.simple:
-        expression = "/".join(re.escape(part).replace(r"\*", "[^/]*") for part in each.wanted)
+        expression = "/".join(re.escape(part).replace(r"\*", "[^/]*") for part in each.parts)
         (anchored if each.anchored else inside).append(expression)
     forms = {
         "/(?:%s)/": inside,

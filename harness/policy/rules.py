@@ -245,4 +245,4 @@ class Rule(Record):
 def _is_here(path: PathAccess) -> bool:
     """Return whether a tool's path is in the workspace; the workspace itself may be read, with everything in it."""
     is_inside = path.place is Place.INSIDE or (path.place is Place.ROOT and path.access is Access.READ)
-    return is_inside and path.whole
+    return is_inside and path.is_whole

@@ -27,7 +27,7 @@ class ToolDefault(Record):
     """Whether it leaves out tools that can do nothing but read, as in plan mode."""
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """Its subject in words."""
         return {"default": "any other tool", UNCOVERED: "commands that no model covers"}.get(self.tool, self.tool)
 

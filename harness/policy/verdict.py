@@ -471,7 +471,7 @@ class _Judge:
                 decision=Decision.CONFIRM,
                 source=Source.DEFAULT,
                 reason=f"its server says that it may destroy, and no line lets {tool} run by its whole name",
-                by=f"default for {strictest.what} ({strictest.origin})",
+                by=f"default for {strictest.subject} ({strictest.origin})",
                 layer=strictest.layer,
                 origin=strictest.origin,
             )
@@ -492,7 +492,7 @@ class _Judge:
             source=Source.DEFAULT,
             reason=f"{obstacle}, and {'what no model covers' if uncovered else tool} is {strictest.decision.word} by default",
             hint=f"It is not known what it does: {gap}." if gap else "",
-            by=f"default for {strictest.what} ({strictest.origin})",
+            by=f"default for {strictest.subject} ({strictest.origin})",
             layer=strictest.layer,
             origin=strictest.origin,
         )
@@ -589,7 +589,9 @@ def _hideable(action: Action) -> Iterator[int]:
 def _is_read_here(path: PathAccess) -> bool:
     """Return whether a path is a folder of the workspace that is read with all that is known to lie below."""
     inside = path.place in (Place.INSIDE, Place.ROOT)
-    return inside and path.access is Access.READ and path.tree and path.whole and not (path.tracked or path.untracked)
+    return (
+        inside and path.access is Access.READ and path.tree and path.is_whole and not (path.tracked or path.untracked)
+    )
 
 
 def _only_reads(action: Action) -> bool:
@@ -635,7 +637,7 @@ def _may_run_opaque(facet: Opaque, by_policy: FacetVerdict) -> bool:
     It may if the walls of a granted program hold it, or if it is text for an interpreter, and the default would let the same
     run from a file. A wrapper runs its words, not the text.
     """
-    if not facet.whole or by_policy.decision is not Decision.AUTO:
+    if not facet.is_whole or by_policy.decision is not Decision.AUTO:
         return False
     reads_text = facet.given_to is not None and not is_one_of(facet.given_to.argv[0], WRAPPERS)
     return (reads_text and by_policy.source is Source.DEFAULT) or any(rule.walled for rule in by_policy.rules)
@@ -643,7 +645,9 @@ def _may_run_opaque(facet: Opaque, by_policy: FacetVerdict) -> bool:
 
 def _from_opaque(facet: Opaque) -> FacetVerdict:
     """Return CONFIRM or DENY for text that is not understood, whatever the rules."""
-    if not facet.whole:  # a rule may be about any of the words that nobody looked at, so that there is nothing to ask
+    if (
+        not facet.is_whole
+    ):  # a rule may be about any of the words that nobody looked at, so that there is nothing to ask
         return FacetVerdict(
             facet=facet,
             decision=Decision.DENY,

@@ -38,7 +38,7 @@ class KeptBytes:
 class ProgramAnswer(Record):
     """Exit and output of a program."""
 
-    ended: Ended
+    end: Ended
     output: bytes
     errors: bytes
     """The beginning of its stderr."""
@@ -82,7 +82,7 @@ def ask_program(  # noqa: PLR0913 - what a run takes, each named where it is pas
         end = run_group(launch, seconds=seconds, output=output, errors=errors, stops=stops, pace=pace)
     finally:
         os.close(question_file)
-    return ProgramAnswer(ended=end, output=output.data, errors=errors.data, is_cut=output.is_cut)
+    return ProgramAnswer(end=end, output=output.data, errors=errors.data, is_cut=output.is_cut)
 
 
 def _fill(descriptor: int, data: bytes) -> None:

@@ -75,7 +75,7 @@ class _Lines:
         self._later_bytes = 0
         self._blocks = 0
         self._seen_bytes = 0
-        self._seen = 0
+        self._sampled_lines = 0
 
     def add(self, block: bytes) -> None:
         if self._bytes < COUNTED_BYTES:
@@ -86,11 +86,11 @@ class _Lines:
         self._later_bytes += len(block)
         if self._blocks % SAMPLED_BLOCKS == 0:
             self._seen_bytes += len(block)
-            self._seen += block.count(b"\n")
+            self._sampled_lines += block.count(b"\n")
         self._blocks += 1
 
     def count(self) -> int:
-        return self._line_count + self._seen * self._later_bytes // max(self._seen_bytes, 1)
+        return self._line_count + self._sampled_lines * self._later_bytes // max(self._seen_bytes, 1)
 
 
 class Capture:

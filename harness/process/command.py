@@ -344,7 +344,7 @@ class _Group:
         while True:
             wait = min(max(deadline - time.monotonic(), 0.0), STEP_SECONDS)
             self._drain(wait)
-            remaining = self._survivors.left()
+            remaining = self._survivors.remaining()
             if wait == 0.0 or (not remaining and not self._open):
                 return remaining
             if not self._open:

@@ -114,7 +114,7 @@ class Guard:
                 return
             time.sleep(STEP_SECONDS / 10)
 
-    def ended(self, mark: int) -> None:
+    def report_end(self, mark: int) -> None:
         """Report that none of its processes is left."""
         with self._lock:
             self._running.pop(mark, None)

@@ -70,7 +70,7 @@ class RpcMessage(Record):
 class RefusedLine(Record):
     """A line that is not passed on."""
 
-    why: str
+    reason: str
     asks: tuple[str, ...] = ()
     """The ids of the requests that it seems to hold, as JSON texts: who sent it waits for their answers."""
     answers: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ def read_message(line: bytes) -> RpcMessage | RefusedLine:
     if isinstance(value, list):
         return _refused(line, "a batch is not passed on: send each message by itself")
     if not isinstance(value, dict):
-        return RefusedLine(why="it is no JSON object", code=RpcCode.REQUEST)
+        return RefusedLine(reason="it is no JSON object", code=RpcCode.REQUEST)
     reason = _problem(value)
     if reason:
         return _refused(line, reason)
@@ -181,7 +181,7 @@ def _problem(value: Mapping[str, JsonValue]) -> str:
 
 def _too_long(line: bytes) -> RefusedLine:
     asks, answers = _told_at_start(line)
-    return RefusedLine(why=f"it is longer than {MOST_LINE_BYTES} bytes", asks=asks, answers=answers)
+    return RefusedLine(reason=f"it is longer than {MOST_LINE_BYTES} bytes", asks=asks, answers=answers)
 
 
 def _told_at_start(line: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -205,8 +205,8 @@ def _refused(line: bytes, reason: str, code: RpcCode = RpcCode.REQUEST) -> Refus
                 (asks if "method" in fields else answers).append(identity)
     except (ValueError, RecursionError):
         ids = _told_at_start(line)
-        return RefusedLine(why=reason, asks=ids[0], answers=ids[1], code=code)
-    return RefusedLine(why=reason, asks=tuple(asks), answers=tuple(answers), code=code)
+        return RefusedLine(reason=reason, asks=ids[0], answers=ids[1], code=code)
+    return RefusedLine(reason=reason, asks=tuple(asks), answers=tuple(answers), code=code)
 
 
 def _objects(line: bytes) -> Iterator[Mapping[str, JsonValue]]:

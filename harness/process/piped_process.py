@@ -125,11 +125,11 @@ class PipedProcess:
             ((signal.SIGTERM, signal.SIGCONT), GRACE_SECONDS),
             ((signal.SIGKILL,), GRACE_SECONDS),
         ):
-            remaining = self._survivors.left()
+            remaining = self._survivors.remaining()
             if remaining and numbers:
                 send(remaining, *numbers)
             deadline = time.monotonic() + seconds
-            while (remaining := self._survivors.left()) and time.monotonic() < deadline:
+            while (remaining := self._survivors.remaining()) and time.monotonic() < deadline:
                 if signal.SIGKILL in numbers:
                     send(remaining, signal.SIGKILL)
                 time.sleep(_STEP_SECONDS)

@@ -34,14 +34,14 @@ class NetworkOfItsOwn(Protocol):
     """A network that the child makes for itself before it becomes the program."""
 
     def make(self) -> None:
-        """Make it, in the child. Raises OSError, of which `made` tells."""
+        """Make it, in the child. Raises OSError, of which `serve` tells."""
         ...
 
     def bind(self) -> None:
         """Bind the child, as `Launch.confine` binds a thread. Raises OSError."""
         ...
 
-    def made(self) -> None:
+    def serve(self) -> None:
         """Begin to serve it, in the harness. Raises OSError if it was not made."""
         ...
 
@@ -125,10 +125,10 @@ def _with_network(network: NetworkOfItsOwn, popen: Callable[[], Popen[bytes]]) -
     try:
         process = popen()
     except OSError as error:
-        _put_up(network.made)  # raises what it was, if it was the network
+        _put_up(network.serve)  # raises what it was, if it was the network
         raise NotConfinedError(error.errno or errno.EIO, error.strerror or str(error)) from error
     try:
-        _put_up(network.made)
+        _put_up(network.serve)
     except BaseException:
         process.kill()
         process.wait()

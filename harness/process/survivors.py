@@ -81,7 +81,7 @@ class Survivors:
         """Forget the command, whose processes have all ended. Called before its first process is collected; may be
         called again.
         """
-        self._guard.ended(self.mark)
+        self._guard.report_end(self.mark)
         with _lock:
             _running.discard(self.mark)
 
@@ -95,7 +95,7 @@ class Survivors:
         hidden = [process for process in self._new() if process.started == 0 and not process.has_ended]
         return [process for process in hidden if procfs.lock_limit(process.pid) is None and not self._owns(process)]
 
-    def left(self) -> list[Process]:
+    def remaining(self) -> list[Process]:
         """Return every running process of the command; collect the ended ones, except its first.
 
         INVARIANT: the list is empty only if two looks in a row found no child of the command. An ended child proves

@@ -37,7 +37,12 @@ def _checkout(words: LooseWords) -> Iterable[str]:
         yield "git checkout with force throws away changes that are in no commit"
     elif not words.has("-b", "-t", "--orphan"):
         is_file = len(words.operands) == 1 and _LOOKS_LIKE_FILE.fullmatch(words.operands[0])
-        if words.behind or len(words.operands) > 1 or is_file or words.has("-p", "-2", "-3", "--pathspec-from-file"):
+        if (
+            words.last_words
+            or len(words.operands) > 1
+            or is_file
+            or words.has("-p", "-2", "-3", "--pathspec-from-file")
+        ):
             yield "git checkout of paths throws away changes that are in no commit"
 
 

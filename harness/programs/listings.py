@@ -176,7 +176,7 @@ def _by_ls(argv: Sequence[str]) -> FileNames | None:
         skips=_ONLY_ITS_NAMES,
         hidden=parsed.has("-A"),
         bare=not parsed.operands,
-        listed=bool(parsed.operands) and not parsed.has("-d"),
+        lists_names=bool(parsed.operands) and not parsed.has("-d"),
     )
 
 

@@ -191,7 +191,7 @@ def read_loosely(options: str, words: Sequence[str], *, stop: bool = False) -> L
         elif word == "--":
             last_words = tuple(words[place + 1 :])
             return LooseWords(
-                words=tuple(words), options=tuple(names), operands=(*operands, *last_words), behind=last_words
+                words=tuple(words), options=tuple(names), operands=(*operands, *last_words), last_words=last_words
             )
         elif not word.startswith("-") or word == "-":
             if stop:

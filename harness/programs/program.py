@@ -115,7 +115,7 @@ class FileNames(Record):
     """Whether they are named without the start, which is `.`, in front: `a.py`."""
     folders: bool = True
     """Whether folders may be among them."""
-    listed: bool = False
+    lists_names: bool = False
     """Whether a start that is a folder would be replaced by the names in it, without that folder."""
     tracked: ShownFiles | None = None
     """The files tracked by git that they are. `None` for other files. Untracked files below the start are not among
@@ -315,7 +315,7 @@ class LooseWords(Record):
     options: tuple[str, ...]
     """Options, each by the first spelling of its table entry, or as it is written if the table does not name it."""
     operands: tuple[str, ...]
-    behind: tuple[str, ...] = ()
+    last_words: tuple[str, ...] = ()
     """Operands after `--`."""
 
     def has(self, *names: str) -> bool:

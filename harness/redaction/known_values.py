@@ -190,17 +190,17 @@ class Wrapped(Record):
     """Known values that go over the ends of lines, where a text is read in one of the ways of LINE_ENDS."""
 
     line_end: str
-    known: tuple[Known, ...]
+    values: tuple[Known, ...]
 
 
 class Candidates(Record):
     """The known values that occur in a text."""
 
-    known: tuple[Known, ...]
+    values: tuple[Known, ...]
     wrapped: tuple[Wrapped, ...]
 
 
-NOTHING = Candidates(known=(), wrapped=())
+NOTHING = Candidates(values=(), wrapped=())
 
 
 class KnownValues:
@@ -242,11 +242,11 @@ class KnownValues:
         data = text.encode("utf-8", "surrogatepass")  # faster to search than a text with one wide character
         candidates = self._in(data)
         wrapped = tuple(
-            Wrapped(line_end=line_end, known=over_lines)
+            Wrapped(line_end=line_end, values=over_lines)
             for line_end, flat in unwrapped(data)
             if (over_lines := self._over_lines(flat, data))
         )
-        return Candidates(known=candidates, wrapped=wrapped) if candidates or wrapped else NOTHING
+        return Candidates(values=candidates, wrapped=wrapped) if candidates or wrapped else NOTHING
 
     def _over_lines(self, flat: bytes, data: bytes) -> tuple[Known, ...]:
         """Return the forms that occur in `flat` and, over line ends, in `data`.
@@ -272,14 +272,14 @@ class KnownValues:
 
 def known_spans(text: str, candidates: Candidates) -> Iterator[Span]:
     """Yield each place in `text` of what `candidates` said of it, or of a text that it is a part of; they may overlap."""
-    for value in candidates.known:
+    for value in candidates.values:
         start = text.find(value.form)
         while start >= 0:
             end = start + len(value.form)
             yield Span(start=start, end=end, rule=KNOWN, plain=value.plain)
             start = text.find(value.form, end)
     for wrapped in candidates.wrapped:
-        for value in wrapped.known:
+        for value in wrapped.values:
             for start, end in _wrapped_places(text, value.form, wrapped.line_end):
                 yield Span(start=start, end=end, rule=KNOWN, plain=value.plain)
 

@@ -28,7 +28,7 @@ _APART = "\x00"
 class _Search(Record):
     """The kinds of secrets that a text may hold."""
 
-    known: Candidates
+    candidates: Candidates
     shapes: tuple[Shape, ...]
     is_encoded: bool
     """Whether base64 or hex in the text may hold shapes."""
@@ -55,9 +55,9 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """Return `text` with marks for what is secret in it."""
-        return self.counted(text)[0]
+        return self.redact_and_count(text)[0]
 
-    def counted(self, text: str) -> tuple[str, Mapping[str, int]]:
+    def redact_and_count(self, text: str) -> tuple[str, Mapping[str, int]]:
         """Return `text` with marks for what is secret in it, and how many places each rule replaced."""
         hits: dict[str, int] = {}
         for _ in range(ROUNDS):
@@ -139,12 +139,12 @@ class Redactor:
         is_encoded = self._shapes and may_hold_encoded(text)
         if not shapes and not is_encoded and candidates is NOTHING:
             return None
-        return _Search(known=candidates, shapes=shapes, is_encoded=is_encoded)
+        return _Search(candidates=candidates, shapes=shapes, is_encoded=is_encoded)
 
     def _spans(self, text: str, search: _Search | None) -> list[Span]:
         if search is None:
             return []
-        spans = [*known_spans(text, search.known), *shape_spans(text, search.shapes)]
+        spans = [*known_spans(text, search.candidates), *shape_spans(text, search.shapes)]
         if search.is_encoded:
             spans += encoded_spans(text)
         return _joined(_beside_marks(text, spans)) if spans else spans

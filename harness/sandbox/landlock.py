@@ -104,7 +104,7 @@ def ruleset(rules: Rules) -> tuple[int, bool]:
     descriptor = kernel.create_ruleset(
         filesystem, TCP if rules.version >= 4 and not rules.network else 0, SCOPES if rules.version >= 6 else 0
     )
-    grants = [(path, Right.READ_DIR) for path in (*rules.readable.listed, "/dev")]
+    grants = [(path, Right.READ_DIR) for path in (*rules.readable.listed_folders, "/dev")]
     grants += [(path, DEVICE) for path in HARMLESS_DEVICES]
     if not rules.reader:
         grants.append((SHARED_MEMORY, WRITE))
@@ -113,7 +113,9 @@ def ruleset(rules: Rules) -> tuple[int, bool]:
     try:
         for path, rights in grants:
             _allow(descriptor, path, rights & filesystem)
-        same = [_allow(descriptor, path, READ & filesystem) == state for path, state in rules.readable.whole.items()]
+        same = [
+            _allow(descriptor, path, READ & filesystem) == state for path, state in rules.readable.whole_paths.items()
+        ]
         same += [_allow_writing(descriptor, path, filesystem) == state for path, state in rules.write.items()]
     except BaseException:
         os.close(descriptor)
@@ -202,8 +204,8 @@ class Built:
         self._closed = _closed(walls)
         hidden = frozenset(os.path.realpath(path) for path in walls.hide if os.path.exists(path))
         readable_paths = readable(hidden, {path: self._usable[path] for path in walls.show})
-        self._listed_folders = readable_paths.listed
-        self._settled_times = _settled_times(readable_paths.listed, began)
+        self._listed_folders = readable_paths.listed_folders
+        self._settled_times = _settled_times(readable_paths.listed_folders, began)
         """None where the folders must be listed to see whether they hold what they held."""
         self.gaps = _gaps(walls, hidden, readable_paths)
         """Paths that were to be hidden and are not, a sentence each."""
@@ -333,9 +335,9 @@ def _open_paths(paths: tuple[str, ...]) -> list[int]:
 class ReadablePaths(Record):
     """The readable paths."""
 
-    whole: Mapping[str, State | None]
+    whole_paths: Mapping[str, State | None]
     """Files and folders, these with everything below. With what was found there, None where nothing was."""
-    listed: Mapping[str, Mapping[str, State] | None]
+    listed_folders: Mapping[str, Mapping[str, State] | None]
     """Folders above something hidden: their names may be listed, nothing more. With their entries, see `_entries`."""
     too_large: tuple[str, ...]
     """Folders above something hidden that have too many entries to go through: of these nothing may be read."""
@@ -352,15 +354,17 @@ def readable(hidden: frozenset[str], show: Mapping[str, State | None]) -> Readab
     collected = _Found()
     collected.go({"/": None}, closed, above)
     collected.go(show, closed, above)
-    return ReadablePaths(whole=collected.whole, listed=collected.listed, too_large=tuple(collected.too_large))
+    return ReadablePaths(
+        whole_paths=collected.whole_paths, listed_folders=collected.listed_folders, too_large=tuple(collected.too_large)
+    )
 
 
 class _Found:
     """The list while it grows."""
 
     def __init__(self) -> None:
-        self.whole: dict[str, State | None] = {}
-        self.listed: dict[str, dict[str, State] | None] = {}
+        self.whole_paths: dict[str, State | None] = {}
+        self.listed_folders: dict[str, dict[str, State] | None] = {}
         self.too_large: list[str] = []
 
     def go(self, paths: Mapping[str, State | None], closed: frozenset[str], above: set[str]) -> None:
@@ -369,9 +373,9 @@ class _Found:
             if path in closed:
                 continue
             if path not in above:
-                self.whole[path] = state
+                self.whole_paths[path] = state
                 continue
-            entries = self.listed[path] = _entries(path)
+            entries = self.listed_folders[path] = _entries(path)
             if entries is None:
                 self.too_large.append(path)
                 continue

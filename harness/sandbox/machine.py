@@ -97,7 +97,7 @@ def _landlock() -> tuple[int, str]:
     """Return the version and an empty text, or 0 and why there is none."""
     try:
         version = kernel.landlock_version()
-        nothing = ReadablePaths(whole={}, listed={}, too_large=())
+        nothing = ReadablePaths(whole_paths={}, listed_folders={}, too_large=())
         rules, _ = landlock.ruleset(
             landlock.Rules(version=version, readable=nothing, write={}, network=False, reader=True)
         )

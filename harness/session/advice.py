@@ -60,20 +60,20 @@ def advice_on(policy: Policy, action: Action, verdict: Verdict, *, reason: str =
     refused = [facet for facet in verdict.facets if facet.decision is not Decision.AUTO]
     fixed = next((facet for facet in refused if facet.source is not Source.DEFAULT), None)
     if fixed is not None and not isinstance(fixed.facet, Opaque):
-        return Advice(why=_why_fixed(fixed))
+        return Advice(reason=_why_fixed(fixed))
     if any(isinstance(facet.facet, Opaque) for facet in refused):
         return Advice(
-            why="it is not plainly understood, and no rule covers what is not: plainer commands can be allowed"
+            reason="it is not plainly understood, and no rule covers what is not: plainer commands can be allowed"
         )
     if len(refused) > MOST_RULES:
-        return Advice(why=f"{len(refused)} parts of it have no rule")
+        return Advice(reason=f"{len(refused)} parts of it have no rule")
     advised = _rules_for(policy, action, refused, reason)
     if isinstance(advised, str):
-        return Advice(why=advised)
+        return Advice(reason=advised)
     toml, rules = advised
     wider = replace(policy, rules=(*policy.rules, *rules))
     if evaluate(wider, action).decision is not Decision.AUTO:
-        return Advice(why=f"{verdict.deciding.by} refuses it, and no further rule lifts that")
+        return Advice(reason=f"{verdict.deciding.by} refuses it, and no further rule lifts that")
     return Advice(toml=toml)
 
 

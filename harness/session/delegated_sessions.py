@@ -57,7 +57,7 @@ class Equipment(Record):
     policy: Policy
     """The caller's policy, or a stricter one."""
     system: str
-    about: Mapping[str, JsonValue] = {}
+    log_fields: Mapping[str, JsonValue] = {}
     """Added to its first record."""
     changes: Callable[[], HelperChanges] = HelperChanges
     """Asked when it has ended."""
@@ -189,7 +189,7 @@ class DelegatedSessions:
             prices=agent.prices,
             context_tokens=agent.context_tokens,
             system=equipment.system,
-            about={**fields, **equipment.about, **more_fields},
+            about={**fields, **equipment.log_fields, **more_fields},
             interrupt=interrupt,
             together=agent.together,
             checks=agent.checks,
@@ -257,7 +257,7 @@ def asked_for(helper_name: str, approver: Approver, confinement: Callable[[Actio
         return deny_all
 
     def approve(action: Action, verdict: Verdict) -> Approval:
-        answer = approver(replace(action, asked_by=helper_name, held=confinement(action, verdict)), verdict)
+        answer = approver(replace(action, asked_by=helper_name, confinement=confinement(action, verdict)), verdict)
         return replace(answer, scope=None, days=None, patterns=())
 
     return approve

@@ -75,7 +75,7 @@ def helpers_of(session: RunningSession, another_model: AnotherModel | None) -> D
                     # INVARIANT: what it changes is in the patch, and nowhere in the workspace of whoever asks.
                     policy=policy.guarding(session_workspace.root),
                     system=f"{system}{_works_in(workspace.root, session_workspace.root)}",
-                    about={**model, "workspace": workspace.root, "copy_of": session_workspace.root},
+                    log_fields={**model, "workspace": workspace.root, "copy_of": session_workspace.root},
                     changes=changes,
                 )
             return
@@ -83,7 +83,9 @@ def helpers_of(session: RunningSession, another_model: AnotherModel | None) -> D
             policy = held_to_reading(policy)
         except PolicyError as error:
             raise ToolError(f"A helper cannot be had: {error}") from None
-        yield Equipment(tools=tools_in(session.place.workspace), policy=policy, system=f"{system}{_READS}", about=model)
+        yield Equipment(
+            tools=tools_in(session.place.workspace), policy=policy, system=f"{system}{_READS}", log_fields=model
+        )
 
     return DelegatedSessions(agent, equip, another_model)
 

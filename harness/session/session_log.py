@@ -145,7 +145,7 @@ def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:
 
     findings = judge_log(log.path, heads)
     reason = findings.unfit
-    if not reason and (findings.found.records, findings.found.head) != (log.count, log.head):
+    if not reason and (findings.verification.records, findings.verification.head) != (log.count, log.head):
         reason = "it was changed while it was opened"
     if reason:
         raise LogError(_refusal(log.path, reason))

@@ -162,4 +162,4 @@ def advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
 
 
 def _advise_to_leave_plan(policy: Policy, action: Action, verdict: Verdict) -> Advice:  # noqa: ARG001 - as Gate has it
-    return Advice(why="plan mode lies over the policy (--plan), and no rule lifts that")
+    return Advice(reason="plan mode lies over the policy (--plan), and no rule lifts that")

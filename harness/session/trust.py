@@ -103,7 +103,7 @@ def loosening(policy: Policy) -> tuple[str, ...]:
 def _defaults(policy: Policy) -> Iterator[str]:
     for default in policy.defaults:
         if default.decision is Decision.AUTO:
-            yield f"default  {default.what} is auto where no rule says otherwise  ({default.origin})"
+            yield f"default  {default.subject} is auto where no rule says otherwise  ({default.origin})"
     for readers in policy.readers:
         if readers.on:
             yield f"readers  commands that only look are auto  ({readers.origin})"

@@ -179,12 +179,12 @@ class Witness:
         listing = self._below.get(key)
         if listing is None:
             if self._names > MAX_NAMES:
-                return replace(path, tree=True, whole=False)
+                return replace(path, tree=True, is_whole=False)
             listing = self._below[key] = look()
         self._names += len(listing.below)
         if self._names > MAX_NAMES:
-            return replace(path, tree=True, whole=False)
-        return replace(path, tree=True, below=listing.below, whole=listing.whole)
+            return replace(path, tree=True, is_whole=False)
+        return replace(path, tree=True, below=listing.below, is_whole=listing.is_whole)
 
     def exists(self, path: str) -> bool:
         """Return whether an absolute path exists."""

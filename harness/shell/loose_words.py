@@ -102,7 +102,7 @@ def loose_opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -
         column=column,
         commands=commands,
         paths=tuple(path for path in paths if path is not None),
-        whole=whole_trees,
+        is_whole=whole_trees,
     )
 
 

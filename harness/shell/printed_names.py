@@ -131,7 +131,7 @@ class HandedNames:
             return False
         places = [path for start in names.starts for path in self._line.resolved(start, Access.READ, state)]
         is_covered = all(path.place in _LOOKED_AT for path in places)
-        if not is_covered or (names.listed and any(self._line.disk.is_folder(path.real) for path in places)):
+        if not is_covered or (names.lists_names and any(self._line.disk.is_folder(path.real) for path in places)):
             return False
         if names.tracked is not None:
             return all(

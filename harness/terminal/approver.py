@@ -155,7 +155,7 @@ class TerminalApprover:
         question = Question(
             action=action,
             verdict=verdict,
-            confinement=action.held or self._confinement(action.tool, verdict.effects),
+            confinement=action.confinement or self._confinement(action.tool, verdict.effects),
             usual=self._usual(),
             variables=user_variables if self._asker is None else None,
             set_variables=len(variables) - len(user_variables),

@@ -36,7 +36,7 @@ def effects_lines(verdict: Verdict, *, max_paths: int = MAX_PATHS) -> list[str]:
     granted = _path_list([WORKSPACE if path == "." else path for path in effects.granted], max_paths)
     names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
     if effects.read is None or effects.write is None:
-        written = [names.get(path, path) for path in effects.named]
+        written = [names.get(path, path) for path in effects.named_paths]
         writes = f"writes {_path_list(written, max_paths)}, " if written else ""
         return [f"effects: {writes}may write {granted}; {network}"]
     reads, writes = (

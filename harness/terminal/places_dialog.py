@@ -71,13 +71,13 @@ class PlacesDialog(Dialog[PlacesAnswer]):
 
 def places_rows(question: PlacesQuestion, width: int) -> Iterator[Row]:
     """Yield the rows of the question: each place with its change and its difference."""
-    places = question.found
+    places = question.changed
     yield from prose("other programs run or obey them later", width, tone=Tone.QUIET)
     for change in places.changes:
         yield from _place_rows(change, width)
     if places.gaps:
         yield from prose(f"not looked at: {', '.join(places.gaps)}", width, tone=Tone.WARNING)
-    by = visible_line(question.about, 200) if question.about else "an earlier command"
+    by = visible_line(question.summary, 200) if question.summary else "an earlier command"
     yield from prose(f"by: {by}", width)
     for grant in question.grants:
         text = f"granted, and asleep until you answer: {one_line(grant.pattern.text)}"
@@ -87,7 +87,7 @@ def places_rows(question: PlacesQuestion, width: int) -> Iterator[Row]:
 def _place_rows(change: PlaceChange, width: int) -> Iterator[Row]:
     sizes = "" if change.diff else f" ({change.sizes})"
     no_copy = "" if change.is_kept else "; there is no copy of what it was"
-    text = f"{one_line(change.path)}  {change.how}{sizes}{no_copy}"
+    text = f"{one_line(change.path)}  {change.description}{sizes}{no_copy}"
     yield from rows_of(text, width, gutter="! ", tone=Tone.BAD)
     if change.diff:
         yield from diff_rows("\n".join(change.diff), change.path, width, margin="    ")

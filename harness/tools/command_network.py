@@ -42,7 +42,7 @@ class CommandNetwork:
         """Make the network, in the child. Raises OSError."""
         self._network.make()
 
-    def made(self) -> None:
+    def serve(self) -> None:
         """Begin to answer at its door. Raises OSError where there is none."""
         self._proxy = HostProxy(self._network.door(), partial(route_to, patterns=self._patterns, look=self._look))
 

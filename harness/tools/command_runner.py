@@ -91,9 +91,9 @@ class CommandRunner:
         self.limits = limits
         self.seconds = limits.filled().command_seconds or DEFAULT_COMMAND_SECONDS
         """Maximum seconds of a command."""
-        self.given = os.environ if environment is None else environment
+        self.base_environment = os.environ if environment is None else environment
         """Source of variables."""
-        self.environment = child_environment(self.given)
+        self.environment = child_environment(self.base_environment)
         """Variables of every command."""
         self.walls = walls or CommandWalls(workspace)
         self._temporary = temporary or TemporaryFolder()
@@ -115,7 +115,7 @@ class CommandRunner:
         return CommandRunner(
             self.workspace,
             limits=strictest((self.limits, limits)),
-            environment=self.given,
+            environment=self.base_environment,
             walls=self.walls,
             temporary=self._temporary,
             images=self._images,
@@ -181,7 +181,7 @@ class CommandRunner:
         if not bash:
             raise ToolError(f"Cannot start {start.noun}: bash was not found.")
         # Noted before a granted program, whose sockets are closed.
-        hold = () if effects.sockets else self.places.held
+        hold = () if effects.sockets else self.places.holdable_paths
         confinement = self.walls.confinement(
             effects, self._temporary.path, hold, terminal=lent is not None, by_host=True
         )

@@ -106,17 +106,19 @@ class CommandWalls:
             return UNCONFINED
         if effects.left_out:
             return f"{self.level}; {left_out_in_words(effects)}"
-        if not self.confines or not (effects.named or effects.granted):  # no path is opened, and no socket
+        if not self.confines or not (effects.named_paths or effects.granted):  # no path is opened, and no socket
             return self.level
         walls = walls_for(effects, self._workspace, hide=self._hide)
-        if walls.reader and not effects.named:  # granted, and yet not writable: it is not there, or a link leads to it
+        if (
+            walls.reader and not effects.named_paths
+        ):  # granted, and yet not writable: it is not there, or a link leads to it
             return self.level
-        named_paths = set(effects.named)
+        named_paths = set(effects.named_paths)
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
         notes = (
             ("hidden if bubblewrap works", [p for p in walls.hide if _is_in_any(p, walls.write) or _is_socket(p)]),
             (OPENED, [path for path in walls.write if path not in named_paths and path not in trees]),
-            (CLOSED, [path for path in effects.named if not _is_in_any(path, walls.write)]),
+            (CLOSED, [path for path in effects.named_paths if not _is_in_any(path, walls.write)]),
             ("cannot be moved or removed", [path for path in effects.entries if _is_held(path, walls.write)]),
             ("not protected", [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)]),
         )
@@ -128,7 +130,7 @@ class CommandWalls:
         )
         return "; ".join((self.level, *parts))
 
-    def here(self, policy: Policy, tool: str) -> WallsHere:
+    def walls_here(self, policy: Policy, tool: str) -> WallsHere:
         """Return the possible walls of a granted program, in the present workspace."""
         from harness.files.tree_listing import NOTHING_LISTED
         from harness.policy.grant_offers import WallsHere
@@ -169,7 +171,7 @@ class CommandWalls:
             confines=True,
             hides=hides,
             hidden=tuple(f"{root}/{place}" for place in unread.places),
-            held=tuple(f"{root}/{place}" for place in unwritten.places),
+            held_places=tuple(f"{root}/{place}" for place in unwritten.places),
             forbidden=unwritten.files,
         )
 
@@ -307,7 +309,7 @@ def walls_for(
     entries = frozenset(effects.entries)
     named_paths = [
         path
-        for name in effects.named
+        for name in effects.named_paths
         for path in _writable_places(name, workspace, entry=name in entries)
         if not _is_in_any(path, trees)  # bubblewrap would mount it apart, and it could not be moved
     ]
@@ -355,7 +357,7 @@ def _repositories(places: Sequence[str], write: Sequence[str]) -> Iterator[str]:
 
 def _without_named(places: Sequence[str], effects: Effects) -> tuple[str, ...]:
     """Return the places to hold that no part of the command names to write: a person said yes to those."""
-    return tuple(place for place in places if not any(is_within(name, place) for name in effects.named))
+    return tuple(place for place in places if not any(is_within(name, place) for name in effects.named_paths))
 
 
 def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:

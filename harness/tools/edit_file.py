@@ -80,7 +80,7 @@ class EditFileTool:
             default_of=READ_FILE.name if unable and path.place is Place.INSIDE else "",
             summary=visible_line(path.written, SUMMARY_CHARACTERS),
             preview=_preview(request),
-            shown_whole=isinstance(request.change, Unable) or request.change.diff.whole,
+            shown_whole=isinstance(request.change, Unable) or request.change.diff.is_whole,
             change=None if isinstance(request.change, Unable) else request.change.by_digest,
             request=request,
             described=self.kind,

@@ -54,7 +54,7 @@ class FileReader(Protocol):
     """Reads files of one format."""
 
     @property
-    def about(self) -> str:
+    def description(self) -> str:
         """The clause that the description of `read_file` has about the format, without a capital and a full stop."""
         ...
 

@@ -56,7 +56,7 @@ class Page(Record):
     """Each line with its number in front, control and hidden characters escaped; empty behind the end of the file."""
     lines: int
     """Number of lines in the file, as far as it was counted."""
-    counted: bool
+    is_counted: bool
     """Whether it was counted to its end."""
     size: int
     """Size in bytes."""
@@ -85,7 +85,7 @@ class _Tally:
         self.last = b""
 
     @property
-    def left(self) -> int:
+    def bytes_left(self) -> int:
         """Number of bytes that may still be read."""
         return max(MAX_READ_BYTES - self.size, 0)
 
@@ -153,12 +153,12 @@ def take_page(file: BinaryIO, *, offset: int, limit: int, room: int) -> Page:
         for number in range(offset, offset + limit):
             if not _take_line(file, number, tally, rows):
                 break
-    given_up = not tally.left
+    given_up = not tally.bytes_left
     is_counted = not given_up and _count_rest(file, tally)
     return Page(
         rows=tuple(rows.rows),
         lines=tally.lines,
-        counted=is_counted,
+        is_counted=is_counted,
         size=tally.size if is_counted else os.fstat(file.fileno()).st_size,
         crlf=tally.crlf,
         newlines=tally.newlines,
@@ -173,7 +173,7 @@ def take_page(file: BinaryIO, *, offset: int, limit: int, room: int) -> Page:
 def _skip(file: BinaryIO, lines: int, tally: _Tally) -> bool:
     """Move behind the first `lines` lines; return False if there are fewer, or they are too long."""
     while tally.newlines < lines:
-        block = file.read(min(_BLOCK_BYTES, tally.left))
+        block = file.read(min(_BLOCK_BYTES, tally.bytes_left))
         if not block:
             return False
         missing = lines - tally.newlines
@@ -190,7 +190,7 @@ def _skip(file: BinaryIO, lines: int, tally: _Tally) -> bool:
 
 def _take_line(file: BinaryIO, number: int, tally: _Tally, rows: _Rows) -> bool:
     """Take the next line; return False at the end of what is read, or, standing before the line, if it finds no room."""
-    piece = file.readline(min(rows.widest * 4, tally.left))  # a character has at most four bytes
+    piece = file.readline(min(rows.widest * 4, tally.bytes_left))  # a character has at most four bytes
     if not piece:
         return False
     start = piece.removeprefix(BYTE_ORDER_MARK) if number == 1 else piece
@@ -201,11 +201,11 @@ def _take_line(file: BinaryIO, number: int, tally: _Tally, rows: _Rows) -> bool:
         return False
     tally.add(piece)
     size = len(piece)
-    while not piece.endswith(b"\n") and (piece := file.readline(min(_BLOCK_BYTES, tally.left))):
+    while not piece.endswith(b"\n") and (piece := file.readline(min(_BLOCK_BYTES, tally.bytes_left))):
         tally.add(piece)
         size += len(piece)
-    if rows.cut or not tally.left:
-        rows.mark_cut(size, is_size_known=tally.left > 0)
+    if rows.cut or not tally.bytes_left:
+        rows.mark_cut(size, is_size_known=tally.bytes_left > 0)
     rows.cut |= cut_before
     return True
 
@@ -400,14 +400,14 @@ def _output(request: ReadFileRequest, page: Page, encoding: Encoding, *, marked:
         message = f"offset {request.offset} is past the end ({lines}): {display_path(request.path)}."
         raise ToolError(message, code=ErrorCode.RANGE)
     last = request.offset + len(page.rows) - 1
-    more = last < page.lines or not page.counted
-    total = f"{page.lines}" if page.counted else f"more than {page.lines}"
+    more = last < page.lines or not page.is_counted
+    total = f"{page.lines}" if page.is_counted else f"more than {page.lines}"
     facts = [
         f"lines {request.offset}-{last} of {total}",
         f"{page.size if size is None else size:,} bytes",
         _encoding(page, encoding, marked=marked),
     ]
-    if page.counted and page.lines > page.newlines:
+    if page.is_counted and page.lines > page.newlines:
         facts.append("no newline at end of file")
     if page.escaped:
         facts.append("hidden or odd characters are shown as \\xNN or \\uNNNN")
@@ -433,7 +433,7 @@ def _encoding(page: Page, encoding: Encoding, *, marked: bool) -> str:
 
 
 def _spec(readers: Sequence[FileReader]) -> ToolSpec:
-    summary = "; ".join(reader.about for reader in readers)
+    summary = "; ".join(reader.description for reader in readers)
     formats = f"{summary[0].upper()}{summary[1:]}. " if summary else ""
     return ToolSpec(
         name=READ_FILE.name,

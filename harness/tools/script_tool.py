@@ -40,7 +40,7 @@ class ScriptRequest(Record):
 
     words: tuple[str, ...]
     """The whole command line; the first word is the program's path."""
-    found: bool
+    is_found: bool
     """Whether the program exists."""
     paths: tuple[PathAccess, ...]
     """Its declared reads and writes."""
@@ -86,7 +86,7 @@ class ScriptTool:
         changed = ", ".join(self._seen_files.changed(files))
         request = ScriptRequest(
             words=(program or words[0], *words[1:]),
-            found=bool(program),
+            is_found=bool(program),
             paths=(*reads, *writes),
             seconds=min(self._declared.seconds or DEFAULT_COMMAND_SECONDS, self._commands.seconds),
             files=files,
@@ -98,7 +98,7 @@ class ScriptTool:
             bounds=ToolBounds(
                 write=tuple(dict.fromkeys(map(_granted, writes))),
                 network=self._declared.network,
-                held=self.walls.confines,
+                is_held=self.walls.confines,
             ),
         )
         return Action(
@@ -133,7 +133,7 @@ class ScriptTool:
         if self._seen_files.now() != request.files:
             raise ToolError("A file that this tool runs changed after the call was checked. The tool was not run.")
         noun = visible_line(request.words[0], 200)
-        if not request.found:
+        if not request.is_found:
             raise ToolError(f"Cannot start {noun}: {self._why_not_found()}.")
         if not effects.unasked:  # the changes were part of the question, and the answer was yes
             self._seen_files.saw(request.files)
@@ -142,7 +142,11 @@ class ScriptTool:
             argv=becoming(request.words),
             cwd=self._workspace.root,
             seconds=request.seconds,
-            variables={name: self._commands.given[name] for name in self._declared.env if name in self._commands.given},
+            variables={
+                name: self._commands.base_environment[name]
+                for name in self._declared.env
+                if name in self._commands.base_environment
+            },
         )
         written = (path for path in request.paths if path.access is Access.WRITE and not _is_folder(path))
         new = [path.real for path in written if _granted(path) in effects.granted]
@@ -197,7 +201,7 @@ class ScriptTool:
     ) -> Iterator[str]:
         """Yield the lines for a person. INVARIANT: only the command's own line begins with a word of the model."""
         yield visible(join(request.words)).replace("\n", "\\n")
-        if not request.found:
+        if not request.is_found:
             yield f"it cannot start: {self._why_not_found()}"
         yield f"cwd: {visible_line(self._workspace.root, 4096)}"
         if reads:

@@ -48,7 +48,7 @@ class WriteFileRequest(Record):
 
     path: PathAccess
     change: Replacement | Unable
-    kept: tuple[str, ...] = ()
+    kept_features: tuple[str, ...] = ()
     """Features of the old file's form that are kept although the call's content lacks them."""
 
 
@@ -101,7 +101,7 @@ class WriteFileTool:
             default_of="" if writes or path.place is not Place.INSIDE else READ_FILE.name,
             summary=visible_line(path.written, SUMMARY_CHARACTERS),
             preview=_preview(request, old),
-            shown_whole=isinstance(change, Unable) or change.diff.whole,
+            shown_whole=isinstance(change, Unable) or change.diff.is_whole,
             change=change.by_digest if isinstance(change, Replacement) and change.changes else None,
             request=request,
             described=self.kind,
@@ -126,7 +126,7 @@ class WriteFileTool:
             if changed is not None:
                 return WriteFileRequest(path=path, change=changed)
         change = change_to(path, old, form.data, before=readable(old.data), after=form.text)
-        return WriteFileRequest(path=path, change=change, kept=form.kept)
+        return WriteFileRequest(path=path, change=change, kept_features=form.kept_features)
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
         """Write the judged content, and return the change.
@@ -142,7 +142,7 @@ class WriteFileTool:
                     self._baselines.saw(request.path.real, shows)
                 raise ToolError(change.reason, code=change.code)
             case Replacement() as change:
-                return self._write(change, request.kept)
+                return self._write(change, request.kept_features)
 
     def _write(self, change: Replacement, kept_names: tuple[str, ...]) -> ToolOutput:
         name = display_path(change.path)
@@ -192,8 +192,8 @@ def _preview(request: WriteFileRequest, old: Present | None) -> str:
         title = f"overwrite {location_of(path)}, a binary file of {len(old.data):,} bytes that is not shown"
     else:
         title = f"overwrite {location_of(path)} (+{diff.added} -{diff.removed} lines)"
-    if request.kept:
-        title += f"; kept: {', '.join(request.kept)}"
+    if request.kept_features:
+        title += f"; kept: {', '.join(request.kept_features)}"
     return f"{title}\n{diff.text()}" if diff.lines else f"{title}\n(empty)"
 
 

@@ -75,7 +75,7 @@ reason   = "Looks."
 def by_default(policy: Policy, tool: str) -> str:
     """Return what a verdict by the default for `tool` says that it is by: `default for bash (rules.toml:7)`."""
     (found,) = (default for default in policy.defaults if default.tool == tool)
-    return f"default for {found.what} ({os.path.basename(found.origin.file)}:{found.origin.line})"
+    return f"default for {found.subject} ({os.path.basename(found.origin.file)}:{found.origin.line})"
 
 
 LOADED = parse_policy(RULES.encode(), "rules.toml")

@@ -67,7 +67,7 @@ def look_back(root: Path, name: str = "") -> dict[str, object]:
 
 
 def told(found: PlacesFound) -> str:
-    return "; ".join(f"{one.how} {one.path}" for one in found.changes)
+    return "; ".join(f"{one.description} {one.path}" for one in found.changes)
 
 
 def run(command: str, root: Path) -> None:
@@ -238,6 +238,6 @@ def test_walls_protect_existing_places_except_links_and_stores(tmp_path: Path) -
     root = workspace(tmp_path)
     places = ProtectedPlaces(str(root), None)
     places.note()
-    below = {os.path.relpath(path, root) for path in places.held}
+    below = {os.path.relpath(path, root) for path in places.holdable_paths}
     assert {".git/config", ".git/hooks", ".github", ".vscode", ".npmrc", "guide.md", "sub/deep/.envrc"} <= below
     assert below.isdisjoint((".git", ".venv", "AGENTS.md", ".github/workflows", "src/app.py", ".git/index"))

@@ -103,7 +103,7 @@ def undoable(
 
 def command(call: int, what: str = "make gen") -> Unrestorable:
     return Unrestorable(
-        call=call, tool="bash", what=what, why="what a command changed is not recorded", is_command=True
+        call=call, tool="bash", subject=what, reason="what a command changed is not recorded", is_command=True
     )
 
 
@@ -243,7 +243,7 @@ NONSENSE = [
 def test_a_record_that_makes_no_sense_is_never_acted_on(records: list[LogRecord], why: str) -> None:
     (step,) = changes_to_undo(records, SESSION)
     assert isinstance(step, Unrestorable)
-    assert (why in step.why, step.is_command) == (True, False)
+    assert (why in step.reason, step.is_command) == (True, False)
 
 
 JSON = st.recursive(
@@ -666,7 +666,7 @@ def results(place: Place, steps: list[Step], *, all_of_them: bool = True) -> lis
 
 
 def _brief(ended: StepOutcome | Unrestorable) -> object:
-    return ended.what if isinstance(ended, Unrestorable) else (ended.step.call, ended.result.value)
+    return ended.subject if isinstance(ended, Unrestorable) else (ended.step.call, ended.result.value)
 
 
 UNWOUND = [
@@ -724,7 +724,7 @@ def test_a_change_that_the_log_does_not_describe_is_the_newest_one_too(
 ) -> None:
     place = make_place(tmp_path)
     path = place.file(b"B")
-    nonsense = Unrestorable(call=2, tool="write_file", what=str(path), why="no sense", is_command=False)
+    nonsense = Unrestorable(call=2, tool="write_file", subject=str(path), reason="no sense", is_command=False)
     ended = results(place, [nonsense, place.step()], all_of_them=everything)
     assert [2 if one == str(path) else one for one in ended] == expected
     assert path.read_bytes() == b"B"

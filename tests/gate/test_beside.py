@@ -31,7 +31,7 @@ READER = Effects(read=(), write=(), network=False, unasked=True)
         pytest.param(READER, True, id="reads"),
         pytest.param(replace(READER, read=None), True, id="reads what nobody knows"),
         pytest.param(replace(READER, write=None), False, id="writes what nobody knows"),
-        pytest.param(replace(READER, write=("/w/a",), named=("/w/a",)), False, id="writes a file"),
+        pytest.param(replace(READER, write=("/w/a",), named_paths=("/w/a",)), False, id="writes a file"),
         pytest.param(replace(READER, write=("/dev/null",)), False, id="writes nowhere, with a temporary folder"),
         pytest.param(replace(READER, granted=(".",)), False, id="may write besides"),
         pytest.param(replace(READER, network=True), False, id="reaches the network"),
@@ -122,7 +122,7 @@ def test_output_before_its_turn_is_kept_within_bounds() -> None:
 
     with Beside(2, run, limit=2, interrupt=Interrupt(), monotonic=lambda: 0.0) as beside:
         for place in (0, 1):
-            beside.ended(place)
+            beside.wait_for(place)
     assert shown[0] == "first"
     assert shown[-1].strip() == "999"
     assert sum(map(len, shown[1:])) == KEPT_CHARACTERS // 100 * 100
@@ -133,7 +133,7 @@ def one_body(work: Callable[[Neighbour], object]) -> Callable[[int, Neighbour], 
 
     def run(place: int, neighbour: Neighbour) -> Attempt:
         with Attempt(ToolCall(id="c", name="t", arguments="{}"), lambda: 0.0) as attempt:
-            attempt.begun = True
+            attempt.is_started = True
             attempt.take(ToolOutput(content=repr(work(neighbour))))
         return attempt
 
@@ -169,7 +169,7 @@ def test_body_can_call_on_the_waiting_thread_undisturbed() -> None:
     with Beside(
         1, one_body(body), limit=1, interrupt=Interrupt(), monotonic=lambda: 0.0, undisturbed=undisturbed
     ) as beside:
-        assert content_of(beside.ended(0)) == "True"
+        assert content_of(beside.wait_for(0)) == "True"
     assert block[-3:] == ["begins", "asks", "ends"]
     assert on_gates_thread(threading.current_thread) is threading.main_thread()
 
@@ -184,7 +184,7 @@ def test_stopped_body_asks_no_question() -> None:
         return neighbour.stops()
 
     with Beside(1, one_body(body), limit=1, interrupt=Interrupt(), monotonic=lambda: 0.0) as beside:
-        assert content_of(beside.ended(0)) == "1"
+        assert content_of(beside.wait_for(0)) == "1"
     assert asked == []
 
 
@@ -207,5 +207,5 @@ def test_the_second_interrupt_is_counted(tmp_path: Path) -> None:
         interrupt.note()
         interrupt.note()
         twice.set()
-        beside.ended(0)
+        beside.wait_for(0)
     assert counted == [0, 2]

@@ -61,10 +61,10 @@ def test_call_is_asked_again_after_its_grant_is_revoked(tmp_path: Path) -> None:
     scene = Scene(tmp_path, bash("mkdir a"), approver=granting(GrantScope.SESSION))
     session = scene.agent.start()
     scene.agent.run("go", session)
-    (grant,) = scene.agent.gate.grants.held
+    (grant,) = scene.agent.gate.grants.grants
     assert scene.agent.gate.grants.revoke(replace(grant, id="grant-7")) == ""
     assert scene.agent.gate.grants.revoke(grant) == ""
-    assert not scene.agent.gate.grants.held
+    assert not scene.agent.gate.grants.grants
     (tmp_path / "w" / "a").rmdir()
     assert scene.agent.do(session, "bash", {"command": "mkdir a"}).status is ResultStatus.OK
     assert [record["decision"] for record in scene.records("decision")] == ["confirm", "confirm"]
@@ -103,7 +103,7 @@ def test_removed_grant_file_never_repeats_an_id(tmp_path: Path) -> None:
     session = scene.agent.start()
     scene.agent.run("go", session)
     os.unlink(scene.kept.path)
-    first, second = scene.agent.gate.grants.held
+    first, second = scene.agent.gate.grants.grants
     assert first.id != second.id
     scene.agent.end(session)
     scene.close()
@@ -262,7 +262,7 @@ def test_an_approver_that_grants_what_was_not_offered_stops_the_run(tmp_path: Pa
     scene = Scene(tmp_path, bash("mkdir a"), approver=lambda _: Asked(lambda: approval))
     assert scene.agent.run("go").stop is StopReason.GATE_ERROR
     assert not (scene.root / "a").exists()
-    assert scene.agent.gate.grants.held == ()
+    assert scene.agent.gate.grants.grants == ()
 
 
 def test_a_halt_is_a_hard_block_by_the_person(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_the_calls_of_such_a_log_are_judged_again_as_they_were(tmp_path: Path) -
     scene.agent.change_policy(session, held(b'version = 1\n[tools]\nbash = "block"\n'), "reloaded")
     assert scene.agent.do(session, "bash", {"command": "mkdir a"}).status is ResultStatus.BLOCKED
     scene.agent.change_policy(session, held(), "reloaded")
-    scene.agent.gate.grants.revoke(scene.agent.gate.grants.held[0])
+    scene.agent.gate.grants.revoke(scene.agent.gate.grants.grants[0])
     assert scene.agent.do(session, "bash", {"command": "mkdir b"}).status is ResultStatus.OK
     scene.agent.end(session)
     scene.close()
@@ -401,7 +401,7 @@ def test_an_offer_is_of_the_policy_in_force(tmp_path: Path) -> None:
         [("mkdir", "a")],
         [("mkdir", "b")],
     ]
-    assert [grant.id for grant in scene.agent.gate.grants.held] == ["grant-1", "grant-2"]
+    assert [grant.id for grant in scene.agent.gate.grants.grants] == ["grant-1", "grant-2"]
     scene.close()
 
 

@@ -421,7 +421,7 @@ def test_every_edit_is_found_with_the_head(scene: Scene) -> None:
                 missed.append(f"{name}, {how}: {found.soundness} {found.lines}")
             if scene.is_as_noted():
                 missed.append(f"{name} passes for what was noted")
-            read = found.found  # what the words rest on
+            read = found.verification  # what the words rest on
             if how == "given" and not read.problem and read.passed_head and read.head == scene.head:
                 missed.append(f"{name}: verify itself finds that it holds together and passes the head as its end")
     assert missed == []

@@ -217,7 +217,7 @@ def test_cache_marks_are_set_on_system_and_last_messages_of_claude(
     assert sent_now[7] == {"role": "tool", "tool_call_id": "c3", **results}
     blank = json.loads(dialect.request([*TALK[:-1], replace(result("c3"), content=" ")], ()))["messages"][7]
     assert (blank["content"], "cache_control" in blank) == (" ", marks is CacheMarks.RESULTS)
-    refusal = ProviderRefusal(status=400, codes=(), said="", words="cache_control: extra inputs are not permitted")
+    refusal = ProviderRefusal(status=400, codes=(), message="", words="cache_control: extra inputs are not permitted")
     plain = [
         sent(TALK)["messages"],
         json.loads(ChatDialect("gpt-x", Endpoint(quirks=quirks)).request(TALK, ()))["messages"],

@@ -58,7 +58,7 @@ def test_only_settings_with_a_value_are_sent(made: type[Dialect]) -> None:
 def test_refusal_names_the_setting(made: type[Dialect]) -> None:
     dialect = made("m", Endpoint(settings=ALL))
     field = "reasoning_effort" if made is ChatDialect else "effort"
-    refusal = ProviderRefusal(status=400, codes=(), said="", words=f"unsupported value: '{field}' and 'top_k'")
+    refusal = ProviderRefusal(status=400, codes=(), message="", words=f"unsupported value: '{field}' and 'top_k'")
     assert not dialect.learn(refusal, SAID)
     assert dialect.setting_hint(refusal) == " See your settings of the model: `effort`, `extra_body.top_k`."
     assert made("m", Endpoint()).setting_hint(refusal) == ""
@@ -104,7 +104,7 @@ def test_the_most_tokens_of_a_reply_go_by_the_name_that_the_server_takes() -> No
     settings = ModelSettings(max_output_tokens=9)
     dialect = ChatDialect("m", Endpoint(settings=settings))
     words = "unsupported parameter: 'max_tokens'; use 'max_completion_tokens' instead"
-    refusal = ProviderRefusal(status=400, codes=(), said="", words=words)
+    refusal = ProviderRefusal(status=400, codes=(), message="", words=words)
     assert dialect.learn(refusal, SAID)
     assert body(dialect)["max_completion_tokens"] == 9
     assert "max_tokens" not in body(dialect)
@@ -130,7 +130,7 @@ def test_extra_body_cannot_replace_own_fields(made: type[Dialect], name: str) ->
 )
 def test_a_persons_own_number_is_never_made_smaller_in_silence(words: str) -> None:
     dialect = MessagesDialect("m", Endpoint(settings=ModelSettings(max_output_tokens=64_000)))
-    refusal = ProviderRefusal(status=400, codes=(), said="", words=words)
+    refusal = ProviderRefusal(status=400, codes=(), message="", words=words)
     assert not dialect.learn(refusal, SAID)
     assert "`max_output_tokens`" in dialect.setting_hint(refusal)
 
@@ -147,7 +147,7 @@ NO_THINKING = (
 @pytest.mark.parametrize("words", NO_THINKING)
 def test_effort_asks_claude_to_think_where_the_server_takes_that(words: str) -> None:
     dialect = MessagesDialect("m", Endpoint(settings=ModelSettings(effort="high", temperature=0.2)))
-    refusal = ProviderRefusal(status=400, codes=(), said="", words=words)
+    refusal = ProviderRefusal(status=400, codes=(), message="", words=words)
     assert body(dialect)["thinking"] == {"type": "adaptive"}
     assert dialect.learn(refusal, SAID)
     assert "thinking" not in body(dialect)

@@ -172,7 +172,7 @@ def test_effects_follow_from_facets_and_decision(
         facets, autos=(), asked_parts=facets if asked else (), open_ended=open_ended, tables=OPEN, keep=("/log",)
     )
     assert (effects.read, effects.write, effects.granted, effects.network) == expected
-    assert effects.named == (("/w/b",) if B in facets else ())
+    assert effects.named_paths == (("/w/b",) if B in facets else ())
     assert (effects.hide, effects.keep, effects.unasked) == (DEFAULT_HIDE, ("/log",), not asked)
     assert effects.enforcement is Enforcement.POSSIBLE
 
@@ -191,13 +191,13 @@ NAMED: list[tuple[str, tuple[Facet, ...], tuple[str, ...]]] = [
 @all_rows(("facets", "named"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED])
 def test_surely_written_is(facets: tuple[Facet, ...], named: tuple[str, ...]) -> None:
     effects = effects_of(facets, autos=(), asked_parts=facets, open_ended=False, tables=OPEN, keep=())
-    assert (effects.named, effects.entries) == (named, ())
+    assert (effects.named_paths, effects.entries) == (named, ())
 
 
 def test_moved_entries_are_separated_from_named_files() -> None:
     moved = replace(C, entry=True)
     effects = effects_of((B, moved), autos=(), asked_parts=(B, moved), open_ended=False, tables=OPEN, keep=())
-    assert (effects.named, effects.entries) == (("/w/b", "/w/c"), ("/w/c",))
+    assert (effects.named_paths, effects.entries) == (("/w/b", "/w/c"), ("/w/c",))
 
 
 def test_closed_network_applies_to_approved_calls() -> None:

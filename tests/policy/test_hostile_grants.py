@@ -100,7 +100,7 @@ def beyond_walls(policy: Policy, action: Action, verdict: Verdict) -> str:
         "it reaches Unix sockets": effects.sockets,
         "it has the network": effects.network and not all(rule.opens.network for rule in walls),
         "it writes more than is granted": any(not set(effects.granted) <= set(rule.opens.write) for rule in walls),
-        "it writes what it names": bool(effects.named or effects.entries),
+        "it writes what it names": bool(effects.named_paths or effects.entries),
         "it reads what is hidden": set(effects.hide) != set(sandbox_of(policy.sandbox_tables).hide),
         "it names a place outside": any(
             path.place not in (Place.INSIDE, Place.ROOT, Place.TEMPORARY) for path in paths
@@ -183,7 +183,7 @@ def test_other_grants_in_a_line_do_not_widen_the_walls_of_a_program(offered: Off
 
 def is_fixed(facet: FacetVerdict) -> bool:
     """Say whether no grant may lift this: all but a default, and text that an interpreter is given, which walls can hold."""
-    given = isinstance(facet.facet, Opaque) and facet.facet.given_to is not None and facet.facet.whole
+    given = isinstance(facet.facet, Opaque) and facet.facet.given_to is not None and facet.facet.is_whole
     lifts = facet.source is Source.DEFAULT or (facet.source is Source.OPAQUE and given)
     return facet.decision is not Decision.AUTO and not lifts
 

@@ -163,7 +163,7 @@ def test_approval_of_the_rest_of_a_line_never_widens_program_walls(
     assert (verdict.decision, effects.enforcement) == (Decision.CONFIRM, Enforcement.REQUIRED)
     network, sockets, named = expected
     assert (effects.network, effects.sockets) == (network, sockets)
-    assert effects.named == tuple(str(Path(workspace.root, name)) for name in named)
+    assert effects.named_paths == tuple(str(Path(workspace.root, name)) for name in named)
     action = action_for("bash", text, workspace)
     unconfined = evaluate(held, replace(action, facets=(*action.facets, UNCONFINED)))
     assert unconfined.programs == frozenset()  # walls that a yes takes down were granted for nothing

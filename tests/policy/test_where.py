@@ -30,7 +30,7 @@ from harness.session.policies import with_plan_mode
 
 TABLE = Path(__file__).with_name("where.txt")
 TOOL = "mcp__srv__do"
-UNHELD = ToolBounds(held=False)
+UNHELD = ToolBounds(is_held=False)
 
 
 def rows() -> Iterator[tuple[str, str, str, str]]:

@@ -108,7 +108,7 @@ def test_invalid_message_is_refused_with_its_answer(
 ) -> None:
     refused = read_message(line.encode() + b"\n")
     assert isinstance(refused, RefusedLine)
-    assert why in refused.why, refused.why
+    assert why in refused.reason, refused.reason
     assert (refused.asks, refused.answers) == waiting
 
 

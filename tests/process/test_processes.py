@@ -298,7 +298,7 @@ def test_unmarked_process_is_recognized_by_its_walls() -> None:
     try:
         survivors.started(leader.pid)
         both = {leader.pid, stray.pid}
-        assert wait_until(lambda: {one.pid for one in survivors.left()} == both)
+        assert wait_until(lambda: {one.pid for one in survivors.remaining()} == both)
     finally:
         survivors.close()
         for process in started:

@@ -118,9 +118,9 @@ def test_ended_first_process_is_ignored_and_its_leftovers_found(token: str) -> N
         before = {child.pid for child in survivors._new()}
         survivors.leader_ended()
         after = {child.pid for child in survivors._new()}
-        left = survivors.left()
+        left = survivors.remaining()
         send(left, signal.SIGKILL)
-        assert wait_until(lambda: survivors.left() == [])
+        assert wait_until(lambda: survivors.remaining() == [])
         survivors.close()
 
     assert before - after == {one.pid}

@@ -61,7 +61,7 @@ def redactor(*secrets: str) -> Redactor:
 def test_planted_secret_is_replaced_exactly(name: str, context: str) -> None:
     secret = PLANTED[name]()
     quoted = CONTEXTS[context](secret)
-    text, hits = redactor().counted(quoted)
+    text, hits = redactor().redact_and_count(quoted)
     mark = mark_of(rule_of(name), secret)
     assert (text, hits) == (quoted.replace(secret, mark), {rule_of(name): quoted.count(secret)})
 
@@ -120,7 +120,7 @@ def pem(kind: str = "RSA PRIVATE KEY", lines: int = 12) -> tuple[str, str]:
 )
 def test_a_private_key_goes_but_its_first_and_last_line_stay(kind: str, quote_it: Callable[[str], str]) -> None:
     block, body = pem(kind)
-    text, hits = redactor().counted(quote_it(block))
+    text, hits = redactor().redact_and_count(quote_it(block))
     assert hits == {"key_block": 1}
     assert f"-----BEGIN {kind}-----" in text
     assert f"-----END {kind}-----" in text
@@ -244,7 +244,7 @@ def test_value_that_is_not_ordinary_is_masked(value: str) -> None:
 
 def test_without_shapes_only_known_values_are_found() -> None:
     text = PLANTED["github"]() + " known-value-1"
-    assert Redactor(["known-value-1"], key=KEY, shapes=False).counted(text)[1] == {"known": 1}
+    assert Redactor(["known-value-1"], key=KEY, shapes=False).redact_and_count(text)[1] == {"known": 1}
 
 
 def test_equal_secrets_have_equal_marks_under_one_key_only() -> None:
@@ -333,7 +333,7 @@ NOT_SECRET = (
 
 @all_rows("text", NOT_SECRET, ids=range(len(NOT_SECRET)))
 def test_text_that_only_looks_like_a_secret_stays(text: str) -> None:
-    assert redactor().counted(text) == (text, {})
+    assert redactor().redact_and_count(text) == (text, {})
 
 
 def test_base64_of_anything_is_hardly_ever_taken_for_a_secret() -> None:
@@ -341,7 +341,7 @@ def test_base64_of_anything_is_hardly_ever_taken_for_a_secret() -> None:
     texts = [base64.b64encode(source.randbytes(30_000)).decode() for _ in range(20)]
     texts += [base64.urlsafe_b64encode(source.randbytes(30_000)).decode() for _ in range(20)]
     texts += [source.randbytes(30_000).hex() for _ in range(20)]
-    assert [redactor().counted(text)[1] for text in texts] == [{}] * len(texts)
+    assert [redactor().redact_and_count(text)[1] for text in texts] == [{}] * len(texts)
 
 
 SOURCE_MEGABYTES = proof_size("SOURCE_MEGABYTES", 3, full=40)
@@ -369,7 +369,7 @@ def test_of_real_source_files_less_than_one_in_a_hundred_is_touched(
     one = redactor()
     for text in sources():
         files, characters = files + 1, characters + len(text)
-        hit += bool(one.counted(text)[1])
+        hit += bool(one.redact_and_count(text)[1])
         if characters > SOURCE_MEGABYTES * 1_000_000:
             break
     record_property("false hits", f"{hit} of {files} files, {characters / 1e6:.0f} MB")
@@ -535,7 +535,7 @@ KNOWN = st.text(min_size=8, max_size=40).filter(
 def test_redaction_is_idempotent(text: str) -> None:
     one = redactor("known-value-1", "other known value")
     once = one.redact(text)
-    assert one.counted(once) == (once, {})
+    assert one.redact_and_count(once) == (once, {})
 
 
 @given(KNOWN, st.lists(st.one_of(TEXTS, st.text(max_size=30)), max_size=4), st.integers(0, 5))

@@ -399,11 +399,14 @@ def test_ruleset_for_a_replaced_file_is_not_kept(kind: str, tmp_path: Path) -> N
     usable = {path: identity(path) for path in (other, shown)}
     everything = readable(frozenset((hidden,)), {shown: usable[shown]})
     of_other, of_shown = (
-        replace(everything, whole={path: found for path, found in everything.whole.items() if is_within(path, top)})
+        replace(
+            everything,
+            whole_paths={path: found for path, found in everything.whole_paths.items() if is_within(path, top)},
+        )
         for top in (other, shown)
     )
-    assert (of_other.whole, of_shown.whole) == ({other: usable[other]}, {shown: usable[shown]})
-    nothing = replace(everything, whole={})
+    assert (of_other.whole_paths, of_shown.whole_paths) == ({other: usable[other]}, {shown: usable[shown]})
+    nothing = replace(everything, whole_paths={})
     rules = Rules(version=probe().landlock, readable=nothing, write={}, network=False, reader=True)
     path, rules = {
         "readable": (other, replace(rules, readable=of_other)),
@@ -545,24 +548,24 @@ def test_reading_leaves_out_the_hidden_the_links_and_the_devices(tmp_path: Path)
     hidden = str(tmp_path / "a/b/hidden")
     found = readable(frozenset((hidden,)), {})
     top = str(tmp_path)
-    assert {p.removeprefix(top) for p in found.whole if is_within(p, top)} == {"/a/b/c", "/a/d", "/a/file"}
-    assert set(found.listed) == set(parents(hidden))
-    assert [p for p in found.whole if is_within(p, "/dev")] == []
+    assert {p.removeprefix(top) for p in found.whole_paths if is_within(p, top)} == {"/a/b/c", "/a/d", "/a/file"}
+    assert set(found.listed_folders) == set(parents(hidden))
+    assert [p for p in found.whole_paths if is_within(p, "/dev")] == []
     assert found.too_large == ()
 
 
 def test_folder_entries_are_identified_as_the_kernel_does() -> None:
     """At a mount point the list of the folder has the number of what is covered; on FUSE it may have one for all."""
-    listed = readable(frozenset(("/a-name-that-is-hidden",)), {}).listed["/"]
+    listed = readable(frozenset(("/a-name-that-is-hidden",)), {}).listed_folders["/"]
     assert listed is not None
     assert listed["proc"] == identity("/proc")
 
 
 def test_path_hidden_twice_or_everywhere_is_empty() -> None:
     usr = {"/usr": identity("/usr")}
-    assert readable(frozenset("/"), {}).whole == {}
-    assert readable(frozenset(("/", "/usr")), usr).whole == {}
-    assert readable(frozenset("/"), usr).whole == usr
+    assert readable(frozenset("/"), {}).whole_paths == {}
+    assert readable(frozenset(("/", "/usr")), usr).whole_paths == {}
+    assert readable(frozenset("/"), usr).whole_paths == usr
 
 
 @all_rows(

@@ -106,7 +106,7 @@ def test_tool_that_no_rule_can_allow_gets_no_advice(
 ) -> None:
     policy = parse_policy(POLICY, "ci.toml")
     action = from_outside(workspace, arguments, **told)
-    assert advice_on(policy, action, evaluate(policy, action)).why.startswith(why)
+    assert advice_on(policy, action, evaluate(policy, action)).reason.startswith(why)
 
 
 def with_advice(policy: Policy, toml: str) -> Policy:
@@ -144,7 +144,7 @@ def test_the_advised_rules_let_just_this_call_run(
 
     advice = advice_on(policy, action, before)
 
-    assert (holds in advice.toml, advice.why) == (True, ""), advice
+    assert (holds in advice.toml, advice.reason) == (True, ""), advice
     assert evaluate(with_advice(policy, advice.toml), action).decision is Decision.AUTO
 
 
@@ -208,8 +208,8 @@ def test_call_beyond_any_rule_gets_no_advice(workspace: Path, command: str, why:
     policy = parse_policy(POLICY, "ci.toml")
     action = prepared(workspace, "bash", command=command)
     advice = advice_on(policy, action, evaluate(policy, action))
-    assert (advice.toml, why in advice.why) == ("", True), advice
-    assert ("`except`" in advice.why) == ("`except`" in why), "the loader takes `except` beside `path` alone"
+    assert (advice.toml, why in advice.reason) == ("", True), advice
+    assert ("`except`" in advice.reason) == ("`except`" in why), "the loader takes `except` beside `path` alone"
 
 
 @all_rows("program", ["python3", "node", "perl", "ruby", "php", "lua", "psql", "sqlite3"])

@@ -304,7 +304,7 @@ def test_a_question_out_of_a_file_shows_what_the_hostile_table_shows(tmp_path: P
 
 def test_a_question_out_of_a_file_shows_what_is_known_of_a_tool_from_outside(tmp_path: Path) -> None:
     workspace, held = Workspace(str(tmp_path)), parse_policy(b"version = 1", "p.toml")
-    for bounds in (None, ToolBounds(), ToolBounds(write=("build/",), network=True, held=False)):
+    for bounds in (None, ToolBounds(), ToolBounds(write=("build/",), network=True, is_held=False)):
         use = ToolUse(tool="mcp__s__do", says_reads=True, says_destroys=True, bounds=bounds)
         action = call_from_outside(use, '{"path": "src/a.py"}', workspace)
         _shown(Asked(action, evaluate(held, action), held))

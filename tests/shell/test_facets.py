@@ -189,7 +189,7 @@ def test_below_a_tree_every_file_is_named(workspace: Workspace) -> None:
     (command,) = read_commands("grep -r x .", workspace)
     assert isinstance(command, Command)
     (path,) = command.paths
-    assert (path.tree, path.whole, sorted(path.below)) == (
+    assert (path.tree, path.is_whole, sorted(path.below)) == (
         True,
         True,
         ["-n", ".hidden", "a.txt", "b.txt", "l", "s/c.txt", "s/deep/d.txt"],

@@ -198,7 +198,7 @@ def test_possible_paths_are_found_in_linear_time_and_bounded(
     assert_linear(text, lambda text: read_commands(text, EXAMPLE_DISK), proof_size("TEXT", 400, full=2_000))
     (facet,) = read_commands(text(proof_size("TEXT", 24_000, full=120_000))[:1_000_000], EXAMPLE_DISK)
     assert isinstance(facet, Opaque)
-    assert (facet.whole, len(facet.paths) <= MAX_PATHS) == (False, True)
+    assert (facet.is_whole, len(facet.paths) <= MAX_PATHS) == (False, True)
 
 
 @all_rows(("count", "whole"), [(MAX_PATHS, True), (MAX_PATHS + 1, False)])
@@ -206,7 +206,7 @@ def test_words_that_may_be_paths_are_looked_up_to_a_bound(count: int, whole: boo
     text = " ".join([*(f"w{number}" for number in range(count)), "w0"])
     (facet,) = read_commands(text, EXAMPLE_DISK)
     assert isinstance(facet, Opaque)
-    assert (facet.whole, len(facet.paths)) == (whole, MAX_PATHS)
+    assert (facet.is_whole, len(facet.paths)) == (whole, MAX_PATHS)
 
 
 MOST_LINES = 10_000_000

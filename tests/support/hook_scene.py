@@ -28,7 +28,7 @@ UNBOUND = {"type": "turn_context", "payload": {"sandbox_policy": {"type": "dange
 
 
 def no_advice(policy: Policy, action: Action, verdict: Verdict) -> Advice:
-    return Advice(why="none here")
+    return Advice(reason="none here")
 
 
 class HookScene:

@@ -41,7 +41,7 @@ def changed(path: str = ".npmrc", *lines: str, kept: bool = True) -> PlaceChange
 
 def about(*changes: PlaceChange, gaps: tuple[str, ...] = ()) -> PlacesQuestion:
     found = PlacesFound(changes=changes, gaps=gaps)
-    return PlacesQuestion(about="python3 build.py", grants=(GRANT,), found=found)
+    return PlacesQuestion(summary="python3 build.py", grants=(GRANT,), changed=found)
 
 
 class PlayedPlaces(Played):

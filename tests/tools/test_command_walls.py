@@ -48,7 +48,7 @@ class Place:
         known = None if write is None else named
         places = tuple(self.full(name) if name.startswith("+") else name for name in granted)
         return Effects(
-            read=None, write=known, named=named, granted=places, network=network, unasked=False, keep=self.kept
+            read=None, write=known, named_paths=named, granted=places, network=network, unasked=False, keep=self.kept
         )
 
 

@@ -242,7 +242,7 @@ def test_declaration_grants_only_effects_allowed_by_the_policy(
     gate = scene.gate(scene.tool("true", writes=writes, network=network), f"{CONFIRM}[sandbox]\n{sandbox}\n")
     effects = gate.judge(gate.tools.prepare(called())).effects
     assert (effects.granted, effects.network, effects.sockets) == (granted, reaches, reaches)
-    assert (effects.read, effects.write, effects.named) == (None, None, ())
+    assert (effects.read, effects.write, effects.named_paths) == (None, None, ())
     scene.close()
 
 

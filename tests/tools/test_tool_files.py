@@ -302,7 +302,7 @@ def make_nothing(path: Path) -> None:
 class ChordReader:
     """Reads a format of this test: `CHORD` and the notes."""
 
-    about = "of a chord you get the notes"
+    description = "of a chord you get the notes"
 
     def takes(self, start: bytes) -> bool:
         return start.startswith(b"CHORD\0")
@@ -726,7 +726,7 @@ def test_diff_of_enormous_contents_shows_the_beginning_of_the_new() -> None:
         added=1,
         removed=300_000,
     )
-    assert not diff.whole  # nobody can say yes to what goes without seeing it
+    assert not diff.is_whole  # nobody can say yes to what goes without seeing it
 
 
 LONG = [
@@ -757,7 +757,7 @@ def test_a_diff_takes_bounded_time_and_room(made: Callable[[], tuple[bytes, byte
     (diff,) = found
     assert lines < 40_000_000  # about a second; twice as many as any of them needs
     assert sum(map(len, diff.lines)) < diffs.MAX_CHARACTERS + 10 * diffs.MAX_LINE_CHARACTERS
-    assert not diff.whole
+    assert not diff.is_whole
 
 
 @all_rows(
@@ -859,7 +859,7 @@ def with_notes(diff: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 def test_a_diff_of_long_lines_shows_every_changed_character(old: str, new: str) -> None:
     diff = compare(old.encode(), new.encode())
 
-    assert diff.whole
+    assert diff.is_whole
     assert sum(map(len, diff.lines)) < 40_000
     assert restored(diff.lines, old) == (old, new)
 

@@ -49,7 +49,7 @@ class Asking:
         self.shown: list[str] = []
 
     def __call__(self, question: PlacesQuestion) -> PlacesAnswer:
-        self.shown.append(", ".join(f"{one.how} {one.path}" for one in question.found.changes))
+        self.shown.append(", ".join(f"{one.description} {one.path}" for one in question.changed.changes))
         return self.answers.pop(0)
 
 
@@ -246,7 +246,7 @@ def test_write_past_the_walls_is_reported_and_suspends_the_grant(tmp_path: Path,
     run = scene(tmp_path, *commands, asking=asking, machine=replace(probe(), bubblewrap=""))
     session = run.agent.start()
     run.agent.run("go", session)
-    (grant,) = run.agent.gate.grants.held
+    (grant,) = run.agent.gate.grants.grants
     assert grant.pattern.exposes == (".env",)
     assert decisions(run) == ["confirm", "auto", "auto", "confirm"]
     assert asking.shown == [shown]
@@ -280,15 +280,15 @@ def test_suspended_kept_grant_waits_for_an_answer_in_any_session(tmp_path: Path)
 
     second = later(PlacesAnswer.NOBODY, PlacesAnswer.PUT_BACK)
     session = second.agent.start()
-    (grant,) = second.agent.gate.grants.held
+    (grant,) = second.agent.gate.grants.grants
     assert [one.path for one in grant.changed] == [".npmrc", ".envrc"]
     second.agent.run("go", session)
     assert decisions(second)[-1] == "confirm"
     second.agent.gate.places.ask_again(grant)
-    assert [one.changed != () for one in second.agent.gate.grants.held] == [True]
+    assert [one.changed != () for one in second.agent.gate.grants.grants] == [True]
     second.agent.gate.places.ask_again(grant)
     assert (tmp_path / "w" / ".npmrc").read_text() == "a=1\n"
-    assert [one.changed for one in second.agent.gate.grants.held] == [()]
+    assert [one.changed for one in second.agent.gate.grants.grants] == [()]
     second.close()
 
     third = later()
@@ -306,7 +306,7 @@ def test_suspended_grant_prevents_new_program_grants_and_can_be_ended(tmp_path: 
     session = run.agent.start()
     run.agent.run("go", session)
     assert decisions(run) == ["confirm", "auto", "confirm", "confirm"]
-    (grant,) = run.agent.gate.grants.held
+    (grant,) = run.agent.gate.grants.grants
     assert [len(one.changed) for one in run.kept.read().grants] == [2] * (scope is GrantScope.WORKSPACE)
     assert run.agent.gate.grants.narrow(grant, ["-c"]) == f"it sleeps: /grants answer {grant.id} comes first"
     action = action_for("bash", "python3 a.py", Workspace(str(run.root), None))
@@ -320,7 +320,7 @@ def test_suspended_grant_prevents_new_program_grants_and_can_be_ended(tmp_path: 
         run.agent.do(session, "bash", {"command": python("open('.envrc', 'w').write('y')")}).status is ResultStatus.OK
     )
     assert decisions(run)[-2:] == ["auto", "auto"]
-    assert not run.agent.gate.grants.held
+    assert not run.agent.gate.grants.grants
     assert run.kept.read().grants == ()
     run.agent.end(session)
     run.close()
@@ -381,11 +381,11 @@ def test_grant_is_not_narrowed_to_an_existing_one(tmp_path: Path) -> None:
     run = scene(tmp_path, "python3 x.py", asking=Asking(), scope=GrantScope.WORKSPACE, kept=True)
     session = run.agent.start()
     run.agent.run("go", session)
-    _, wide = run.agent.gate.grants.held
+    _, wide = run.agent.gate.grants.grants
     assert run.agent.gate.grants.narrow(wide, ["-c"]) == f"{held.id} is that already: revoke {wide.id}"
     less = run.agent.gate.grants.narrow(wide, ["-m"])
     assert isinstance(less, Grant)
-    assert run.agent.gate.grants.held == run.kept.read().grants == (held, less)
+    assert run.agent.gate.grants.grants == run.kept.read().grants == (held, less)
     run.agent.end(session)
     run.close()
 

@@ -223,7 +223,7 @@ def test_write_protected_file_stays_unchanged(
     told: list[str] = []
 
     def putting_back(question: PlacesQuestion) -> PlacesAnswer:
-        told.extend(one.path for one in question.found.changes)
+        told.extend(one.path for one in question.changed.changes)
         return PlacesAnswer.PUT_BACK
 
     scene = Scene(
@@ -397,11 +397,11 @@ def test_less_of_a_grant(tmp_path: Path) -> None:
     )  # fmt: skip
     session = scene.agent.start()
     scene.agent.run("go", session)
-    (held,) = scene.agent.gate.grants.held
+    (held,) = scene.agent.gate.grants.grants
     scene.agent.gate.grants.narrow(held, ["host", "example.org"])
-    (held,) = scene.agent.gate.grants.held
+    (held,) = scene.agent.gate.grants.grants
     scene.agent.gate.grants.narrow(held, ["offline"])
-    assert [grant.id for grant in scene.agent.gate.grants.held] == ["grant-1-narrow-narrow"]
+    assert [grant.id for grant in scene.agent.gate.grants.grants] == ["grant-1-narrow-narrow"]
     assert scene.agent.do(session, "bash", {"command": "python3 -c 3"}).status.value == "ok"
     effects = [record["effects"] for record in scene.records("intent")]
     assert [isinstance(one, dict) and one["network"] for one in effects] == [True, True, False]

@@ -93,11 +93,11 @@ class ChosenLogs:
         if findings.soundness is Soundness.BROKEN:
             self._reported_logs.add(path)
             self._code = BROKEN
-            complain(f"{path} is {findings.why}: do not rely on what follows")
+            complain(f"{path} is {findings.reason}: do not rely on what follows")
             return
         if findings.unfit:
             complain(f"{path}: {findings.lines[0]}")
-        if findings.found.torn:
+        if findings.verification.torn:
             self._reported_logs.add(path)
             complain(f"{path}: the last line is torn, and left out")
 
@@ -190,7 +190,7 @@ def latest_log(state: State) -> ChosenLogs:
 def moved_to(all_findings: Iterable[Findings]) -> set[str]:
     """Return the paths under which logs were noted that lie elsewhere now, and were found there."""
     places = (findings.evidence.noted for findings in all_findings)
-    return {place.known.file for place in places if place is not None and place.elsewhere}
+    return {place.known_head.file for place in places if place is not None and place.elsewhere}
 
 
 def missing_logs(named_paths: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:

@@ -160,14 +160,14 @@ def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
     reason = past.reason
     fate = PruneResult.WOULD_BE if arguments.dry_run else PruneResult.REMOVED
     if broken and not arguments.broken:
-        fate, reason = PruneResult.KEPT, f"{findings.why} (--broken removes it)"
+        fate, reason = PruneResult.KEPT, f"{findings.reason} (--broken removes it)"
     elif findings.soundness is Soundness.OPEN and not arguments.open:
-        fate, reason = PruneResult.KEPT, f"{findings.why} (--open removes it)"
+        fate, reason = PruneResult.KEPT, f"{findings.reason} (--open removes it)"
     if fate is PruneResult.REMOVED:
         problem = _remove(past, findings, state)
         if problem:
             fate, reason = PruneResult.KEPT, problem
-    verification = findings.found
+    verification = findings.verification
     return Pruned(
         past=past, fate=fate, reason=reason, records=verification.records, head=verification.head, broken=broken
     )
@@ -180,7 +180,7 @@ def _remove(past: Past, findings: Findings, state: State) -> str:
     After a kill in between, the log exists and has a tombstone; removing it again is harmless, and writes no second
     one.
     """
-    verification, noted_head = findings.found, findings.evidence.known
+    verification, noted_head = findings.verification, findings.evidence.known_head
     file = os.path.abspath(past.path)
     if (
         noted_head is None
@@ -188,7 +188,9 @@ def _remove(past: Past, findings: Findings, state: State) -> str:
         or noted_head.file != file
         or (noted_head.records, noted_head.head) != (verification.records, verification.head)
     ):
-        broken: dict[str, JsonValue] = {"broken": findings.why[:500]} if findings.soundness is Soundness.BROKEN else {}
+        broken: dict[str, JsonValue] = (
+            {"broken": findings.reason[:500]} if findings.soundness is Soundness.BROKEN else {}
+        )
         append_note(state.heads, _tombstone(file, past, findings) | broken)
     try:
         os.unlink(past.path)
@@ -215,7 +217,7 @@ def beside(path: str) -> Iterator[str]:
 
 
 def _tombstone(file: str, past: Past, findings: Findings) -> dict[str, JsonValue]:
-    verification = findings.found
+    verification = findings.verification
     return {
         "tombstone": True,
         "file": file,

@@ -57,7 +57,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if findings.unfit:
         sys.stdout.write(f"{name}: NOT recovered, since it is more than torn: {visible_line(findings.unfit, 1_000)}\n")
         return findings.soundness.value
-    verification = findings.found
+    verification = findings.verification
     if torn is None:
         sys.stdout.write(f"{name}: nothing to recover: its last line is whole\n")
     else:
@@ -84,7 +84,7 @@ def keep_and_cut(path: str, heads: str) -> tuple[Torn | None, Findings]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         heads_file = HeadsFile(heads)
         findings = judge_log(path, heads_file)
-        verification = findings.found
+        verification = findings.verification
         if findings.unfit:
             return None, findings
         if not verification.torn:

@@ -28,9 +28,9 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         findings = judge_log(path, heads)
         if findings.unfit or findings.soundness is Soundness.OPEN:
             unsigned.append(findings.soundness)
-            sys.stdout.write(f"{visible_line(path, 5_000)}: NOT signed: {visible_line(findings.why, 1_000)}\n")
+            sys.stdout.write(f"{visible_line(path, 5_000)}: NOT signed: {visible_line(findings.reason, 1_000)}\n")
             continue
-        verification = findings.found
+        verification = findings.verification
         sign_head(
             path,
             HeadNote(
@@ -52,7 +52,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def _not_compared(findings: Findings) -> str:
     """Return the reason why the end of a log to sign was not compared."""
-    noted_head = findings.evidence.known
+    noted_head = findings.evidence.known_head
     if noted_head is None:
         return "no head was noted to compare it with"
     return f"no head was noted when it was closed, the last one at record {noted_head.records}"

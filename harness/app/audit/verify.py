@@ -60,7 +60,7 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         answer.report_findings(findings)
         noted = findings.evidence.noted
         if noted is not None and noted.elsewhere:
-            moved.add(noted.known.file)
+            moved.add(noted.known_head.file)
     for noted_head in missing_logs(["/"] if arguments.all else named_paths, heads, moved):
         answer.report_missing(noted_head)
     if not answer.came_to:
@@ -105,7 +105,9 @@ class _Answer:
         """Report the result of judging one log, and of judging its calls again if that was requested."""
         text = _as_json(findings) if self._as_json else _as_text(findings)
         again = _judged_again(findings.path, self._state, self._arguments, self._environment)
-        self._tell(text + again, findings.path, findings.soundness, findings.found.records, "; ".join(findings.lines))
+        self._tell(
+            text + again, findings.path, findings.soundness, findings.verification.records, "; ".join(findings.lines)
+        )
 
     def unreadable(self, path: str, reason: str) -> None:
         """Say that a log cannot be read."""
@@ -183,15 +185,15 @@ def _as_text(findings: Findings) -> str:
         f"Not proved: {findings.not_proved}.",
     ]
     lines_text = "".join(f"{visible_line(line, 1_500)}\n" for line in lines)
-    verification = findings.found
+    verification = findings.verification
     return (
         f"{lines_text}{visible_line(findings.path, 5_000)}: {verification.records} records, head {verification.head}\n"
     )
 
 
 def _as_json(findings: Findings) -> str:
-    verification, evidence = findings.found, findings.evidence
-    noted_head = evidence.known
+    verification, evidence = findings.verification, findings.evidence
+    noted_head = evidence.known_head
     broken: JsonValue = None
     if verification.broken_line is not None:
         broken = {

@@ -186,7 +186,7 @@ class Conversation:
 
         advice = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")
         if not advice.toml:
-            return f"no rule lifts the question: {advice.why}"
+            return f"no rule lifts the question: {advice.reason}"
         home = home_of_rules(self.running.policy, self.place.state)
         return f"a rule would allow it unasked, in {home}:\n{advice.toml.rstrip()}"
 

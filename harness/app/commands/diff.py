@@ -73,7 +73,9 @@ def changed_files(steps: list[Undoable]) -> list[Changed]:
 
 def _tell_unknown(conversation: Conversation, step: Unrestorable) -> None:
     status = "not known" if step.is_command else "not shown"
-    conversation.say_line(f"{status}: {visible_line(step.what, 300)}  [call {step.call}]: {step.why}", Tone.WARNING)
+    conversation.say_line(
+        f"{status}: {visible_line(step.subject, 300)}  [call {step.call}]: {step.reason}", Tone.WARNING
+    )
 
 
 def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, stat: bool) -> None:

@@ -15,7 +15,7 @@ from harness.text.visible import visible_line
 def grants(conversation: Conversation, rest: str) -> None:
     """List the grants in force, narrow one, or revoke one or all. Raises UsageError and LogError."""
     action, _, name = rest.partition(" ")
-    held_grants = conversation.agent.gate.grants.held
+    held_grants = conversation.agent.gate.grants.grants
     match action, name.strip():
         case "", _:
             _list(conversation, held_grants)

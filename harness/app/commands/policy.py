@@ -101,7 +101,7 @@ def _show(conversation: Conversation) -> None:
         note = "" if source.trusted else "  (not trusted: only what tightens counts)"
         conversation.say_line(f"{source_name(source)}  sha256 {source.sha256[:16]}{note}", Tone.QUIET)
     rows = [
-        (default.decision.word, f"{default.what} by default", str(default.origin), "") for default in policy.defaults
+        (default.decision.word, f"{default.subject} by default", str(default.origin), "") for default in policy.defaults
     ]
     rows += [("auto" if readers.on else "no", "readers", str(readers.origin), "") for readers in policy.readers]
     rows += [(rule.decision.word, f"rule {rule.id}", str(rule.origin), rule.reason) for rule in policy.rules]

@@ -75,7 +75,7 @@ def switch(conversation: Conversation, carried: Carried, *, in_words: bool = Tru
         raise UsageError(f"the conversation cannot be gone on with: {visible_line(problem)}")
     conversation.place.redactor.note(" ".join(carried.rebuilt.marks))
     agent.log.session = conversation.session.identity
-    for grant in agent.gate.grants.held:
+    for grant in agent.gate.grants.grants:
         if grant.scope is GrantScope.SESSION:
             agent.gate.grants.revoke(grant)
             conversation.say_line(f"this grant ended with that session: {grant.pattern.text}", Tone.WARNING)

@@ -168,7 +168,7 @@ def _effects_json(verdict: Verdict) -> dict[str, JsonValue]:
     return {
         "read": None if effects.read is None else list(effects.read),
         "write": None if effects.write is None else list(effects.write),
-        "named": list(effects.named),
+        "named": list(effects.named_paths),
         "granted": list(effects.granted),
         "network": effects.network,
         "hosts": list(effects.hosts),

@@ -62,7 +62,7 @@ def _bounds(tool: str, decision: LogRecord, *, is_confined: bool) -> ToolBounds 
     effects = logged_effects if isinstance(logged_effects, dict) else {}
     granted = effects.get("granted")
     write = tuple(place for place in granted if isinstance(place, str)) if isinstance(granted, list) else ()
-    return ToolBounds(write=write, network=effects.get("network") is True, held=is_confined)
+    return ToolBounds(write=write, network=effects.get("network") is True, is_held=is_confined)
 
 
 def _path_access(access_text: str, workspace: Workspace) -> PathAccess:

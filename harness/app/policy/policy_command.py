@@ -100,7 +100,7 @@ def explain_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     def hides() -> bool:
         from harness.tools.command_walls import CommandWalls
 
-        return CommandWalls(workspace).here(policy, tool).hides
+        return CommandWalls(workspace).walls_here(policy, tool).hides
 
     verdict = evaluate_here(policy, action, hides=hides)
     hooks = hooks_about(declared_hooks(state, workspace.root, environment), action, verdict)

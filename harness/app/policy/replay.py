@@ -235,18 +235,18 @@ class Replay:
         """Return the number of reliable records, with a note if that is not all, or may not be. Raises LogError."""
         findings = self._findings.get(log)
         standing = findings or judge_log(log, self._heads)
-        records = standing.found.records
-        if standing.found.torn and (findings is None or standing.soundness is Soundness.BROKEN):
+        records = standing.verification.records
+        if standing.verification.torn and (findings is None or standing.soundness is Soundness.BROKEN):
             self.notes.append(f"{log}: the last line is torn; judged again up to there")
         left_out = self._whole_only and standing.unfit
         if standing.soundness is not Soundness.BROKEN and not left_out:
-            if not standing.evidence.is_end(standing.found.head):
+            if not standing.evidence.is_end(standing.verification.head):
                 self.without_head.append(log)
             return records
         self.broken.append(log)
         if self._whole_only:
             counts, records = "nothing in it counts", 0
-        elif standing.found.broken_line is None:
+        elif standing.verification.broken_line is None:
             counts = "what is left of it was judged again"
         else:
             counts = "judged again up to there, and the last record before it may be what was altered"
@@ -342,9 +342,9 @@ def is_path(text: str) -> bool:
 
 
 def _why_broken(standing: Findings) -> str:
-    verification = standing.found
+    verification = standing.verification
     return (
-        standing.why
+        standing.reason
         if verification.broken_line is None
         else f"broken at line {verification.broken_line}: it {verification.problem}"
     )

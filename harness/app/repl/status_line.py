@@ -142,7 +142,7 @@ def status_of(conversation: Conversation) -> Status:
         context_tokens_used=last.input_tokens + last.output_tokens or None,
         context_tokens=conversation.agent.context_tokens,
         confinement="" if is_unbound(conversation.tools.level) else conversation.tools.level,
-        grants=sum(grant.id != EDITS for grant in conversation.agent.gate.grants.held),
+        grants=sum(grant.id != EDITS for grant in conversation.agent.gate.grants.grants),
         loosened=tuple(loosened(conversation.agent.gate.policy, conversation.tools.level)),
         mode=mode_of(conversation),
     )

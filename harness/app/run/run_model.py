@@ -77,7 +77,7 @@ class RunModel:
     @property
     def header_fields(self) -> dict[str, JsonValue]:
         """Fields about it in the log's first record."""
-        return {"replay": self._replaying.about, "server": "a cassette"} if self._replaying else {}
+        return {"replay": self._replaying.log_fields, "server": "a cassette"} if self._replaying else {}
 
     @property
     def notes(self) -> tuple[str, ...]:

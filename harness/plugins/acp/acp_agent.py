@@ -167,9 +167,9 @@ class AcpAgent:
 
     def _refuse(self, refused: RefusedLine) -> None:
         for identity in refused.asks or (() if refused.answers else ("null",)):
-            self._wire.error(identity, RefusedRequest(refused.code, f"the line was refused: {refused.why}"))
+            self._wire.error(identity, RefusedRequest(refused.code, f"the line was refused: {refused.reason}"))
         for identity in refused.answers:
-            self._wire.settle(identity, ClientAnswer(problem=f"the client's answer was refused: {refused.why}"))
+            self._wire.settle(identity, ClientAnswer(problem=f"the client's answer was refused: {refused.reason}"))
 
     def _answer_to(self, message: RpcMessage) -> Mapping[str, JsonValue] | None:
         """Do the request, and return the answer; `None` if a session's thread gives it. Raises RefusedRequest."""

@@ -132,7 +132,7 @@ class ClientApprover:
         return Question(
             action=action,
             verdict=verdict,
-            confinement=action.held or self._confinement(action.tool, verdict.effects),
+            confinement=action.confinement or self._confinement(action.tool, verdict.effects),
             variables=inherited,
             set_variables=len(variables) - len(inherited),
             destroys=reasons,

@@ -199,7 +199,7 @@ class AgentSession:
         agent = os.path.basename(self.folder).partition("-")[0]
         if step == "approval_asked":  # else a process that was cut short has recorded it already
             waited = max(0, time.monotonic_ns() - call.asked_ns) / 1e9
-            records.answered(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), waited, 0)
+            records.record_approval(call.proposal, Approval(answer=Answer.YES, by=f"the person at {agent}"), waited, 0)
         if step != "intent":
             records.intended(call.intent or {})
         approved = replace(call, intent=None)
@@ -283,7 +283,7 @@ class AgentSession:
             if step == "call_proposed":
                 records.undecided(proposal, CUT_SHORT)
             result = ToolResult(call_id=proposal.call.id, status=ResultStatus.NOT_RUN, content=f"Not run: {CUT_SHORT}")
-            records.ended(proposal, result, ran=False)
+            records.record_end(proposal, result, ran=False)
 
     def _lost(self, path: str) -> LogError:
         return LogError(

@@ -70,6 +70,6 @@ def _settle(agent: GuardedAgent, event: HookEvent, session: AgentSession, images
             if session.begins_at(call.path, after):
                 images.keep(content_now)
             result = replace(result, changed_path=call.path, before_sha256=call.before_sha256, after_sha256=after)
-        records.ended(call.proposal, result, ran=True, seen_by=agent.name)
+        records.record_end(call.proposal, result, ran=True, seen_by=agent.name)
         if event.use_id == "":  # such calls are told apart by their order alone: one outcome, one call
             return

@@ -57,7 +57,7 @@ def question_of(case: HookCase) -> dict[str, JsonValue]:
         case CheckEvent.AFTER_CALL:
             fields |= {**_call(case), "tool_response": _response(case.result)}
         case CheckEvent.SESSION_START:
-            fields |= {"source": "startup", "model": case.about.get("model", "")}
+            fields |= {"source": "startup", "model": case.session_fields.get("model", "")}
         case CheckEvent.SESSION_END:
             fields["reason"] = "other"
         case CheckEvent.BEFORE_ANSWER:
@@ -66,7 +66,7 @@ def question_of(case: HookCase) -> dict[str, JsonValue]:
 
 
 def _call(case: HookCase) -> dict[str, JsonValue]:
-    tool, arguments = str(case.judged.get("tool", "")), case.judged.get("arguments")
+    tool, arguments = str(case.judged_fields.get("tool", "")), case.judged_fields.get("arguments")
     given_arguments = dict(arguments) if isinstance(arguments, dict) else {}
     if tool in TOOLS and tool != BASH.name and "path" in given_arguments:
         given_arguments["file_path"] = os.path.normpath(os.path.join(case.workspace, str(given_arguments.pop("path"))))

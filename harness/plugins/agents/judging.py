@@ -128,7 +128,7 @@ class JudgedCall:
             answer = agent.block(session.latch)
         else:
             answer = self._decide(gate, pending, policy)
-        session.state, session.grants = gate.state, gate.grants.held
+        session.state, session.grants = gate.state, gate.grants.grants
         self._parts.note_head(session.log, False)
         return answer
 

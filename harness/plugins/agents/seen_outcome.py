@@ -41,4 +41,4 @@ def record_outcome(folder: str, redactor: Redactor, number: int, end: CommandEnd
             exit_code=end.code,
             duration_ms=round(end.seconds * 1000),
         )
-        CallRecords(session.log).ended(call.proposal, result, ran=True, seen_by=SEEN_BY_US)
+        CallRecords(session.log).record_end(call.proposal, result, ran=True, seen_by=SEEN_BY_US)

@@ -269,10 +269,10 @@ class ClientLink:
                 )
             except ValidationError:
                 message = RefusedLine(
-                    why="it is no message of MCP", asks=(message.id,) if message.method and message.id else ()
+                    reason="it is no message of MCP", asks=(message.id,) if message.method and message.id else ()
                 )
         for identity in message.asks:
-            self._out.put(error_line(identity, message.code, f"The line is refused: {message.why}"))
+            self._out.put(error_line(identity, message.code, f"The line is refused: {message.reason}"))
         return None
 
     def _write(self) -> None:

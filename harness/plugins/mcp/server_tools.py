@@ -44,7 +44,7 @@ class Unwalled:
     confines = False
     level = UNCONFINED
 
-    def here(self, policy: Policy, tool: str) -> WallsHere:  # noqa: ARG002 - as CallWalls has it
+    def walls_here(self, policy: Policy, tool: str) -> WallsHere:  # noqa: ARG002 - as CallWalls has it
         """Return that no program can be granted."""
         return WallsHere(root="", confines=False, missing="nothing confines a server")
 

@@ -33,7 +33,7 @@ class ServerWalls:
         self.level = held_by
         self.confines = confines
 
-    def here(self, policy: Policy, tool: str) -> WallsHere:  # noqa: ARG002 - as CallWalls has it
+    def walls_here(self, policy: Policy, tool: str) -> WallsHere:  # noqa: ARG002 - as CallWalls has it
         """Return that no program can be granted."""
         return WallsHere(root="", confines=False, missing="a server has the walls of its declaration")
 

@@ -106,15 +106,15 @@ class Traffic:
         other: tuple[Peer, OpenRequests],
     ) -> None:
         """Drop a line, and fail the requests that it made or answered."""
-        self._note(f"a line of the {whose}'s was refused: {refused.why}")
+        self._note(f"a line of the {whose}'s was refused: {refused.reason}")
         peer, opened = sender
         for identity in refused.asks:
             if opened.get(identity) is None:
-                peer.write(error_line(identity, refused.code, f"Refused: {refused.why}."))
+                peer.write(error_line(identity, refused.code, f"Refused: {refused.reason}."))
         peer, opened = other
         for identity in refused.answers:
             call = opened.get(identity)
-            reason = f"The {whose}'s answer was refused: {refused.why}"
+            reason = f"The {whose}'s answer was refused: {refused.reason}"
             if isinstance(call, ServerCall):
                 if call.is_sent:
                     opened.pop(identity)

@@ -57,7 +57,7 @@ class _Printed:
 class PdfReader:
     """Reads the text of PDF files."""
 
-    about = "of a PDF you get the text, and offset and limit count its pages"
+    description = "of a PDF you get the text, and offset and limit count its pages"
 
     def takes(self, start: bytes) -> bool:
         """Return whether a file that begins with `start` is a PDF file."""
@@ -113,7 +113,7 @@ def _read(
     if not bash:
         raise ToolError("The reader of PDFs needs bash, and bash was not found.")
     child = os.path.join(os.path.dirname(os.path.abspath(__file__)), _CHILD)
-    reader = replace(effects, write=(), named=(), entries=(), granted=(), network=False, sockets=False)
+    reader = replace(effects, write=(), named_paths=(), entries=(), granted=(), network=False, sockets=False)
     printed, complaints = _Printed(), _Printed()
     try:
         confinement = commands.walls.confinement(reader, _no_folder, ())

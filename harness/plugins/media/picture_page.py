@@ -27,7 +27,7 @@ def kept_picture(picture: CleanPicture, keeper: AttachmentKeeper) -> Attachment:
 class PictureReader:
     """Reads pictures."""
 
-    about = "a PNG, JPEG, WebP or GIF is shown to you if you take pictures"
+    description = "a PNG, JPEG, WebP or GIF is shown to you if you take pictures"
 
     def __init__(self, keeper: AttachmentKeeper | None) -> None:
         """Create a reader that keeps pictures with `keeper`. Without one a picture is a binary file."""

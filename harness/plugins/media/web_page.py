@@ -111,11 +111,11 @@ def _html_page(html: str, environment: Mapping[str, str], seconds: float, stops:
         )
     finally:
         stack.close()
-    if done.ended.ending is CommandEnding.INTERRUPTED:
+    if done.end.ending is CommandEnding.INTERRUPTED:
         raise KeyboardInterrupt
-    if done.ended.ending is CommandEnding.EXITED and done.ended.status == 3:
+    if done.end.ending is CommandEnding.EXITED and done.end.status == 3:
         return WebPage(text=plain(html), note=NO_PARSER)
-    if done.ended.ending is not CommandEnding.EXITED or done.ended.status:
+    if done.end.ending is not CommandEnding.EXITED or done.end.status:
         return WebPage(text=plain(html), note="the tags stand in it: the parser failed on it")
     note = "a part of it: it is very long" if done.is_cut else ""
     return WebPage(text=plain(done.output.decode("utf-8", "replace")), note=note)

@@ -102,7 +102,7 @@ class ConfiguredApprover:
             verdict,
             session=self._session(),
             workspace=approver.workspace,
-            confinement=action.held or self._confinement(action.tool, verdict.effects),
+            confinement=action.confinement or self._confinement(action.tool, verdict.effects),
             offer=self._offer(action, verdict),
             seconds=seconds,
             redact=self._redact,

@@ -53,7 +53,7 @@ class ListedApprover:
             agent=OWN,
             session=self._session(),
             workspace=self._workspace,
-            confinement=action.held or self._confinement(action.tool, verdict.effects),
+            confinement=action.confinement or self._confinement(action.tool, verdict.effects),
             level=self._level,
             writes=self._policy().sandbox.write,
             action=action,

@@ -120,7 +120,9 @@ def endpoint_of_any_model(settings: Settings, environment: Mapping[str, str]) ->
 
 def about_model(settings: Settings) -> dict[str, JsonValue]:
     """Return the log's fields about the model besides its name: its address, and its settings."""
-    model_fields = model_settings({name: setting.value for name, setting in settings.of_model.items()}).said()
+    model_fields = model_settings(
+        {name: setting.value for name, setting in settings.of_model.items()}
+    ).stated_settings()
     return {
         "api": settings.api.value.value,
         "server": shown_address(settings.base_url.value),

@@ -201,7 +201,7 @@ def test_unpredictable_change_is_named_when_others_are_undone(
     records = scene.records()
     (step,) = changes_to_undo(records, str(records[0]["session"]))
     assert isinstance(step, Unrestorable)
-    assert (step.what, step.is_command) == (str(scene.workspace / "f.txt"), False)
+    assert (step.subject, step.is_command) == (str(scene.workspace / "f.txt"), False)
 
 
 @all_rows(

@@ -615,7 +615,7 @@ def test_page_agrees_with_verify(
 ) -> None:
     noted = None
     if known is not None:
-        noted = NotedHead(known=KnownHead(**known, noted={known["records"]: frozenset((known["head"],))}))
+        noted = NotedHead(known_head=KnownHead(**known, noted={known["records"]: frozenset((known["head"],))}))
     verification = replace(Verification(records=5, head="h"), **found)
     findings = findings_of("x", evidence_of(noted, None, None), verification)
     (box,) = looked_at([findings], {"x": 7}, []).boxes

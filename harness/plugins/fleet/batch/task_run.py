@@ -89,8 +89,12 @@ def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
     else:
         reason = reason or done.log_damage
         findings = judge_log(done.log, heads)
-        if findings.unfit or findings.soundness is Soundness.OPEN or findings.found.head != done.work.get("head"):
-            reason = f"{done.log}: {findings.unfit or findings.why}"
+        if (
+            findings.unfit
+            or findings.soundness is Soundness.OPEN
+            or findings.verification.head != done.work.get("head")
+        ):
+            reason = f"{done.log}: {findings.unfit or findings.reason}"
     if reason:
         raise LogError(
             f"the task is done, and what it left is not what was written: {reason}. It is not run again: move its folder "

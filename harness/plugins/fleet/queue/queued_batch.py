@@ -239,8 +239,8 @@ class QueuedBatch:
             if (log_head := head_of(path)) is not None:
                 note |= {"session": log_head.session, "size": log_head.size}
             findings = judge_log(path, self._heads_file, given_head=head)
-            if findings.unfit or findings.found.head != head:
-                problem = f"{path}: {findings.unfit or findings.why}"
+            if findings.unfit or findings.verification.head != head:
+                problem = f"{path}: {findings.unfit or findings.reason}"
         except (LogError, ResultsError) as error:
             problem = str(error)
         return problem, heads_line(note)

@@ -84,7 +84,7 @@ def report(
             logs=count_of(len(findings), "action log"),
             sessions=count_of(len(figures.sessions), "session"),
             calls=count_of(figures.calls, "call"),
-            records=count_of(sum(item.found.records for item in findings), "verified record"),
+            records=count_of(sum(item.verification.records for item in findings), "verified record"),
             last_time=line(figures.last_time, 40) or "no known time",
             only=line(only, 60),
             contents=_CONTENTS,
@@ -370,7 +370,7 @@ def _unread(logs: Iterable[Findings]) -> dict[str, int]:
     """Return the first invalid line, by path, of the logs whose end cannot be read. Raises LogError."""
     first: dict[str, int] = {}
     for log in logs:
-        if log.found.broken_line is not None:
+        if log.verification.broken_line is not None:
             deque(records(log.path, stopped=partial(first.__setitem__, log.path)), maxlen=0)
     return first
 
@@ -406,7 +406,7 @@ def looked_at(logs: Sequence[Findings], unread: Mapping[str, int], missing_logs:
         return LookedAt(missing_logs=missing, boxes=[_log_box(log, unread.get(log.path)) for log in logs])
     proofs: dict[tuple[str, str], int] = {}
     for log in logs:
-        proof = log.proved.removeprefix(f"of {log.found.records} records, "), log.not_proved
+        proof = log.proved.removeprefix(f"of {log.verification.records} records, "), log.not_proved
         proofs[proof] = proofs.get(proof, 0) + 1
     rows = (_log_row(log, unread.get(log.path)) for log in logs)
     return LookedAt(
@@ -440,8 +440,8 @@ def _log_row(log: Findings, unread: int | None) -> Sequence[Cell]:
     return (
         cell(*task, code(log.path, 2000), kind="what"),
         cell(PageSpan(name, "word") if is_good else PageSpan(f"! {name}", "mark")),
-        cell(number(log.found.records), kind="n"),
-        cell(digest(log.found.head), kind="what"),
+        cell(number(log.verification.records), kind="n"),
+        cell(digest(log.verification.head), kind="what"),
         cell(*broken, kind="why"),
     )
 
@@ -450,10 +450,12 @@ def _log_box(log: Findings, unread: int | None) -> LogBox:
     verdict = PageSpan(_VERDICTS.get(log.soundness, log.soundness.name), "strong")
     paragraphs: list[Sequence[PageSpan]] = [(verdict, PageSpan(" "), code(log.path, 2000))]
     paragraphs += [(PageSpan(line(entry, 2000)),) for entry in log.lines]
-    if log.found.broken_line is not None:
+    if log.verification.broken_line is not None:
         paragraphs.append((PageSpan("What this page tells of that line and all after it proves nothing."),))
     if unread is not None:
         paragraphs.append((PageSpan(_LEFT_OUT.format(unread)),))
-    paragraphs.append((PageSpan(f"{number(log.found.records)} verified records, head "), digest(log.found.head)))
+    paragraphs.append(
+        (PageSpan(f"{number(log.verification.records)} verified records, head "), digest(log.verification.head))
+    )
     paragraphs += _proved(log.proved, log.not_proved)
     return LogBox(kind="alarm" if log.added else _CLASSES.get(log.soundness, "alarm"), lines=paragraphs)

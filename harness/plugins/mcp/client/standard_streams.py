@@ -86,12 +86,14 @@ def _messages(line: bytes, server: ConfiguredServer) -> Iterator[SessionMessage]
         try:
             yield SessionMessage(jsonrpc_message_adapter.validate_python(dict(message.fields), by_name=False))
         except ValidationError:
-            message = RefusedLine(why="it is no message of the protocol", answers=(message.id,) if message.id else ())
+            message = RefusedLine(
+                reason="it is no message of the protocol", answers=(message.id,) if message.id else ()
+            )
         else:
             return
     server.noise += 1
     for identity in message.answers:
-        error = ErrorData(code=PARSE_ERROR, message=f"its answer cannot be read: {message.why}")
+        error = ErrorData(code=PARSE_ERROR, message=f"its answer cannot be read: {message.reason}")
         yield SessionMessage(JSONRPCError(jsonrpc="2.0", id=json.loads(identity), error=error))
 
 

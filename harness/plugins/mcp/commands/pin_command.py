@@ -109,7 +109,7 @@ def news_of(pin: ToolPin, now: ToolDescription) -> str:
     difference = compare(pin.pinned.plain_text.encode("utf-8", "replace"), now.plain_text.encode("utf-8", "replace"))
     if not difference.lines:  # the words of the command line, say, behind their masks
         return f"changed in what no text shows; all of it:\n{now.text.rstrip()}"
-    if not difference.whole:
+    if not difference.is_whole:
         return f"changed, too much to show as a difference; all of it now:\n{now.text.rstrip()}"
     return "\n".join(("changed since you saw it:", *difference.lines))
 
