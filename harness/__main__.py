@@ -25,7 +25,7 @@ def own_entries(entries: list[str], python_path: str) -> list[str]:
     """Return the entries of `sys.path` without folders of the surroundings, in which a repository may keep a
     `json.py`.
 
-    Dropped are the folder that Python puts first (the current one, or that of the script) and the folders of
+    The folder that Python puts first (the current one, or that of the script) is dropped, and so are the folders of
     `python_path` (the variable PYTHONPATH). Of the latter, Python's own stay, and the last entries are folders of
     installed packages, such as an installation of this program.
     """

@@ -128,7 +128,7 @@ class Command(Record):
     """One simple command, dequoted: what bash would run, word for word."""
 
     text: str
-    """Its text in the command line, for display."""
+    """Text of the command in the command line, for display."""
     argv: tuple[str, ...]
     variables: tuple[str, ...] = ()
     """Names of variables that are set in front of it."""
@@ -136,7 +136,7 @@ class Command(Record):
     """Paths that it reads and writes. Without a model, every operand counts as a path that may be written."""
     act: Act = Act.UNKNOWN
     network: bool = False
-    """Whether it may reach the network; set only if `act` is known."""
+    """Whether it may reach the network. Set only with a known `act`."""
     needs: str = ""
     """The socket that it requires, in words for a person. Empty for a command that needs none."""
     model: str = ""
@@ -166,7 +166,7 @@ class Opaque(Record):
     is_whole: bool = True
     """Whether `paths` holds every word that may be a path; a text with too many of them is refused."""
     given_to: Command | None = None
-    """The interpreter that runs the text, if that is known, and is not a shell."""
+    """The known interpreter that runs the text. `None` for a shell."""
 
 
 class Unconfined(Record):
@@ -190,7 +190,7 @@ class ToolArgument(Record):
     names: tuple[str, ...] = ()
     """Names for path patterns, as in PathAccess, if the text were a path. Empty if it cannot be one."""
     place: Place = Place.OUTSIDE
-    """Its place, if it were a path."""
+    """Place of the text, read as a path."""
     host: str = ""
     """The host that it names, were it the address of something; empty where it is none."""
 
@@ -328,7 +328,7 @@ class Enforcement(Enum):
     """Whether the kernel holds a command to its effects."""
 
     POSSIBLE = "where possible"
-    """As far as this machine can; the level is shown and logged."""
+    """Confined as far as this machine can; the level is shown and logged."""
     REQUIRED = "required"
     """A command that cannot be confined does not run."""
     OFF = "off"
@@ -345,7 +345,7 @@ class Effects(Record):
     named_paths: tuple[str, ...] = ()
     """Resolved paths that its parts surely write, and which it may write in any case."""
     entries: tuple[str, ...] = ()
-    """Those of `named_paths` that it may move, remove or replace: their folders are opened."""
+    """Paths of `named_paths` that it may move, remove or replace: their folders are opened."""
     granted: tuple[str, ...] = ()
     """Further writable folders and files, with everything below, in a policy's form: `.` and relative ones are of the
     workspace, `~/` is the home folder.

@@ -22,7 +22,7 @@ class Role(Enum):
 
 
 class ToolCall(Record):
-    """A tool call of the model, exactly as received; nothing in it has been checked."""
+    """A tool call of the model, exactly as received and unchecked."""
 
     id: str
     name: str
@@ -190,7 +190,7 @@ class StopReason(Enum):
     NO_ANSWER = "no_answer"
     """The reply held neither text nor a call, also when the model was asked once more."""
     UNFIT = "unfit"
-    """The answer does not fit the request, even after the model was told so."""
+    """The answer does not fit the request, even after a correction was requested."""
     MODEL_ERROR = "model_error"
     LOG_ERROR = "log_error"
     GATE_ERROR = "gate_error"

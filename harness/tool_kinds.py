@@ -99,11 +99,11 @@ def tool_kind(name: str) -> ToolKind:
 
 
 SERVER_NAME = "(?!_)(?:[A-Za-z0-9-]|_(?!_)){1,32}(?<!_)"
-"""Of a server: with two underscores in it, or one at an end, names of its tools could be read in two ways."""
+"""Name of a server. With two underscores in it, or one at an end, names of its tools could be read in two ways."""
 SERVER_TOOL = "[A-Za-z0-9_./-]{1,128}"
-"""Of a tool as its server calls it."""
+"""Name of a tool, as its server calls it."""
 SCRIPT_NAME = "[A-Za-z][A-Za-z0-9_]{0,51}"
-"""Of a script that is declared as a tool; with what stands in front, models take no more than 64 characters."""
+"""Name of a script that is declared as a tool; with the prefix, models take no more than 64 characters."""
 SERVER_TOOLS, SCRIPT_TOOLS, PLUGIN_TOOLS = "mcp__", "script__", "plugin__"
 """How the names of tools of servers, of scripts, and of plugins of others begin in policies, logs and requests."""
 _FROM_OUTSIDE = (
@@ -135,7 +135,7 @@ def is_from_outside(name: str) -> bool:
 
 
 def is_named(tool: str, names: Iterable[str]) -> bool:
-    """Say whether a tool is among those that a policy names; a star at the end of a name stands for any end."""
+    """Return whether a tool is among those that a policy names; a star at the end of a name matches any end."""
     return any(name == tool or (name.endswith("*") and tool.startswith(name[:-1])) for name in names)
 
 

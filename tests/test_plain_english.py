@@ -52,9 +52,9 @@ PAGE_CLAUSE = rf"{CLAUSE}.*(?<!\?)\Z"
 """The same on a page, where a question may begin so."""
 PAGES = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "docs")
 TOTALS = {
-    "hard patterns": 69,
+    "hard patterns": 2,
     "clauses for subjects": 14,
-    "empty names": 122,
+    "empty names": 30,
     "help texts": 0,
     "raised texts": 0,
     "sentences of pages": 0,

@@ -69,13 +69,13 @@ class Checks:
         return tuple(dict.fromkeys(file for _, program in self._hooks for file in program.files))
 
     def asks_about(self, action: Action) -> bool:
-        """Return whether any hook is asked about a call, before it or after."""
+        """Return whether any hook checks a call, before it or after."""
         events = (CheckEvent.BEFORE_CALL, CheckEvent.AFTER_CALL)
         return any(hook.event in events and hook.is_about(action) for hook, _ in self._hooks)
 
     def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
-        """Return the answers about a call that `verdict` lets run, or asks about. After a block no further hook is
-        asked.
+        """Return the answers about a call that `verdict` lets run, or asks about. After a block no further hook
+        runs.
         """
         answers: list[CheckAnswer] = []
         if hooks := list(self._hooks_about(CheckEvent.BEFORE_CALL, action)):

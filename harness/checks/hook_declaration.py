@@ -35,16 +35,16 @@ class HookDeclaration(Record):
     command: tuple[str, ...]
     """The program and its words; no shell reads them."""
     matchers: tuple[Matcher, ...] = ()
-    """Conditions as in policies; empty: it is asked about every call."""
+    """Conditions as in policies. Without any, the hook checks every call."""
     seconds: float = STANDARD_SECONDS
     form: HookForm = HARNESS_FORM
     origin: Origin | None = None
-    """Its place in the configuration, from the reader of the file."""
+    """Place of the hook in the configuration, from the reader of the file."""
     layer: Layer = Layer.USER
     """PROJECT: of a project that the person trusts."""
 
     def is_about(self, action: Action) -> bool:
-        """Say whether it is asked about a call: whether its matchers touch any part of it, as a strict rule would."""
+        """Return whether the hook checks a call: its matchers touch any part of it, as a strict rule would."""
         return any(all(matcher.hits(action, facet) for matcher in self.matchers) for facet in action.all_facets())
 
 

@@ -59,12 +59,12 @@ class NoAnswerError(ValueError):
 
 
 class HookForm(Record):
-    """The JSON in which a hook is told and answers."""
+    """The JSON form of a hook's input and answer."""
 
     name: str
     """The value of `form` in the configuration."""
     question_of: Callable[[HookCase], dict[str, JsonValue]]
-    """Returns what a hook is told."""
+    """Returns the input of a hook."""
     answer_in: Callable[[Mapping[str, JsonValue]], SaidByHook]
     """Returns the decision of an answer. Raises NoAnswerError for an answer of another form."""
     workspace_variable: str = ""

@@ -34,7 +34,7 @@ class HookProgram:
         first = os.path.join(workspace, first) if is_path else program_outside(workspace, first, environment) or ""
         self.argv = (first, *words)
         self.folder = workspace if hook.form.workspace_variable else "/"
-        """Its working folder. Some forms expect the workspace; in `/` no interpreter finds files of the model."""
+        """Working folder of the program. Some forms expect the workspace; in `/` no interpreter finds files of the model."""
         self._words = [os.path.join(self.folder, word) for word in words]
         self._parts = [first, *self._named_files()]
         """The program, and files among its words: of an interpreter its script, it may be."""

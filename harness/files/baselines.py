@@ -46,7 +46,7 @@ class Baselines:
     def saw(self, real: str, content: bytes, sha256: str = "") -> None:
         """Note that the model was shown (a part of) `content`, or wrote it.
 
-        `sha256` is its digest, if that is known.
+        `sha256` is its digest; empty if the caller has none.
         """
         saved = content if len(content) <= _MAX_KEPT_BYTES else None
         baseline = Baseline(sha256=sha256 or digest_of(content), content=saved)

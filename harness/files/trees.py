@@ -218,8 +218,8 @@ def plain_below(folder: str, narrowing: Narrowing, *, split: str, bare: bool, ma
 def plain_in_list(path: str, prefix: str, *, split: str, nul: bool) -> bool:
     """Return whether a path, seen from `prefix`, is unambiguous in a list of bare names (see `plain_below`).
 
-    False for a name that git quotes: other letters than ASCII's, quotes, backslashes. It quotes nothing if a NUL ends
-    each name.
+    False for a name that git quotes: other letters than ASCII's, quotes, backslashes. With a NUL after
+    each name it quotes none.
     """
     first = path.removeprefix(prefix).partition("/")[0] if path.startswith(prefix) else ".."
     quoted = not nul and (not path.isascii() or '"' in path or "\\" in path)

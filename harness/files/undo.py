@@ -87,7 +87,7 @@ def changes_to_undo(records: Iterable[LogRecord], session: str, undone: Collecti
     """Return the changes of a session, newest first, and the calls with unknown changes.
 
     `records` are those of a verified log; records of other sessions are skipped, and so are the calls in `undone`. A
-    record that does not make sense becomes an Unrestorable; nothing is raised.
+    record that does not make sense becomes an Unrestorable. Raises no exception.
     """
     decisions: dict[int, LogRecord] = {}
     intents: dict[int, LogRecord] = {}

@@ -92,7 +92,7 @@ class Workspace:
         """Resolve `path`, seen from `cwd` (an absolute folder; the root if `None`).
 
         Links are followed part by part and `..` is taken after them, as the kernel does; missing parts are appended.
-        A leading `~` is the home folder. With `entry` a link in the last place is not followed: the name is meant.
+        A leading `~` is the home folder. With `entry` a link in the last place is not followed: the path is the name itself.
 
         Raises ToolError for a path that cannot name a file: empty, too long, with NUL or a lone surrogate.
         """
@@ -159,7 +159,7 @@ class Workspace:
         hidden: bool = True,
         ignore_files: Sequence[str] = (),
     ) -> PathAccess:
-        """Return a path that stands for everything below it, with the names of the files there.
+        """Return a path that covers everything below it, with the names of the files there.
 
         `only` are names, with `*`, of the only files that count; `skips` those of excluded folders, `excluded` of
         excluded files. Without `hidden`, hidden files are excluded, unless an ignore file brings them back.

@@ -1,4 +1,4 @@
-"""Approvers, who are asked when a policy says confirm, and their answers."""
+"""Approvers, who answer when a policy says confirm, and their answers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Approver(Protocol):
     """Asks about one action.
 
     Only `deny_all` itself announces beforehand that no person is there: under `[unattended] confirm = "block"` the
-    gate then halts before any call of the reply runs. The NOBODY of another approver is known only when it is asked.
+    gate then halts before any call of the reply runs. Another approver says NOBODY only as its answer.
 
     May take any time. An exception (except KeyboardInterrupt, which is STOP) stops the run.
     """

@@ -213,8 +213,8 @@ class Beside:
     def wait_for(self, place: int) -> Attempt | None:
         """Wait for a body, showing its output, and return its attempt; `None` for one that was given up.
 
-        Raises an exception that its attempt did not handle. An interrupt is not an error here: the bodies are told,
-        and end.
+        Raises an exception that its attempt did not handle. An interrupt is not an error here: it asks the bodies
+        to end.
         """
         body = self._bodies[place]
         self._wait(body, shows=True)

@@ -62,7 +62,7 @@ class CallChecks(Protocol):
         ...
 
     def asks_about(self, action: Action) -> bool:
-        """Return whether any hook is asked about a call, before it or after."""
+        """Return whether any hook checks a call, before it or after."""
         ...
 
     def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:

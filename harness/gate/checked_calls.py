@@ -30,7 +30,7 @@ class CheckedCalls:
         return self._checks.programs
 
     def asks_about(self, action: Action) -> bool:
-        """Return whether any hook is asked about a call, before it or after."""
+        """Return whether any hook checks a call, before it or after."""
         return self._checks.asks_about(action)
 
     def ask_before(self, pending: PendingCall, action: Action, verdict: Verdict, seconds: float | None) -> bool:

@@ -63,7 +63,7 @@ class Gate:
         options: GateOptions = GateOptions(),  # noqa: B008 - it never changes
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a gate. `checks` are asked after the policy, about each call that may run; `monotonic` is a clock in
+        """Make a gate. `checks` look at each call that may run, after the policy; `monotonic` is a clock in
         seconds.
         """
         self.tools = tools
@@ -447,7 +447,7 @@ class Gate:
         return CallEnd(result=result, summary=f"{self._summary(refusal.action)} (refused)", ends_turn=refusal.ends_turn)
 
     def _advise_on(self, refusal: Refusal) -> None:
-        """Record the rules that would let a refused call run, if they are known. A failure here has no effect."""
+        """Record the rules that would let a refused call run, if there are any. A failure here has no effect."""
         if self._options.advise is None:
             return
         try:

@@ -70,8 +70,8 @@ class Tool(Protocol):
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action of `call`: paths resolved, command parsed, preview made. Has no effects.
 
-        `arguments` fit the schema. The action describes the tool (`Action.described`); without that, only the tool's
-        name is known. Raises ToolError for a call that cannot be prepared.
+        `arguments` fit the schema. The action describes the tool (`Action.described`); without that, the gate knows only
+        the tool's name. Raises ToolError for a call that cannot be prepared.
         """
         ...
 
@@ -115,7 +115,7 @@ class Neighbour(Record):
     in_turn: Callable[[Callable[[str], None], str], None]
     """Calls the first with the second, a text, on the gate's thread when the turn of this call has come."""
     call: int = 0
-    """Its number in the log."""
+    """Number of the call in the log."""
     alike: tuple[int, ...] = ()
     """The numbers of the calls of its group that are of the same tool, its own included, in their order."""
 
@@ -209,7 +209,7 @@ class PlacesOfTool(Protocol):
         ...
 
     def with_differences(self, changes: Sequence[PlaceChange]) -> tuple[PlaceChange, ...]:
-        """Return changes of an earlier session with their differences, as far as they are known."""
+        """Return changes of an earlier session with their differences, as far as copies exist."""
         ...
 
     def put_back(self, changes: Sequence[PlaceChange]) -> tuple[PlaceReturn, ...]:

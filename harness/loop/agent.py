@@ -221,7 +221,7 @@ class Agent:
     def end(self, session: Session, result: RunResult | None = None, *, exit_code: int | None = None) -> None:
         """Record the end of the session, and before it an end for every call without one. Raises LogError.
 
-        `exit_code` is the exit code of the program that ends with it, if it is known.
+        `exit_code` is the exit code of the program that ends with it, or `None`.
         """
         session.ended = True
         self.log.session = session.identity
@@ -294,7 +294,7 @@ class Agent:
         """Run a call of the person's own, through the same gate and the same log, outside of the conversation.
 
         Calls that a policy denies or blocks are refused here as well. If it would ask, the typing counts as the
-        answer; for irreversible calls, and those that a hook asks about, the approver is asked; `approver` answers
+        answer; for irreversible calls, and those that a hook asks about, the approver decides; `approver` answers
         for all. Raises GateError, LogError, WorkspaceError, and ValueError for a session that was ended.
         """
         if session.ended:

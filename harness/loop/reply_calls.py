@@ -41,7 +41,7 @@ class ReplyCalls:
         done_marker: str = "",
         together: int = 1,
     ) -> None:
-        """Take the run and the reply; nothing is judged yet.
+        """Take the run and the reply, before any call is judged.
 
         A command that succeeds and prints `done_marker` as its first line ends the run; with an empty one none does.
         `together` is the maximum number of reading calls at once; with a marker each runs alone, since any may be the

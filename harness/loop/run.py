@@ -81,7 +81,7 @@ class Run:
         self.limits = limits
         self.log = log
         self.end: RunResult | None = None
-        """Its end. `None` while it goes on."""
+        """End of the run. `None` while it goes on."""
         self.turns = 0
         self.retries = 0
         self.refusals = 0

@@ -111,7 +111,7 @@ class Failed(Record):
 class RecordedExchange(Record):
     """A request and its result."""
 
-    kept_messages: int
+    kept: int
     """Number of messages at the beginning that are those of the previous request."""
     messages: tuple[MessageOutline, ...]
     """The others."""
@@ -173,7 +173,7 @@ def read_exchange(line: bytes, number: int, before: int) -> RecordedExchange:
     if fields["kept"] > before:
         raise MalformedError(f"kept: must be at most {before}, the messages of the last request, not {fields['kept']}")
     return RecordedExchange(
-        kept_messages=fields["kept"],
+        kept=fields["kept"],
         messages=tuple(MessageOutline(**outline) for outline in fields["messages"]),
         tools=tuple(fields["tools"]),
         retries=tuple(Retry(**outline | {"usage": Usage(**outline["usage"])}) for outline in fields["retries"]),

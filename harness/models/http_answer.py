@@ -184,7 +184,7 @@ class AnswerCheck:
         self.refusal: FailedTry | None = None
         """The failure that an error status means by itself, without its body."""
         self.secret = endpoint.api_key or ""
-        """The API key, as far as it is known."""
+        """The API key. Empty without one."""
         self.proxy = ""
         """Address of the proxy that the requests take, and the variable that names it. Empty if they take none."""
         self._model = model

@@ -46,7 +46,7 @@ class ModelFacts(Record):
 
     @property
     def prices(self) -> Prices | None:
-        """Prices of a reply; `None` unless both input and output are known."""
+        """Prices of a reply; `None` if that of input or output is unknown."""
         if self.input is None or self.output is None:
             return None
         return Prices(**{name: getattr(self, name) for name in field_names(Prices)})

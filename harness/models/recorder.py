@@ -141,7 +141,7 @@ class RecordingModel:
             common += 1
         self._before = outlines
         exchange = RecordedExchange(
-            kept_messages=common,
+            kept=common,
             messages=tuple(outlines[common:]),
             tools=tuple(self._redact(spec.name) for spec in tools),
             retries=tuple(retries),

@@ -140,7 +140,7 @@ class ReplayingModel:
     def _compare(self, exchange: RecordedExchange, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
         if self.diverged is not None:
             return
-        self._recorded[exchange.kept_messages :] = exchange.messages
+        self._recorded[exchange.kept :] = exchange.messages
         names = (exchange.tools, [spec.name for spec in tools])
         self.diverged = first_divergence(self._position, self._recorded, self._outlines.of(messages), names)
         if self.diverged is not None:
@@ -169,7 +169,7 @@ def _parsed(path: str, data: bytes) -> tuple[Header, list[RecordedExchange], boo
         header = read_header(first)
         for place, line in enumerate(lines, 2):
             exchange = read_exchange(line, place - 1, before)
-            before = exchange.kept_messages + len(exchange.messages)
+            before = exchange.kept + len(exchange.messages)
             exchanges.append(exchange)
     except MalformedError as error:
         raise UsageError(f"--replay {path}:{place}: {error}") from None

@@ -95,7 +95,7 @@ class EncodedMessages:
     def marked(self, mark: Callable[[bytes], bytes]) -> list[bytes]:
         """Return the elements of each message, with marks for the cache.
 
-        Marked are the system message, the newest messages to the model, and the newest before its last reply. The
+        The system message, the newest messages to the model, and the newest before its last reply get marks. The
         next request begins with the former, this one with the latter: a server searches for a cached beginning only
         some blocks before a mark, and there may be more of them between two replies.
         """

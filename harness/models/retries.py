@@ -256,7 +256,7 @@ def no_cache_marks(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
 def no_streams(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn to request replies as a whole, which may also reveal the reason of an empty stream.
 
-    llama-cpp-python streams nothing for a prompt that is too long, and reports that without streaming.
+    llama-cpp-python streams no text for a prompt that is too long, and reports that without streaming.
     """
     applies = quirks.stream and refusal.status in _ABOUT_THE_REQUEST
     refused = EMPTY_ANSWER in refusal.codes or _NO_STREAM.search(refusal.words)

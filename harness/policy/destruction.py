@@ -33,7 +33,7 @@ _TAKES_TEXT = frozenset("git patch gh glab curl http xh mail tee".split())
 
 
 def destroys(action: Action) -> tuple[str, ...]:
-    """Return the irreversible effects of `action`, one sentence each; empty if none is known.
+    """Return the irreversible effects of `action`, one sentence each; empty without known ones.
 
     Commands behind wrappers count too, and text that was not understood is taken at its worst: if it names a
     destructive program, it destroys. The writes of file tools do not count, since undo keeps the old content.
@@ -54,7 +54,7 @@ def _of_facet(action: Action, facet: Facet) -> Iterator[str]:
             yield from _of_command(facet)
         case Opaque():
             for words in facet.commands:
-                yield from _of_loose(words, known=False)
+                yield from _of_loose(words, is_understood=False)
             yield from _of_code(facet.text)
         case PathAccess():
             outside = facet.place in (Place.ABOVE, Place.OUTSIDE, Place.ADDED)
@@ -99,12 +99,12 @@ def _of_fed(names: frozenset[str], text: str) -> Iterator[str]:
 
 def _of_text(text: str) -> Iterator[str]:
     """Yield the effects of text that any program runs."""
-    yield from _of_loose([piece for piece in _PIECES.split(text) if piece], known=True)
+    yield from _of_loose([piece for piece in _PIECES.split(text) if piece], is_understood=True)
     yield from _of_code(text)
 
 
-def _of_loose(words: Sequence[str], *, known: bool) -> Iterator[str]:
-    """Try every word as the start of a command; with `known` False, a name alone is enough.
+def _of_loose(words: Sequence[str], *, is_understood: bool) -> Iterator[str]:
+    """Try every word as the start of a command; with `is_understood` False, a name alone is enough.
 
     A program that was found to destroy is not tried again: a text may name one ten thousand times.
     """
@@ -117,9 +117,9 @@ def _of_loose(words: Sequence[str], *, known: bool) -> Iterator[str]:
         tried[name] = tried.get(name, 0) + 1
         rest = words[index : index + (_WINDOW if tried[name] < _OFTEN else _WINDOW // 10)]
         reasons = list(losses(rest))
-        if not known and name == "rm":
+        if not is_understood and name == "rm":
             reasons.append("it names rm, and was not plainly understood")
-        if not known and name == "git" and _GIT_DOUBTS.intersection(rest):
+        if not is_understood and name == "git" and _GIT_DOUBTS.intersection(rest):
             reasons.append("it names git with a word that destroys, and was not plainly understood")
         if reasons:
             reported.add(name)

@@ -138,8 +138,8 @@ def sandbox_of(tables: tuple[SandboxTable, ...]) -> Sandbox:
 
 def _reach_in(reach: Reach, tables: Sequence[SandboxTable]) -> Reach:
     """Return the hosts that every file allows."""
-    for said in tables:
-        reach = meet(reach, said.reach)
+    for table in tables:
+        reach = meet(reach, table.reach)
     return reach
 
 
@@ -297,7 +297,7 @@ def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
 
 
 def is_bounded(facet: Facet) -> bool:
-    """Return whether the greatest effects of a part are known."""
+    """Return whether a part has known greatest effects."""
     match facet:
         case PathAccess() | Unconfined():
             return True

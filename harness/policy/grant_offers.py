@@ -76,7 +76,7 @@ class Offer(Record):
     """The grants on offer at a question."""
 
     choices: tuple[GrantChoice, ...]
-    """At least one choice, the narrowest first."""
+    """One or more choices, the narrowest first."""
     no_program: str = ""
     """Reason why no program with any words is on offer for a command."""
 

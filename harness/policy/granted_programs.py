@@ -10,7 +10,7 @@ from harness.paths import is_within
 from harness.programs.runners import INTERPRETERS, WRAPPERS, is_one_of, name_of
 
 MODELLED = (Act.LOOKS, Act.WRITES)
-"""Acts whose network use is known."""
+"""Acts with a known network use."""
 _SUBCOMMANDS = frozenset(
     "bun bundle cargo composer conda deno dotnet gem gh git go gradle hatch helm just kubectl mix mvn nox npm npx pdm pip pip3 "
     "pipenv pnpm pnpx bunx poetry rake rustup swift task terraform tox uv uvx yarn".split()

@@ -46,7 +46,7 @@ def plain_rule_command(words: tuple[str, ...]) -> Command | None:
 def auto_argv_problem(argv: ArgvPattern) -> tuple[str, str] | None:
     """Return the key and the reason why no auto rule can have these words. `None` if one can.
 
-    Refused are programs that run code whatever their operands are, unless the words fix the script or the module.
+    It refuses programs that run code with any operands, unless the words fix the script or the module.
     """
     for flag in OPERAND_FLAGS.keys() & set(argv.flags or ()):
         return "flags", f"{flag} is for stricter rules: an auto rule names its operands"

@@ -48,9 +48,9 @@ class Grant(Record):
     scope: GrantScope
     pattern: GrantPattern
     origin: Origin
-    """Its place: a file and its line; for this session SESSION_GRANTS and the call's number."""
+    """Place of the grant: a file and its line; for this session SESSION_GRANTS and the call's number."""
     until: str = ""
-    """Its end (UTC, as in `2026-11-30T12:00:00Z`), checked as a session begins. Empty for one without an end."""
+    """End of the grant (UTC, as in `2026-11-30T12:00:00Z`), checked as a session begins. Empty for one without an end."""
     changed: tuple[PlaceChange, ...] = ()
     """Unanswered changes of protected places by a command that ran by it. Until they are answered, it is suspended."""
 
@@ -128,7 +128,7 @@ class GrantedProgram(Matcher):
     """
 
     begins: tuple[str, ...]
-    """Its first words."""
+    """First words of the command."""
     files: FileMatcher | None
     folder: str
     variables: tuple[str, ...]

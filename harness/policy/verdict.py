@@ -77,7 +77,7 @@ class FacetVerdict(Record):
     layer: Layer = Layer.BUILT_IN
     """The source of the decision."""
     origin: Origin | None = None
-    """Its place in a policy. `None` without one."""
+    """Place of the rule in a policy. `None` without one."""
 
     @property
     def rule(self) -> str | None:

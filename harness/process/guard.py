@@ -236,7 +236,7 @@ def _end(running: dict[int, int]) -> None:
 def _find_processes(
     running: dict[int, int], leaders: Collection[int], identities: Collection[tuple[int, int]], strangers: set[int]
 ) -> Iterator[Process]:
-    """Yield every process that is known, marked, or of a leader's session, and then its descendants.
+    """Yield every known or marked process, and each of a leader's session, and then its descendants.
 
     `strangers` keeps the numbers of the rest to speed up the next look, since no process gets a mark later.
     """

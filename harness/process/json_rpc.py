@@ -1,6 +1,6 @@
 """JSON-RPC 2.0, one message a line: the kinds of lines, and the reasons for refusals.
 
-Only a line that every reader reads alike is passed on. Refused are: a batch, a double key, two keys that differ in
+Only a line that every reader reads alike is passed on. It refuses: a batch, a double key, two keys that differ in
 case only (readers in Go take them for the same), a member unknown to JSON-RPC, bytes that are not UTF-8, CR within a
 line (some readers end a line there), deep nesting, an endless line.
 """

@@ -27,7 +27,7 @@ STEP_SECONDS = 0.00005
 
 
 class NotConfinedError(OSError):
-    """Raised if the walls could not be built; nothing was started."""
+    """Raised if the walls could not be built, and so no program was started."""
 
 
 class NetworkOfItsOwn(Protocol):

@@ -134,7 +134,7 @@ def _base64(data: bytes) -> Iterator[str]:
 def unwrapped(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield each of LINE_ENDS that matches in `data`, with `data` without those matches.
 
-    This does what the expressions do, in an eighth of their time. It yields nothing for a text of one line.
+    This does what the expressions do, in an eighth of their time. A text of one line yields none.
     """
     if b"\n" not in data and b"\\n" not in data:
         return

@@ -51,7 +51,7 @@ def _first(count: int) -> int:
 
 
 FILESYSTEM_RIGHTS = {1: _first(13), 2: _first(14), 3: _first(15), 4: _first(15), 5: _first(16)}
-"""Every right that a version of the interface can take away. Later versions add none of this kind that is known here.
+"""Every right that a version of the interface can take away. Later versions add none of this kind that this program knows.
 """
 TCP = 0b11
 """LANDLOCK_ACCESS_NET_BIND_TCP and _CONNECT_TCP, since version 4."""

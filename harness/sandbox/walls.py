@@ -6,7 +6,7 @@ from harness.record import Record
 
 
 class Unenforceable(OSError):
-    """Raised for walls that this machine cannot build as requested; nothing may be started. The text has the reason."""
+    """Raised for walls that this machine cannot build as requested: no program may start. The text has the reason."""
 
 
 class Walls(Record):

@@ -104,7 +104,7 @@ def optional_tools(
     ask: Callable[[UserQuestion], UserAnswer | None] | None = None,
     helpers: Callable[[], Helpers | None] = lambda: None,
 ) -> tuple[Tool, ...]:
-    """Return the tools of tool_kinds.OPTIONAL_TOOLS that are named here, and that need nothing of the loop.
+    """Return the tools of tool_kinds.OPTIONAL_TOOLS that are named here, and that do not need the loop.
 
     `ask` puts a question to the person, and returns `None` if no person is there; `helpers` returns the runner of
     helpers, `None` if helpers are not available.

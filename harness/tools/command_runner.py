@@ -47,16 +47,16 @@ class CommandStart(Record):
     """A program to start."""
 
     noun: str
-    """Its name in errors."""
+    """Name of the command in errors."""
     argv: tuple[str, ...]
     """The words of a bash; see process.start.becoming for another program."""
     cwd: str
     seconds: float
-    """Its time limit."""
+    """Time limit, in seconds."""
     cut_by: str = ""
     """Reason for a shorter limit than requested. Empty without one."""
     variables: Mapping[str, str] = MappingProxyType({})
-    """Its additional variables."""
+    """Additional variables."""
     descriptors: tuple[int, ...] = ()
     """Descriptors that it inherits besides its standard streams."""
 

@@ -47,7 +47,7 @@ class DelegatedResult(Record):
     """Result of a helper."""
 
     helper: int
-    """Its number in the caller's session, from 1."""
+    """Number of the helper in the caller's session, from 1."""
     ended: RunResult
-    """Its last words, and its usage. Text of a model."""
+    """Last words and usage of the helper. Text of a model."""
     changes: HelperChanges = HelperChanges()

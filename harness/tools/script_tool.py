@@ -43,7 +43,7 @@ class ScriptRequest(Record):
     is_found: bool
     """Whether the program exists."""
     paths: tuple[PathAccess, ...]
-    """Its declared reads and writes."""
+    """Declared reads and writes."""
     seconds: float
     files: dict[str, SeenFile]
     """The files of the workspace that it runs, as they were when it was judged."""
