@@ -155,7 +155,7 @@ def test_a_hook_is_ours_by_its_command_line(line: str, ours: bool, tmp_path: Pat
     [
         ('{"a": 1, // a comment\n "b": 2}', "comment"),
         ('{"a": 1,}', "not valid JSON"),
-        ('{"a": 1, "a": 2}', "twice"),
+        ('{"a": 1, "a": 2}', "duplicate"),
         ("[]", "`hooks`"),
         ('{"hooks": []}', "`hooks`"),
         ('{"hooks": {"PreToolUse": {}}}', "`hooks`"),

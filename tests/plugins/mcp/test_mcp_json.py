@@ -23,7 +23,7 @@ DECLARED = [
     ({"command": "npx", "args": ["-y", "${DIR}/x"]}, {"command": ("npx", "-y", "/d/x")}),
     ({"type": "stdio", "command": "a"}, {"command": ("a",)}),
     ({"command": "a", "env": {"B": "x${TOKEN}y", "C": "${NO:-else}${EMPTY:-e}${EMPTY}"}},
-        {"command": ("a",), "given": (("B", "xs3crety"), ("C", "elsee"))}),
+        {"command": ("a",), "variables": (("B", "xs3crety"), ("C", "elsee"))}),
     ({"command": "a", "args": ["$TOKEN", "${}", "${1}", "${TOKEN"]}, {"command": ("a", "$TOKEN", "${}", "${1}", "${TOKEN")}),
     ({"command": "a", "write": ["."], "network": True, "seconds": 5},
         {"command": ("a",), "write": (".",), "network": True, "seconds": 5}),
