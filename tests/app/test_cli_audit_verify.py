@@ -294,7 +294,7 @@ def test_usage(audit: Audit, tmp_path: Path) -> None:
     assert audit.run()[1].endswith(f"{os.path.realpath(path)}: 15 records, head {head_of(LINES)}\n")  # the latest
     with pytest.raises(UsageError, match="--signer needs --signers"):
         audit.run(path, "--signer", "me")
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match="no such file"):
         audit.run(path, "--signers", tmp_path / "none")
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -35,7 +35,7 @@ CHECKED = [
     ("twice", 0, "act: the server listed two tools of that name"),
     ("noise", 0, "lines of its output were no messages"),
     ("stays", 0, "1 tool; "),
-    ("pages", 1, "its list of tools has more than"),
+    ("pages", 1, "the server's list of tools has more than"),
     ("ids", 1, "its answer does not fit the protocol"),
     ("noise_without_end", 1, "it wrote a line of more than 16 MiB"),
     ("huge_line", 1, "it wrote a line of more than 16 MiB"),

@@ -73,8 +73,8 @@ def text(*blocks: Any, **further: Any) -> dict[str, Any]:
         "plain http": ("s", {"url": "http://example.org/mcp"}, "url: must begin with https://"),
         "a password": ("s", {"url": "https://a:b@example.org"}, "url: must hold no name and no password"),
         "no URL": ("s", {"url": "example.org"}, "url: must begin with https://"),
-        "walls of a URL": ("s", {"url": "https://example.org", "network": True}, "network: means nothing"),
-        "token of a command": ("s", {"command": ["x"], "bearer": "T"}, "bearer: means nothing"),
+        "walls of a URL": ("s", {"url": "https://example.org", "network": True}, "network: not allowed"),
+        "token of a command": ("s", {"command": ["x"], "bearer": "T"}, "bearer: not allowed"),
         "everything": ("s", {"command": ["x"], "write": ["/"]}, "write: number 1: would mean everything"),
         "a value": ("s", {"command": ["x"], "env": ["A=b"]}, "env: number 1: must be the name"),
         "no time": ("s", {"command": ["x"], "seconds": 0}, "seconds: must be a number above 0"),
@@ -173,7 +173,7 @@ def test_pages_are_read_to_the_end_and_no_further_than_a_hundred(tmp_path: Path)
     servers = {"few": scripted(tmp_path, "few", pages=pages), "many": scripted(tmp_path, "many", pages=pages * 40)}
     with ClientScene(tmp_path, servers) as scene:
         assert scene.names() == ["mcp__few__a0", "mcp__few__a1", "mcp__few__a2"]
-        assert scene.report("many").reason == "its list of tools has more than 100 pages"
+        assert scene.report("many").reason == "the server's list of tools has more than 100 pages"
 
 
 def test_tools_are_returned_once_they_arrive(tmp_path: Path) -> None:

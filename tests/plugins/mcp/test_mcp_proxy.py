@@ -377,7 +377,7 @@ def test_invalid_pins_prevent_the_start(scene: McpScene) -> None:
     process = scene.start().process
     assert process is not None
     _, said = process.communicate()
-    assert (process.returncode, b"no tool of it can be used" in said) == (2, True)
+    assert (process.returncode, b"no tool of the server can be used" in said) == (2, True)
     assert scene.seen() == []
 
 
