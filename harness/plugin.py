@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from harness.actions import Action, JsonValue
-    from harness.app.commands.conversation import Conversation
     from harness.files.workspace import Workspace
     from harness.gate.tool import Tool
     from harness.loop.offered_tools import OutsideTools
-    from harness.terminal.completion import Offered
     from harness.tool_kinds import ToolKind
     from harness.tools.file_reader import AttachmentKeeper, FileReader
 
@@ -75,10 +73,12 @@ class CliCommand(Record):
     """Whether the command begins a session, which decides itself when garbage is collected (running_session.collect)."""
 
 
-SlashRun: TypeAlias = "Callable[[Conversation, str], None]"
-"""Runs a slash command. The text is what follows the name, stripped. Raises HarnessError for invalid text."""
-SlashOffers: TypeAlias = "Callable[[Conversation], Sequence[Offered]]"
-"""Returns what may follow the name, for the menu. Called in any thread; may be slow; raises nothing."""
+SlashRun: TypeAlias = "Callable[[Any, str], None]"
+"""Runs a slash command of a harness.app.commands.conversation.Conversation. The text is what follows the name, stripped. Raises
+HarnessError for invalid text."""
+SlashOffers: TypeAlias = "Callable[[Any], Sequence[Any]]"
+"""Returns the possible next words (harness.terminal.completion.Offered) for the menu. Called in any thread; may be slow; raises
+nothing."""
 
 
 class HelpGroup(Enum):

@@ -1,19 +1,14 @@
 """The commands and plugins that ship, by the names of their modules. Nothing is imported before it is asked for.
 
 This is the only module outside of harness/plugins that names one of them (tests/test_imports.py). Each module of a command or
-a plugin holds a constant PLUGIN (harness/plugin.py). This module imports nothing, so that every room may read it.
+a plugin holds a constant PLUGIN (harness/plugin.py); harness/session/shipped_plugins.py imports them. This module imports
+nothing, so that every room may read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from harness.checks.hook_form import HookForm
-    from harness.plugin import Plugin, ReportForm, SessionPart, SettingsSection, ToolOffer
-    from harness.tools.file_reader import AttachmentKeeper, FileReader
 
 TOOLS: Mapping[str, str] = {"web_fetch": "harness.plugins.media.plugin"}
 """The module of each tool that a plugin offers, by the name of the tool."""
@@ -31,7 +26,7 @@ HOOK_FORMS = {"claude": "harness.plugins.agents.claude_hooks"}
 """The module of each further form of a hook's JSON (harness.checks.hook_form), by the value of `form`."""
 STATE_FOLDERS = ("mcp",)
 """Folders that plugins have in the state folder (harness.session.state), by name."""
-_PERMISSION_PROMPT = "harness.plugins.agents.permission_prompt"
+PERMISSION_PROMPT = "harness.plugins.agents.permission_prompt"
 """The module of the tool by which a served client asks."""
 REPORTS: Mapping[str, str] = {
     "md": "harness.plugins.reports.markdown",
@@ -40,7 +35,7 @@ REPORTS: Mapping[str, str] = {
     "html": "harness.plugins.insight.run_page",
 }
 """The module of each form of report on runs, by the form's name. Such a module holds a constant REPORT."""
-_JOB = "harness.plugins.reports.github"
+JOB = "harness.plugins.reports.github"
 """The module that tells a CI job of its runs."""
 COMMANDS: Mapping[str, str] = {
     "": "harness.app.repl.plugin",
@@ -143,60 +138,3 @@ def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> Non
     """
     if words and words[0] in STARTED_BY_AGENTS:
         import_module(STARTED_BY_AGENTS[words[0]]).start_for_agent(words, environment)
-
-
-def plugin_in(module: str) -> Plugin:
-    """Import a module and return its constant PLUGIN."""
-    plugin: Plugin = import_module(module).PLUGIN
-    return plugin
-
-
-def tool_offers(names: Collection[str]) -> list[ToolOffer]:
-    """Return the offers of the tools with these names, in the order of TOOLS."""
-    modules = dict.fromkeys(module for name, module in TOOLS.items() if name in names)
-    return [offer for module in modules for offer in plugin_in(module).tools if offer.kind.name in names]
-
-
-def file_readers(keeper: AttachmentKeeper | None = None) -> tuple[FileReader, ...]:
-    """Return the readers of files that are not text; `keeper` stores what the model sees of them besides text."""
-    makers = [plugin_in(module).readers for module in READERS]
-    return tuple(reader for make in makers if make is not None for reader in make(keeper))
-
-
-def shown_endings() -> str:
-    """Return a regular expression for the endings of files that the model can be shown, without the dot."""
-    return "|".join(ending for module in READERS for ending in plugin_in(module).shown_endings)
-
-
-def permission_prompt(*arguments: Any) -> Any:
-    """Return the tool by which a served client asks whether calls that it carries out itself may run."""
-    return import_module(_PERMISSION_PROMPT).opened_prompt(*arguments)
-
-
-def hook_form(name: str) -> HookForm:
-    """Return the form of HOOK_FORMS that has this name."""
-    form: HookForm = import_module(HOOK_FORMS[name]).FORM
-    return form
-
-
-def section_of(key: str) -> SettingsSection:
-    """Import the plugin that a table of the configuration belongs to, and return its section."""
-    section: SettingsSection = import_module(SECTIONS[key]).SECTION
-    return section
-
-
-def part_of(key: str) -> SessionPart:
-    """Return the part that a session gets for the entries of a table."""
-    part: SessionPart = import_module(SECTIONS[key]).PART
-    return part
-
-
-def report_form(name: str) -> ReportForm:
-    """Import a form of report and return it."""
-    form: ReportForm = import_module(REPORTS[name]).REPORT
-    return form
-
-
-def job_in(environment: Mapping[str, str]) -> Any:
-    """Return the CI job that the environment describes (harness.app.run.run_end.Job), or None where there is none."""
-    return import_module(_JOB).actions_from(environment)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from importlib import import_module
 
-from harness import shipped
 from harness.record import Record
+from harness.shipped import TOOLS
 
 
 class Does(Enum):
@@ -88,14 +89,16 @@ OPTIONAL_TOOLS: Mapping[str, ToolKind] = {
 }
 """Tools of the core that are offered only where they are named."""
 
-OPTIONAL_NAMES = (*OPTIONAL_TOOLS, *shipped.TOOLS)
+OPTIONAL_NAMES = (*OPTIONAL_TOOLS, *TOOLS)
 """The names of all tools that ship and are offered only where they are named: those of plugins too."""
 
 
 def tool_kind(name: str) -> ToolKind:
     """Return the kind of the tool of that name, with unknown effects unless it ships."""
-    offered = () if name not in shipped.TOOLS else shipped.tool_offers((name,))
-    return SHIPPED_TOOLS.get(name) or OPTIONAL_TOOLS.get(name) or next((o.kind for o in offered), ToolKind(name=name))
+    if kind := SHIPPED_TOOLS.get(name) or OPTIONAL_TOOLS.get(name):
+        return kind
+    offers = import_module(TOOLS[name]).PLUGIN.tools if name in TOOLS else ()
+    return next((offer.kind for offer in offers if offer.kind.name == name), ToolKind(name=name))
 
 
 SERVER_NAME = "(?!_)(?:[A-Za-z0-9-]|_(?!_)){1,32}(?<!_)"

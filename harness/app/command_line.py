@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
-from harness.shipped import COMMANDS, DEFAULT_ACTIONS, HELP, plugin_in
+from harness.session.shipped_plugins import plugin_in
+from harness.shipped import COMMANDS, DEFAULT_ACTIONS, HELP
 from harness.text.visible import visible, visible_line
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ Read these first:
     work_folders/       folders for tasks, and for helpers that change files
 
 Then: system_prompt, kept_grants, environment_secrets (secrets to mask), chosen_tools, delegated_work and
-delegated_sessions (helpers), signals, exits (every exit code), waiting (questions that wait for a person at another
-terminal).
+delegated_sessions (helpers), shipped_plugins and named_plugins, signals, exits (every exit code), waiting (questions
+that wait for a person at another terminal).
 
 Not here: drawing and reading keys (terminal/), the commands (app/), features (plugins/).
 """

@@ -37,10 +37,10 @@ from harness.session.session_log import close_log, lost_log, opened_log, who_and
 from harness.session.session_place import SessionPlace
 from harness.session.session_rules import SessionRules
 from harness.session.session_tools import SessionTools
+from harness.session.shipped_plugins import part_of
 from harness.session.system_prompt import SystemPrompt, system_prompt
 from harness.session.templates import Templates, session_values
 from harness.session.words.word_files import OwnWords
-from harness.shipped import part_of
 
 if TYPE_CHECKING:
     from harness.log.heads_file import KnownHead

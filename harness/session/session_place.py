@@ -16,9 +16,10 @@ from harness.session.config.settings import Settings, settings_from
 from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.extensions.extensions import Extensions
 from harness.session.own_folders import keep_own_folders, named_log, refuse_own_folders
+from harness.session.shipped_plugins import part_of
 from harness.session.state import PROJECT_CONFIG, State, current_folder, word_folders, workspace_folder
 from harness.session.words.word_files import OwnWords
-from harness.shipped import PROJECT_FILES, part_of
+from harness.shipped import PROJECT_FILES
 
 
 class SessionPlace(Record):

@@ -22,8 +22,8 @@ from harness.session.named_plugins import named_plugins
 from harness.session.session_attachments import SessionAttachments
 from harness.session.session_place import SessionPlace
 from harness.session.session_rules import SessionRules
+from harness.session.shipped_plugins import file_readers, tool_offers
 from harness.session.state import State
-from harness.shipped import file_readers, tool_offers
 from harness.tools import builtin_tools, optional_tools
 from harness.tools.command_walls import CONTAINER_HINT
 

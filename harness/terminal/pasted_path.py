@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from urllib.parse import unquote
 
-from harness.shipped import shown_endings
+from harness.session.shipped_plugins import shown_endings
 from harness.terminal.completion import mention, shell_word
 
 _MOST_PASTE = 65_536

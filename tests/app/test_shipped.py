@@ -11,7 +11,8 @@ from rows import all_rows
 from harness.app.command_line import actions, command, first_words, named_command
 from harness.errors import UsageError
 from harness.plugin import Later, Plugin, later
-from harness.shipped import COMMANDS, DEFAULT_ACTIONS, HELP, REPORTS, STARTED_BY_AGENTS, plugin_in
+from harness.session.shipped_plugins import plugin_in
+from harness.shipped import COMMANDS, DEFAULT_ACTIONS, HELP, REPORTS, STARTED_BY_AGENTS
 
 
 def test_each_row_has_its_record_and_each_record_its_row() -> None:

@@ -15,7 +15,7 @@ from harness.app.run.reported import ReportedRun
 from harness.app.run.result import result_object
 from harness.log.order import LogRecord
 from harness.log.schema import RECORDS
-from harness.shipped import report_form
+from harness.session.shipped_plugins import report_form
 
 Step = tuple[str, Mapping[str, JsonValue]]
 

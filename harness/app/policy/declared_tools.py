@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from harness.actions import Action, JsonValue
 from harness.files.workspace import Workspace
 from harness.messages import ToolCall
+from harness.session.shipped_plugins import section_of
 from harness.session.state import State
-from harness.shipped import SECTIONS, section_of
+from harness.shipped import SECTIONS
 from harness.tool_kinds import script_tool
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from harness.limits import Limits
 from harness.messages import ToolCall
 from harness.plugin import ToolPlace
 from harness.record import replace
+from harness.session.shipped_plugins import tool_offers
 from harness.shell.facets import read_call, syntax_complaint
-from harness.shipped import tool_offers
 from harness.text.fields import kind_of
 from harness.text.strict_json import NotJsonError, read_one
 from harness.text.visible import visible_line

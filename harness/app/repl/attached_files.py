@@ -21,8 +21,8 @@ from harness.loop.run import Session
 from harness.messages import Attachment, ResultStatus
 from harness.record import Record
 from harness.session.person_message import FILES_READ
+from harness.session.shipped_plugins import shown_endings
 from harness.session.system_prompt import between_marks
-from harness.shipped import shown_endings
 from harness.text.visible import visible_line
 from harness.tool_kinds import READ_FILE
 

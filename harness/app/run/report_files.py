@@ -15,7 +15,8 @@ from harness.paths import is_within
 from harness.record import Record
 from harness.safe_files import NEW_FILE, name_beside, replace_file, sync_names
 from harness.session.own_folders import output_path
-from harness.shipped import REPORTS, report_form
+from harness.session.shipped_plugins import report_form
+from harness.shipped import REPORTS
 
 if TYPE_CHECKING:
     from harness.plugin import ReportForm

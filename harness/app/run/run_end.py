@@ -17,8 +17,8 @@ from harness.session.named_plugins import other_report_forms
 from harness.session.own_folders import workspace_folders
 from harness.session.running_session import RunningSession
 from harness.session.session_log import pinned
+from harness.session.shipped_plugins import job_in
 from harness.session.state import PROJECT_POLICY, State
-from harness.shipped import job_in
 from harness.terminal.console import Console
 from harness.terminal.styles import Tone
 from harness.text.amounts import count_of

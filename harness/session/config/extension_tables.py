@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import UsageError, nearest
 from harness.record import Record, replace
-from harness.shipped import SECTIONS, section_of
+from harness.session.shipped_plugins import section_of
+from harness.shipped import SECTIONS
 from harness.text.toml_places import key_lines, read_toml
 
 TOOL, HOOK, APPROVER = "tool", "hook", "approver"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.record import Record, replace
 from harness.session.config.extension_tables import APPROVER, HOOK, TOOL, ExtensionTable
-from harness.shipped import HOOK_FORMS, SECTIONS, hook_form, section_of
+from harness.session.shipped_plugins import hook_form, section_of
+from harness.shipped import HOOK_FORMS, SECTIONS
 
 if TYPE_CHECKING:
     from harness.checks.hook_declaration import HookDeclaration

@@ -8,8 +8,9 @@ from harness.record import Record, replace
 from harness.session.config.extension_tables import ExtensionTable, project_tables
 from harness.session.extensions.extensions import Extensions, extensions_in
 from harness.session.extensions.project_trust import ProjectFile, trusted_files
+from harness.session.shipped_plugins import section_of
 from harness.session.state import State
-from harness.shipped import PROJECT_FILES, section_of
+from harness.shipped import PROJECT_FILES
 from harness.text.visible import visible_line
 
 

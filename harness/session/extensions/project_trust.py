@@ -23,8 +23,9 @@ from harness.safe_files import read_regular
 from harness.session.config.extension_tables import project_tables
 from harness.session.extensions.extensions import extensions_in
 from harness.session.extensions.started_words import command_words, permission_words, variable_words
+from harness.session.shipped_plugins import section_of
 from harness.session.state import PROJECT_CONFIG, PROJECT_WORDS, State, word_folders
-from harness.shipped import PROJECT_FILES, SECTIONS, section_of
+from harness.shipped import PROJECT_FILES, SECTIONS
 from harness.text.amounts import count_of
 from harness.text.toml_places import read_toml
 from harness.text.visible import visible, visible_line

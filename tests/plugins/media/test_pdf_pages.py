@@ -18,7 +18,7 @@ from harness.actions import JsonValue
 from harness.gate.tool import ToolOutput
 from harness.messages import ToolCall
 from harness.plugins.media import pdf_child
-from harness.shipped import file_readers
+from harness.session.shipped_plugins import file_readers
 from harness.tools.command_runner import CommandRunner
 from harness.tools.read_file import ReadFileTool
 

@@ -27,7 +27,7 @@ from harness.app.run.workflow_commands import CommandFence, Guarded, LineGuard, 
 from harness.models.scripted import Reply, call, replies, say
 from harness.plugins.reports.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, Annotation, Annotations, actions_from
 from harness.process.environment import child_environment
-from harness.shipped import report_form
+from harness.session.shipped_plugins import report_form
 
 if TYPE_CHECKING:
     from program import Program

@@ -20,7 +20,7 @@ from harness.app.run.reported import ReportedRun
 from harness.app.run.result import RESULT_SCHEMA
 from harness.app.run.unquoted import record_of
 from harness.models.scripted import Reply, call, replies
-from harness.shipped import report_form
+from harness.session.shipped_plugins import report_form
 
 if TYPE_CHECKING:
     from program import Program

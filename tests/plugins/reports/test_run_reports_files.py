@@ -20,7 +20,7 @@ from rows import all_rows
 from harness.app.run.report_files import Reports
 from harness.errors import UsageError
 from harness.models.scripted import Reply, call, replies
-from harness.shipped import report_form
+from harness.session.shipped_plugins import report_form
 
 if TYPE_CHECKING:
     from program import Program

@@ -37,7 +37,7 @@ from harness.app.run.unquoted import LEFT_OUT
 from harness.models.scripted import Reply, call, replies
 from harness.plugins.reports.markdown import MOST_BYTES, code, fenced
 from harness.plugins.reports.sarif import MOST_RESULTS
-from harness.shipped import report_form
+from harness.session.shipped_plugins import report_form
 
 if TYPE_CHECKING:
     import xmlschema

@@ -21,7 +21,8 @@ from harness.errors import ModelError
 from harness.models.chat_reply import ChatReply
 from harness.models.reply_body import ReplyBody
 from harness.models.scripted import Raw, Reply, replies, say
-from harness.shipped import REPORTS, report_form
+from harness.session.shipped_plugins import report_form
+from harness.shipped import REPORTS
 
 if TYPE_CHECKING:
     from program import Program

@@ -31,9 +31,9 @@ from harness.safe_files import replace_file, sync_path
 from harness.session.exits import Exit, is_soft
 from harness.session.named_plugins import other_report_forms
 from harness.session.own_folders import fix_modes, output_path
+from harness.session.shipped_plugins import job_in
 from harness.session.signals import Stopping
 from harness.session.state import PROJECT_POLICY, State, workspace_folder
-from harness.shipped import job_in
 from harness.terminal.console import Console, complain, look_here
 
 if TYPE_CHECKING:

@@ -41,10 +41,10 @@ from harness.session.session_log import close_log, lost_log, opened_log, who_and
 from harness.session.session_place import SessionPlace, extensions_of
 from harness.session.session_rules import advise, checks_of, outside_of
 from harness.session.session_tools import check_confinement, tools_in
+from harness.session.shipped_plugins import permission_prompt
 from harness.session.signals import take_endings
 from harness.session.state import State, current_folder
 from harness.session.waiting import WaitingList
-from harness.shipped import permission_prompt
 from harness.terminal.asked_outside import AskedAlone
 from harness.terminal.console import complain, own_streams
 from harness.terminal.question import Question, question_rows, usual_here

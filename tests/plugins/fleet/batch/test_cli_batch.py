@@ -33,7 +33,7 @@ from harness.plugins.fleet.batch.task import in_shard
 from harness.plugins.fleet.batch.task_folder import TaskFolder
 from harness.process.procfs import children
 from harness.session.exits import Exit
-from harness.shipped import report_form
+from harness.session.shipped_plugins import report_form
 from harness.terminal.console import Console, Look
 
 COUNT = proof_size("BATCH_TASKS", 6, full=40)
