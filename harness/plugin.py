@@ -15,6 +15,7 @@ from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from harness.errors import UsageError
 from harness.record import Record
 
 if TYPE_CHECKING:
@@ -42,8 +43,10 @@ class Later(Record):
         return self.function()(*arguments, **keywords)
 
     def function(self) -> Callable[..., Any]:
-        """Import the function and return it."""
-        function: Callable[..., Any] = getattr(import_module(self.module), self.name)
+        """Import the function and return it. Raises UsageError if the module has no such function."""
+        function: Callable[..., Any] | None = getattr(import_module(self.module), self.name, None)
+        if function is None:
+            raise UsageError(f"a plugin is broken: {self.module} has no {self.name}")
         return function
 
 

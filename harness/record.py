@@ -62,7 +62,9 @@ class Record(metaclass=_RecordType):
                 missing.append(field)
         if missing or given_count != len(values):
             unknown = sorted(values.keys() - cls._names)
-            raise TypeError(f"{cls.__name__}: missing {missing}, unknown {unknown}")
+            problems = [f"missing {', '.join(missing)}"] if missing else []
+            problems += [f"unknown {', '.join(unknown)}; known: {', '.join(cls._fields)}"] if unknown else []
+            raise TypeError(f"{cls.__name__}: {'; '.join(problems)}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: cannot set {name}")

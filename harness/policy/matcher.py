@@ -1,7 +1,7 @@
 """A matcher: one condition of a rule, and everything that others need to know of it.
 
-The loader, `policy check`, `policy explain`, the trust question and the reference ask the matcher. None of them lists the
-kinds of matchers. matchers.py has the kinds, and the table `MATCHERS`.
+The loader, `policy check`, `policy explain`, the trust question and the reference ask the matchers of a rule. matchers.py has
+the kinds, and the table `MATCHERS`. Files are special: what walls hide comes from `Rule.files`, the rule's `FileMatcher`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """The kinds of matchers of `[[rule]]`: `MATCHERS` lists them. Those of commands, files and text are here.
 
-To add one, write a subclass of `Matcher` here and put it into `MATCHERS`. The loader reads its keys from there, and everyone
-else asks the matchers of a rule.
+To add one, write a subclass of `Matcher` here and put it into `MATCHERS`. The loader reads its keys from there.
+
+A condition on files is a key of `FileMatcher` and not a matcher of its own: the walls hide the files that a strict rule
+forbids, and they ask `Rule.files` for them (tools/forbidden_files.py).
 """
 
 from __future__ import annotations

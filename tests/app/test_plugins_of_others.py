@@ -218,6 +218,24 @@ def test_the_calls_of_a_tool_of_a_plugin_are_judged_logged_and_answered(used: Us
     assert "3 words" in used.run("audit", "show", "--full").stdout
 
 
+def test_the_calls_of_a_tool_of_a_plugin_are_explained_and_replayed_as_they_are_judged(used: Used) -> None:
+    used.name("words")
+    program = used.program
+    (program.workspace / ".env").write_text("KEY=1\n")
+    policy = program.home / "words.toml"
+    policy.write_text(POLICY)
+    explain = ("policy", "explain", "--policy", str(policy), "--tool", "plugin__count_words")
+    assert used.run(*explain, '{"path": "a.txt"}').returncode == Exit.DONE
+    denied = used.run(*explain, '{"path": ".env"}')
+    assert (denied.returncode, "secret" in denied.stdout) == (20, True), denied.stdout
+    wrong = used.run(*explain, '{"file": "a.txt"}')
+    assert (wrong.returncode, "path" in wrong.stdout + wrong.stderr) == (Exit.USAGE, True), wrong.stdout
+    url = program.serve(replies(Reply(calls=(call("plugin__count_words", path="a.txt"),)), say("Done.")))
+    assert used.run("run", "go", "--base-url", url, "--model", "m", "--policy", str(policy)).returncode == Exit.DONE
+    replayed = used.run("policy", "replay", "--policy", str(policy))
+    assert (replayed.returncode, "another program" in replayed.stdout) == (Exit.DONE, False), replayed.stdout
+
+
 @all_rows(
     ("flags", "offered"),
     [((), True), (("--tools", "bash"), False), (("--tools", "plugin__count_words"), True)],

@@ -12,15 +12,16 @@ from harness.messages import ToolCall
 from harness.session.shipped_plugins import section_of
 from harness.session.state import State
 from harness.shipped import SECTIONS
-from harness.tool_kinds import script_tool
+from harness.tool_kinds import PLUGIN_TOOLS, SCRIPT_TOOLS
 
 if TYPE_CHECKING:
     from harness.gate.registry import ToolRegistry
+    from harness.session.config.settings import Settings
     from harness.session.extensions.extensions import Extensions
 
 
-class DeclaredScripts:
-    """Those of the user's configuration, and of the files of each workspace that the user trusts."""
+class DeclaredTools:
+    """Scripts and tools of plugins, of the user's configuration and of the files of each workspace that the user trusts."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Read nothing yet."""
@@ -28,27 +29,35 @@ class DeclaredScripts:
         self._registries: dict[str, ToolRegistry] = {}
 
     def action(self, tool: str, arguments: str, workspace: Workspace) -> Action | None:
-        """Return the action of a call with these arguments; None where no script of that name is declared.
+        """Return the action of a call with these arguments. `None` for a tool that is not declared.
 
-        Raises ToolError for arguments that do not fit, UsageError for a configuration that is not understood.
+        Raises ToolError for arguments that do not fit, UsageError for an invalid configuration.
         """
-        if not tool.startswith(script_tool("")):
+        if not self.has(tool, workspace):
             return None
+        return self._registries[workspace.root].prepare(ToolCall(id="explain", name=tool, arguments=arguments))
+
+    def has(self, tool: str, workspace: Workspace) -> bool:
+        """Return whether the tool is declared. Raises UsageError for an invalid configuration."""
+        if not tool.startswith((SCRIPT_TOOLS, PLUGIN_TOOLS)):
+            return False
         if workspace.root not in self._registries:
             self._registries[workspace.root] = self._declared_in(workspace)
-        scripts = self._registries[workspace.root]
-        return (
-            scripts.prepare(ToolCall(id="explain", name=tool, arguments=arguments)) if tool in scripts.names else None
-        )
+        return tool in self._registries[workspace.root].names
 
     def _declared_in(self, workspace: Workspace) -> ToolRegistry:
         from harness.gate.registry import ToolRegistry
+        from harness.plugin import ToolPlace
+        from harness.session.named_plugins import named_plugins
         from harness.tools.command_runner import CommandRunner
         from harness.tools.script_tool import ScriptTool
 
-        declared = _extensions_in(workspace, self._environment).tools
+        settings, extensions = _settings_in(workspace, self._environment)
         commands = CommandRunner(workspace, environment=self._environment)
-        return ToolRegistry([ScriptTool(script, commands) for script in declared.values()])
+        place = ToolPlace(workspace=workspace, environment=self._environment, stops=lambda: 0)
+        offers = [offer for plugin in named_plugins(settings.file) for offer in plugin.tools]
+        scripts = [ScriptTool(script, commands) for script in extensions.tools.values()]
+        return ToolRegistry([*scripts, *(offer.make(place) for offer in offers)])
 
 
 def outside_call(
@@ -63,7 +72,7 @@ def outside_call(
         judge = section_of(key).judged_call
 
         def entries(key: str = key) -> Mapping[str, object]:
-            return _extensions_in(workspace, environment).in_section(key)
+            return _settings_in(workspace, environment)[1].in_section(key)
 
         call = judge(tool, arguments, workspace, environment, entries) if judge is not None else None
         if call is not None:
@@ -71,10 +80,10 @@ def outside_call(
     return None, ""
 
 
-def _extensions_in(workspace: Workspace, environment: Mapping[str, str]) -> Extensions:
-    """Return the declarations of the user's configuration and a workspace's trusted files. Raises UsageError."""
+def _settings_in(workspace: Workspace, environment: Mapping[str, str]) -> tuple[Settings, Extensions]:
+    """Return the user's settings, and the declarations of these and of a workspace's trusted files. Raises UsageError."""
     from harness.session.config.settings import settings_from
     from harness.session.session_place import extensions_of
 
     settings = settings_from(Namespace(), environment, workspace.root)
-    return extensions_of(settings, State.of(environment), workspace.root, environment)[0]
+    return settings, extensions_of(settings, State.of(environment), workspace.root, environment)[0]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Access, Action, Facet, JsonValue, Place, ToolUse
-from harness.app.policy.declared_tools import DeclaredScripts, outside_call
+from harness.app.policy.declared_tools import DeclaredTools, outside_call
 from harness.errors import ToolError, UsageError, nearest
 from harness.files.workspace import Workspace
 from harness.limits import Limits
@@ -84,11 +84,11 @@ def typed_action(tool: str, text: str, workspace: Workspace, environment: Mappin
     `action_for` does, and ToolError for arguments that do not fit and for a command that breaks bash's syntax.
     """
     if is_from_outside(tool):
-        script = DeclaredScripts(environment).action(tool, text, workspace)
+        declared = DeclaredTools(environment).action(tool, text, workspace)
         outside_action, note = (
-            (None, "") if script else outside_call(tool, arguments_of(tool, text), workspace, environment)
+            (None, "") if declared else outside_call(tool, arguments_of(tool, text), workspace, environment)
         )
-        return script or outside_action or action_for(tool, text, workspace), note
+        return declared or outside_action or action_for(tool, text, workspace), note
     if tool in SHIPPED_TOOLS and _is_arguments(tool, text):
         return CallReader(environment).action(tool, text, workspace), ""
     action = action_for(tool, text, workspace)
@@ -171,20 +171,24 @@ class CallReader:
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Find scripts as `environment` says where their declarations are."""
+        """Find the tools that a configuration declares by `environment`."""
         from harness.tools import builtin_tools
 
-        self._scripts = DeclaredScripts(environment)
+        self._declared = DeclaredTools(environment)
         limits = Limits(command_seconds=_ANY_SECONDS)
         tools = builtin_tools(Workspace("/", "/"), limits=limits, environment={})
         self._specs = {tool.spec.name: _relaxed(tool.spec) for tool in tools}
+
+    def declares(self, tool: str, workspace: Workspace) -> bool:
+        """Return whether the configuration declares the tool. Raises UsageError for an invalid configuration."""
+        return self._declared.has(tool, workspace)
 
     def action(self, tool: str, arguments: str, workspace: Workspace, *, changes: bool = True) -> Action:
         """Return the action that would be judged. Raises ToolError for an unknown tool and for arguments that do not fit."""
         from harness.gate.arguments import parse_arguments
 
         if is_from_outside(tool):
-            return self._scripts.action(tool, arguments, workspace) or call_from_outside(
+            return self._declared.action(tool, arguments, workspace) or call_from_outside(
                 ToolUse(tool=tool), arguments, workspace
             )
         if tool in OPTIONAL_NAMES:

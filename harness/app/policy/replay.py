@@ -40,7 +40,7 @@ from harness.terminal.styles import Tone
 from harness.terminal.tables import Column
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
-from harness.tool_kinds import OPTIONAL_NAMES, SHIPPED_TOOLS, Does
+from harness.tool_kinds import OPTIONAL_NAMES, PLUGIN_TOOLS, SHIPPED_TOOLS, Does
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -313,7 +313,10 @@ class Replay:
     def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
         """Return the action that was judged. Raises ToolError where the log does not hold all of it."""
         facets, tool = logged_facets(decision), str(decision.get("tool"))
-        if tool not in SHIPPED_TOOLS and tool not in OPTIONAL_NAMES and not is_told_whole(facets):
+        is_prepared = tool in OPTIONAL_NAMES or (
+            tool.startswith(PLUGIN_TOOLS) and self._reader.declares(tool, session.workspace)
+        )
+        if tool not in SHIPPED_TOOLS and not is_prepared and not is_told_whole(facets):
             raise ToolError(f"{tool} is a tool of another program")
         proposed = session.proposed[str(decision.get("call"))]
         arguments = proposed.get("arguments")
@@ -321,7 +324,7 @@ class Replay:
             raise ToolError("the log holds its arguments only in part")
         if is_redacted(arguments):
             raise ToolError("a secret was masked in its arguments")
-        if tool in OPTIONAL_NAMES:
+        if is_prepared:
             return self._reader.action(tool, arguments, session.workspace)
         if tool not in SHIPPED_TOOLS:
             return logged_use(decision, arguments, session.workspace)
