@@ -8,18 +8,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import NoReturn
 
 from harness.errors import UsageError
+from harness.plugin import CliCommand
 from harness.session.shipped_plugins import plugin_in
 from harness.shipped import COMMANDS, DEFAULT_ACTIONS, HELP
 from harness.text.visible import visible, visible_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import NoReturn
-
-    from harness.plugin import CliCommand
 
 MOST_WIDTH = 110
 """Maximum width of help, in columns; also its width in a file."""

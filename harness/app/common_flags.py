@@ -5,13 +5,9 @@ Each check takes the text of the value and returns the value. It raises Argument
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
-from typing import TYPE_CHECKING
+from argparse import ArgumentParser, ArgumentTypeError
 
 from harness.shipped import REPORTS
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 EXIT_CODES = """\
 exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 5 no usable answer, 6 provider failed, \

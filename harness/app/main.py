@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import harness
@@ -14,8 +15,6 @@ from harness.errors import ChangedCodeError, HarnessError, LogError, SessionRefu
 from harness.session.exits import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from harness.plugin import CliCommand
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.app.sessions import (
@@ -25,15 +24,13 @@ from harness.messages import Message, Role
 from harness.models.endpoint import shown_address
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
+from harness.session.config.settings import Settings
 from harness.session.person_message import own_words
 from harness.session.state import State
 from harness.terminal.local_time import local_time
 from harness.terminal.styles import Line, Tone
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.session.config.settings import Settings
 
 RESUMED, FORKED = "resumed", "forked"
 _ABOUT_MODEL = ("model", "api", "server", "profile")

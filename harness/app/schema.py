@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from argparse import Namespace
+from collections.abc import Mapping
 
 from harness.log.schema import json_schema
 from harness.session.exits import Exit
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Mapping
 
 
 def schema_command(arguments: Namespace, environment: Mapping[str, str]) -> int:  # noqa: ARG001 - as all commands

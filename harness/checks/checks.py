@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
 
 from harness.actions import Action, Decision, JsonValue
 from harness.checks.hook_declaration import HookDeclaration
@@ -16,11 +15,9 @@ from harness.gate.judged_json import judged_fields
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.vocabulary import CheckEvent
 from harness.messages import ToolResult
+from harness.policy.verdict import Verdict
 from harness.process.environment import child_environment
 from harness.record import replace
-
-if TYPE_CHECKING:
-    from harness.policy.verdict import Verdict
 
 
 class Checks:

@@ -5,20 +5,15 @@ harness/checks starts them; the gate and the loop ask through `CallChecks` and `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from harness.actions import Action, Decision, ToolUse
+from harness.actions import Action, Decision, JsonValue, ToolUse
 from harness.log.vocabulary import CheckEvent
 from harness.messages import ToolResult
 from harness.policy.rules import Layer, Origin
 from harness.policy.verdict import FacetVerdict, Source, Verdict
 from harness.record import Record, replace
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from harness.actions import JsonValue
 
 
 class CheckAnswer(Record):

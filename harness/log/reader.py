@@ -8,7 +8,7 @@ import math
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from harness.actions import JsonValue
 from harness.errors import LogError
@@ -16,10 +16,6 @@ from harness.log.order import LogRecord
 from harness.log.schema import MAX_RECORD_BYTES
 from harness.regex import regex
 from harness.text.strict_json import no_number, once
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
-
 
 NO_PREVIOUS = "0" * 64
 """`prev` of a log's first record."""

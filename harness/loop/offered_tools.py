@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from harness.actions import JsonValue
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import LimitedTool, Tool
+from harness.limits import Limits
 from harness.record import Record
-
-if TYPE_CHECKING:
-    from harness.actions import JsonValue
-    from harness.limits import Limits
 
 
 class OutsideTools(Record):

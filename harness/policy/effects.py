@@ -7,7 +7,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from harness.actions import (
     Access,
@@ -23,12 +23,9 @@ from harness.actions import (
     Unconfined,
 )
 from harness.policy.granted_programs import CACHES, owned_caches
-from harness.policy.hosts import Reach, meet
+from harness.policy.hosts import HostPattern, Reach, meet
 from harness.policy.rules import Layer, Origin, Rule
 from harness.record import Record
-
-if TYPE_CHECKING:
-    from harness.policy.hosts import HostPattern
 
 DEFAULT_WRITE = (".",)
 """Default writable places of a command that a person approved: the workspace."""

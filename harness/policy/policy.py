@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.actions import Access, Command, Decision, Opaque, PathAccess
 from harness.limits import Limits
 from harness.policy.effects import Sandbox, SandboxTable, sandbox_of
+from harness.policy.hosts import HostPattern
 from harness.policy.rules import Layer, Rule
 from harness.policy.tool_defaults import Readers, ToolDefault, stated_defaults
 from harness.record import Record, replace
 from harness.tool_kinds import Does, is_named, tool_kind
-
-if TYPE_CHECKING:
-    from harness.policy.hosts import HostPattern
 
 
 class PolicySource(Record):

@@ -9,10 +9,7 @@ import ctypes
 import errno
 import os
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 # <linux/prctl.h>, <linux/seccomp.h>
 PR_SET_SECCOMP = 22

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from harness.gate.tool import Tool
 from harness.loop.offered_tools import OutsideTools
-
-if TYPE_CHECKING:
-    from harness.gate.tool import Tool
-    from harness.plugin import ActivePart
+from harness.plugin import ActivePart
 
 
 class ActiveParts:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.files.workspace import MAX_LINKS, Workspace
 from harness.paths import is_within
 from harness.safe_files import MAY_USE, MAY_WRITE
 from harness.session.state import State, current_folder, workspace_folder
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 
 def fix_modes(state: State, tell: Callable[[str], None]) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from harness.log.attachments import KeptAttachments
 from harness.messages import Attachment, Message
-
-if TYPE_CHECKING:
-    from harness.session.config.settings import Settings
+from harness.session.config.settings import Settings
 
 
 class SessionAttachments:

@@ -11,14 +11,11 @@ import json
 import os
 from collections.abc import Iterable
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from prompt_toolkit.history import History
 
+from harness.redaction.redactor import Redactor
 from harness.safe_files import MAY_USE, append_line, is_locked_within, open_private, replace_file
-
-if TYPE_CHECKING:
-    from harness.redaction.redactor import Redactor
 
 MOST_ENTRIES = 10_000
 """Read of the file: some years of prompts."""

@@ -11,13 +11,10 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import Self, TextIO, TypeVar
 
 from harness.terminal.console import Look, columns_of
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from typing import Self, TextIO
 
 SOON = 0.5
 """Seconds after which work is long."""

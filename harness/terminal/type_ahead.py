@@ -15,15 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import Any, Self
 
 from harness.record import Record
 from harness.terminal.escape_sequences import ESC, SHIFT_TAB, EscapeSequences, key_of, pasted_text, typed_text
 from harness.terminal.keys import PASTES, PASTES_NOT, Interrupts, single_keys
-
-if TYPE_CHECKING:
-    from typing import Any, Self
-
 
 MOST_LINES = 100
 """Maximum number of waiting lines. Each becomes a turn."""

@@ -16,15 +16,14 @@ Not here: whether a call may run (gate/), the replacement of files (files/), the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from harness.limits import Limits
 from harness.tool_kinds import OPTIONAL_NAMES, tool_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
     from harness.files.before_images import BeforeImages
     from harness.files.workspace import Workspace
     from harness.gate.tool import Tool

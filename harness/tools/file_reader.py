@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from io import BufferedReader
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from harness.actions import Effects, PathAccess
 from harness.gate.tool import ToolOutput
 from harness.messages import Attachment
 from harness.record import Record
-
-if TYPE_CHECKING:
-    from harness.tools.command_runner import CommandRunner
+from harness.tools.command_runner import CommandRunner
 
 
 class AttachmentKeeper(Protocol):

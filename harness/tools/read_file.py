@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from harness.actions import SUMMARY_CHARACTERS, Access, Action, Effects, PathAccess
 from harness.errors import ErrorCode, ToolError
@@ -33,10 +33,8 @@ from harness.record import Record
 from harness.regex import regex
 from harness.text.visible import visible, visible_line
 from harness.tool_kinds import READ_FILE
+from harness.tools.command_runner import CommandRunner
 from harness.tools.file_reader import FileReader, OpenedFile
-
-if TYPE_CHECKING:
-    from harness.tools.command_runner import CommandRunner
 
 MAX_LINE_CHARACTERS = 2_000
 MAX_READ_BYTES = 2 * 1024 * 1024 * 1024

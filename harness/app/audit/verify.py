@@ -14,7 +14,7 @@ from harness.actions import JsonValue
 from harness.app.audit.logs import missing_logs, named_logs, size_of, worst
 from harness.audit.findings import NEVER_PROVED, Findings, Soundness, judge_log
 from harness.errors import LogError, UsageError
-from harness.log.heads_file import HeadsFile, KnownHead
+from harness.log.heads_file import HeadsFile, KnownHead, Signature
 from harness.record import Record
 from harness.session.state import State, logs_in
 from harness.terminal.console import FinishedOutput, Look, look_here
@@ -25,10 +25,7 @@ from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from harness.app.policy.replay import JudgedAgain, LoggedSetting
-    from harness.log.heads_file import Signature
     from harness.policy.policy import Policy
 
 MAX_LISTED = 1_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
 from harness.app.commands.notes_to_model import NotesToModel, is_unanswered
@@ -14,10 +13,12 @@ from harness.log.order import LogRecord
 from harness.loop.run import Session
 from harness.messages import RunResult, StopReason, Usage
 from harness.model import Prices
+from harness.plugin import SlashCommand
 from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.record import Record
+from harness.session.config.settings import Settings
 from harness.session.policies import home_of_rules
 from harness.session.running_session import RunningSession
 from harness.session.session_log import pinned
@@ -25,10 +26,6 @@ from harness.terminal.screen import Screen
 from harness.terminal.styles import Tone
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.plugin import SlashCommand
-    from harness.session.config.settings import Settings
 
 
 class Spent(Record):

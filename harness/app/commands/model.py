@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from harness.app.commands.conversation import Conversation
 from harness.errors import HarnessError, UsageError
@@ -13,12 +12,10 @@ from harness.models.model_list import listed_models
 from harness.plugin import HelpGroup, SlashCommand
 from harness.session.config.model_settings import shown_value
 from harness.session.config.provider import endpoint_of
+from harness.session.config.settings import Settings
 from harness.terminal.completion import Offered
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.session.config.settings import Settings
 
 
 def model(conversation: Conversation, rest: str) -> None:

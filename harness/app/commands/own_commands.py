@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from harness.app.commands.conversation import Conversation
 from harness.app.commands.plan import enter
@@ -15,12 +14,10 @@ from harness.errors import UsageError
 from harness.plugin import HelpGroup, SlashCommand
 from harness.record import Record
 from harness.regex import regex
+from harness.session.config.settings import Settings
 from harness.session.words.word_files import OwnCommand, OwnWords, by_name
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.session.config.settings import Settings
 
 _PLACES = regex(r"\$(?:ARGUMENTS\b|([1-9])(?![0-9]))")
 _OTHERS_MODELS = regex(r"sonnet|opus|haiku|opusplan|best|claude-.*")

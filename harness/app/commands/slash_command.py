@@ -6,18 +6,15 @@ model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import harness.app.commands
 from harness.errors import UsageError, nearest
 from harness.plugin import HelpGroup, Plugin, SlashCommand
 from harness.record import Record
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @cache

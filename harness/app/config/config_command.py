@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.model import Prices
@@ -24,9 +24,6 @@ from harness.terminal.console import FinishedOutput
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
 from harness.text.visible import visible, visible_line
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 
 def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:

@@ -6,8 +6,8 @@ import json
 import os
 import stat
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import ModelError, UsageError
@@ -26,9 +26,6 @@ from harness.terminal.console import FinishedOutput, complain
 from harness.terminal.styles import Tone
 from harness.terminal.tables import Column, Table, TableRow
 from harness.text.amounts import count_of
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 _SERVER = "server"
 _PRICES = field_names(Prices)

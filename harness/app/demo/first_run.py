@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from harness.app.command_line import parser_for
 from harness.app.demo.demo_command import demo_command
+from harness.errors import HarnessError
 from harness.models.presets import PRESETS
 from harness.session.config.provider import NO_PROVIDER
 from harness.session.config.settings import config_path
 from harness.session.exits import Exit
+from harness.terminal.console import Look
 from harness.terminal.keys import Event, Key, Keyboard
+from harness.terminal.screen import Screen
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.errors import HarnessError
-    from harness.terminal.console import Look
-    from harness.terminal.screen import Screen
 
 _LEAVES = ("q", "esc", "end")
 

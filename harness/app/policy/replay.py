@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from harness.actions import Action, Decision, JsonValue, written_paths
 from harness.app.audit.answer_writer import AnswerWriter
@@ -41,12 +42,6 @@ from harness.terminal.tables import Column
 from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 from harness.tool_kinds import OPTIONAL_NAMES, PLUGIN_TOOLS, SHIPPED_TOOLS, Does
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from harness.audit.findings import Findings
-
 
 _OF_POLICY = ("policy", "policy_sha256", "policy_files")
 """Fields of a record about a policy that is in force from there on."""

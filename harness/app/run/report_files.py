@@ -6,21 +6,17 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from harness.app.run.reported import ReportedRun
 from harness.errors import LogError, UsageError
 from harness.files.folders import open_to_list
 from harness.paths import is_within
+from harness.plugin import ReportForm
 from harness.record import Record
 from harness.safe_files import NEW_FILE, name_beside, replace_file, sync_names
 from harness.session.own_folders import output_path
 from harness.session.shipped_plugins import report_form
 from harness.shipped import REPORTS
-
-if TYPE_CHECKING:
-    from harness.plugin import ReportForm
-
 
 _BESIDE = re.compile(r"\.(torn(\.[0-9]+)?|head(\.sig)?)\Z")
 """Endings that files beside a log add to its name: torn bytes, a signed head, its signature."""

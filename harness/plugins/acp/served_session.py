@@ -8,7 +8,6 @@ import threading
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from acp.schema import CurrentModeUpdate, SessionMode, SessionModeState
 
@@ -26,6 +25,7 @@ from harness.files.before_images import BeforeImages
 from harness.gate.approval import Approval
 from harness.log.order import LogRecord
 from harness.loop.agent import Agent
+from harness.loop.run import Session
 from harness.messages import RunResult, StopReason
 from harness.plugins.acp.client_approver import ASKS, ClientApprover
 from harness.plugins.acp.client_question import answer_of_client
@@ -61,9 +61,6 @@ from harness.terminal.console import complain
 from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
 from harness.tools.ask_user import UserAnswer, UserQuestion
-
-if TYPE_CHECKING:
-    from harness.loop.run import Session
 
 UPDATE, RECORD = "session/update", "_harness/record"
 MOST_TOLD = 2_000

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import HarnessError
@@ -23,10 +22,8 @@ from harness.plugins.agents.commands.each_call import hook_parts
 from harness.plugins.agents.event import EventError, HookEvent, When, needed, table, text
 from harness.plugins.agents.guarded_agent import GuardedAgent, HookAnswer, as_json
 from harness.record import replace
-
-if TYPE_CHECKING:
-    from harness.session.asked_call import HookParts
-    from harness.session.state import State
+from harness.session.asked_call import HookParts
+from harness.session.state import State
 
 TOOL = ToolSpec(
     name="approve",

@@ -6,8 +6,8 @@ import itertools
 import os
 import signal
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from harness import __version__
 from harness.actions import JsonValue
@@ -27,9 +27,6 @@ from harness.terminal.console import FinishedOutput
 from harness.terminal.styles import Line, Tone
 from harness.terminal.tables import labelled
 from harness.tools.command_walls import CONTAINER_HINT
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 _TONES = {
     TrialOutcome.STOPPED: Tone.GOOD,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol, assert_never, runtime_checkable
+from typing import Protocol, assert_never, runtime_checkable
 
 from harness.actions import JsonValue
 from harness.errors import ModelError, ModelFault, ToolError
@@ -27,9 +28,6 @@ from harness.terminal.styles import Tone
 from harness.terminal.tables import labelled
 from harness.text.visible import visible_line
 from harness.tool_kinds import BASH
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 
 class WantedCall(Record):

@@ -10,17 +10,14 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.plugins.mcp.tool_description import ToolDescription
 from harness.record import Record, field_names
 from harness.safe_files import is_locked_within, open_private, replace_file, sync_names
+from harness.session.state import State
 from harness.text.strict_json import NotJsonError, read_line
-
-if TYPE_CHECKING:
-    from harness.session.state import State
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_TOOLS = 2_000

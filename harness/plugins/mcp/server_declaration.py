@@ -17,18 +17,16 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from harness.actions import ToolBounds
 from harness.record import Record
+from harness.session.extensions.extensions import Extensions
 from harness.session.extensions.started_words import command_words, permission_words, variable_words
 from harness.text.fields import Check, Fields
 from harness.text.visible import visible_line
 from harness.tool_kinds import SERVER_NAME
-
-if TYPE_CHECKING:
-    from harness.session.extensions.extensions import Extensions
 
 KEY = "mcp.servers"
 """The header of the tables of the configuration, without the name of the server."""

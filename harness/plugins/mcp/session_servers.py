@@ -5,22 +5,19 @@ from __future__ import annotations
 import time
 from _thread import allocate_lock
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
+from harness.gate.approval import Approver
+from harness.gate.tool import Tool
+from harness.log.action_log import ActionLog
 from harness.loop.offered_tools import OutsideTools
 from harness.plugins.mcp.mcp_servers import McpServers
 from harness.plugins.mcp.pins import pins_folder
 from harness.plugins.mcp.server_declaration import KEY
 from harness.plugins.mcp.server_walls import ServerStarter
 from harness.process.capture import OutputFolder
+from harness.session.session_tools import SessionTools
 from harness.tools.command_walls import CommandWalls
-
-if TYPE_CHECKING:
-    from harness.gate.approval import Approver
-    from harness.gate.tool import Tool
-    from harness.log.action_log import ActionLog
-    from harness.session.session_tools import SessionTools
 
 FIRST_SECONDS = 600.0
 """Seconds that the first request waits for the servers; starting and listing have shorter bounds of their own."""

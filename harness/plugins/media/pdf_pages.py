@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from harness.actions import Effects, JsonValue
 from harness.errors import ErrorCode, ToolError
@@ -17,10 +16,8 @@ from harness.files.judged_files import display_path
 from harness.gate.tool import ToolOutput
 from harness.record import Record, replace
 from harness.text.visible import visible, visible_line
+from harness.tools.command_runner import CommandRunner
 from harness.tools.file_reader import OpenedFile
-
-if TYPE_CHECKING:
-    from harness.tools.command_runner import CommandRunner
 
 PDF_MARK = b"%PDF-"
 SECONDS = 30.0

@@ -11,8 +11,10 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from harness.app.run.facts import ReportedCall, RunFacts
+from harness.app.run.reported import ReportedRun
+from harness.app.run.run_output import RunOutput
 from harness.app.run.workflow_commands import CommandFence, Guarded, command, is_file, is_job
 from harness.paths import short_place
 from harness.plugins.reports.markdown import report
@@ -20,11 +22,6 @@ from harness.record import Record, replace
 from harness.session.exits import is_soft
 from harness.terminal.console import complain
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.app.run.facts import ReportedCall, RunFacts
-    from harness.app.run.reported import ReportedRun
-    from harness.app.run.run_output import RunOutput
 
 MAX_SUMMARY_BYTES = 1024 * 1024
 """Maximum size of a step's summary; the runner takes no longer one."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from harness.actions import Action, Effects
 from harness.policy.grant_offers import Offer
 from harness.policy.verdict import Verdict
 from harness.session.approver.configured_approver import ConfiguredApprover
 from harness.session.approver.listed_approver import ListedApprover
+from harness.session.approver.standing_question import AskOutside
+from harness.session.running_session import RunningSession
 from harness.session.waiting import WaitingList
-
-if TYPE_CHECKING:
-    from harness.session.approver.standing_question import AskOutside
-    from harness.session.running_session import RunningSession
 
 
 def approver_outside(

@@ -6,9 +6,10 @@ Files in the workspace have no influence, and no key is in here: only the name o
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from harness.actions import JsonValue
 from harness.errors import UsageError, nearest
@@ -22,9 +23,6 @@ from harness.session.config.declared import SETTINGS, Value, address_problem
 from harness.session.config.model_settings import joined, said_by_flags
 from harness.session.config.model_table import ModelTable, load_table
 from harness.session.state import State
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 ValueT = TypeVar("ValueT")
 

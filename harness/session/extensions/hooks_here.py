@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from harness.gate.call_checks import NO_CHECKS, CallChecks
@@ -13,8 +13,6 @@ from harness.safe_files import read_small
 from harness.session.state import PROJECT_CONFIG, State
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from harness.checks.hook_declaration import HookDeclaration
 
 _MOST_BYTES = 1_000_000

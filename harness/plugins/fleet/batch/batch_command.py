@@ -6,9 +6,10 @@ import json
 import os
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from harness.actions import JsonValue
 from harness.app.run.facts import RunFacts, facts_of_log
@@ -35,9 +36,6 @@ from harness.session.shipped_plugins import job_in
 from harness.session.signals import Stopping
 from harness.session.state import PROJECT_POLICY, State, workspace_folder
 from harness.terminal.console import Console, complain, look_here
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 
 def folders_of(arguments: Namespace, tasks: Sequence[Task]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Self
+from typing import Self, TextIO
 
 from harness.actions import JsonValue
 from harness.record import Record, replace
@@ -15,9 +15,6 @@ from harness.terminal.long_work import LongWork
 from harness.terminal.tables import Column, Table, TableRow, numbers
 from harness.text.amounts import count_of, short_count
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from typing import TextIO
 
 MAX_ROWS = 200
 """With more tasks, only those whose exit code is not 0 are shown. The rest is counted."""

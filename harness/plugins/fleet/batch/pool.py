@@ -6,11 +6,11 @@ import os
 import signal
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from subprocess import DEVNULL, Popen
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import ModelFault, UsageError
@@ -22,10 +22,6 @@ from harness.process.lifeline import VARIABLE, Lifeline
 from harness.session.exits import Exit
 from harness.session.signals import Stopping
 from harness.text.amounts import count_of
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
 
 MAX_TRIES = 3
 """A task whose process is killed gets at most so many processes."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.paths import is_within
+from harness.plugins.fleet.batch.task import Task
 from harness.session.work_folders.folder_copy import copied, located
 from harness.session.work_folders.mirror import mirror_of, mirror_of_bundle
 from harness.session.work_folders.packed import unpack
 from harness.session.work_folders.transport import local_path
+from harness.session.work_folders.work_folder import WorkFolder
 from harness.session.work_folders.worktree import add_worktree, add_worktree_of
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from harness.plugins.fleet.batch.task import Task
-    from harness.session.work_folders.work_folder import WorkFolder
 
 INPUTS_VARIABLE = "HARNESS_INPUTS"
 """This variable tells a process that a worker starts in which folder the files of its task lie, which the task names by digest

@@ -7,9 +7,10 @@ import json
 import os
 import re
 import stat
+from argparse import Namespace
 from collections.abc import Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.actions import JsonValue
 from harness.audit.batch_results import is_summary
@@ -21,10 +22,6 @@ from harness.session.work_folders.transport import address_problem
 from harness.text.fields import Fields, check_of
 from harness.text.strict_json import NotJsonError, read_line
 from harness.text.visible import visible_line
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SOURCES = ("repo", "bundle", "archive")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
@@ -33,8 +34,6 @@ from harness.session.work_folders.worktree import remove_work_folder
 from harness.terminal.console import complain
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from harness.app.run.run_end import RunEnd
 
     RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str], Callable[[], str]], RunEnd]

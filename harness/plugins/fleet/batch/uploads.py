@@ -8,20 +8,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from harness.digest import digest_of
 from harness.errors import LogError, UsageError
 from harness.plugins.fleet.batch.growing_log import GrowingLog
 from harness.plugins.fleet.batch.results import INPUTS, Results
 from harness.plugins.fleet.batch.store import ResultsError
+from harness.plugins.fleet.batch.task import Task
 from harness.plugins.fleet.batch.task_folder import FINISHED, TaskFolder, is_held
 from harness.safe_files import read_regular
 from harness.session.state import State
 from harness.text.amounts import count_of
-
-if TYPE_CHECKING:
-    from harness.plugins.fleet.batch.task import Task
 
 REPORTS = "reports"
 LOOK_SECONDS = 1.0

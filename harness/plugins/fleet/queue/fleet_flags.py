@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from argparse import Namespace
+from collections.abc import Mapping
 
 from harness.errors import UsageError
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Mapping
 
 _OF_A_QUEUE = {"wait": "--wait", "budget": "--budget", "key": "--key"}
 _AT_THE_END = {"report": "--report", "report_answer": "--report-answer"}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from harness.plugins.fleet.queue.dbos_queue import DbosQueue
 
 

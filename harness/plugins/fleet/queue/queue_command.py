@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from harness.terminal.tables import drawn
 from harness.text.amounts import count_of
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from harness.plugins.fleet.queue.dbos_queue import DbosQueue
 
 EVERY_SECONDS = 2.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.audit.findings import judge_log
@@ -33,15 +33,11 @@ from harness.plugins.fleet.queue.version import policy_digest, version_of
 from harness.record import replace
 from harness.safe_files import replace_file
 from harness.session.exits import Exit
+from harness.session.signals import Stopping
 from harness.session.state import State
 from harness.session.work_folders.packed import Packed, pack
 from harness.session.work_folders.transport import local_path
 from harness.text.amounts import count_of
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from harness.session.signals import Stopping
 
 EVERY_SECONDS = 1.0
 """The pause between two looks at the queue."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from argparse import Namespace
 
 from harness import __version__
 from harness.actions import JsonValue
@@ -11,9 +11,6 @@ from harness.digest import digest_of
 from harness.errors import UsageError
 from harness.plugins.fleet.batch.task import DEFAULT_POLICY
 from harness.session.policies import load_named, with_digest
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 _SETTINGS = (
     "provider", "calls", "effort", "set", "no_instructions", "add_dir", "tools", "allow_refusals", "dry_run", "plan",

@@ -6,9 +6,10 @@ import json
 import os
 import re
 import time
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.actions import JsonValue
 from harness.errors import LogError, UsageError
@@ -28,7 +29,7 @@ from harness.plugins.fleet.batch.sources import INPUTS_VARIABLE, refuse_outside
 from harness.plugins.fleet.batch.store import ResultsError, is_url
 from harness.plugins.fleet.batch.task import Task, task_of
 from harness.plugins.fleet.batch.task_folder import TaskFolder, is_held
-from harness.plugins.fleet.queue.queue import NAME_LENGTH, Done, Growth, QueueAwayError, QueuedTask, TaskAttempt
+from harness.plugins.fleet.queue.queue import NAME_LENGTH, Done, Growth, Queue, QueueAwayError, QueuedTask, TaskAttempt
 from harness.process.removal import remove_folder
 from harness.record import Record, replace
 from harness.safe_files import replace_file
@@ -38,10 +39,6 @@ from harness.session.work_folders.worktree import remove_work_folder
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from typing import TypeAlias
-
-    from harness.plugins.fleet.queue.queue import Queue
     from harness.process.lifeline import Lifeline
 
     Key: TypeAlias = tuple[str, str]

@@ -8,6 +8,7 @@ import secrets
 import socket
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -32,8 +33,6 @@ from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from harness.plugins.fleet.queue.dbos_queue import DbosQueue
 
 EVERY_SECONDS = 0.2

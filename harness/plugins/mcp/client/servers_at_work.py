@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,6 @@ from harness.plugins.mcp.started_server import StartedServer
 from harness.process.json_rpc import MOST_LINE_BYTES
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from mcp.client._transport import TransportStreams
 
 REAP_SECONDS = 5.0
