@@ -127,6 +127,11 @@ ON_EXTRAS = (
     "harness.plugins.fleet.queue.ledger",
 )
 """Modules that stand on them: nobody else imports them but inside of a function."""
+LATE_IMPORTS = 0
+"""The number of imports inside of functions that are neither slow nor of an extra, the most that is accepted. Each of them
+spares modules to `--version`, `--help`, a hook's event, `audit show`, `policy explain`, `mcp list`, or another quick start."""
+TYPE_BLOCKS = 0
+"""The number of `if TYPE_CHECKING:` blocks, the most that is accepted."""
 
 
 class Import(NamedTuple):

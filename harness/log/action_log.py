@@ -12,7 +12,6 @@ import time
 from _thread import RLock, get_ident
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.digest import digest_of
@@ -21,10 +20,8 @@ from harness.log.clocks import timestamp
 from harness.log.order import Ledger, LogRecord
 from harness.log.reader import NO_PREVIOUS, encode, is_number, last_line, parse_line
 from harness.log.schema import MAX_RECORD_BYTES, VERSION
+from harness.redaction.redactor import Redactor
 from harness.safe_files import is_locked_within, sync_names, write_whole
-
-if TYPE_CHECKING:
-    from harness.redaction.redactor import Redactor
 
 
 class ActionLog:
@@ -102,9 +99,6 @@ class ActionLog:
             os.close(descriptor)
             raise
         if redactor is None:
-            # When first needed: whoever only reads logs has no use for it.
-            from harness.redaction.redactor import Redactor
-
             redactor = Redactor(secrets)
         return cls(
             path=path,

@@ -40,6 +40,7 @@ from harness.session.session_tools import SessionTools
 from harness.session.shipped_plugins import part_of
 from harness.session.system_prompt import SystemPrompt, system_prompt
 from harness.session.templates import Templates, session_values
+from harness.session.words.skills import skills_text
 from harness.session.words.word_files import OwnWords
 
 if TYPE_CHECKING:
@@ -239,7 +240,6 @@ def _told_of(added: Sequence[str]) -> str:
 def _told_of_skills(words: OwnWords) -> str:
     if not words.skills:
         return ""
-    from harness.session.words.skills import skills_text
 
     return f"\n\n{skills_text(words.skills.values())}"
 

@@ -15,9 +15,11 @@ from harness.session.config.provider import not_for, withhold
 from harness.session.config.settings import Settings, settings_from
 from harness.session.environment_secrets import redactor_for, secrets_of
 from harness.session.extensions.extensions import Extensions
+from harness.session.extensions.extensions_here import extensions_here
 from harness.session.own_folders import keep_own_folders, named_log, refuse_own_folders
 from harness.session.shipped_plugins import part_of
 from harness.session.state import PROJECT_CONFIG, State, current_folder, word_folders, workspace_folder
+from harness.session.words.own_words import words_here
 from harness.session.words.word_files import OwnWords
 from harness.shipped import PROJECT_FILES
 
@@ -94,7 +96,6 @@ def extensions_of(
     files = (os.path.join(workspace, name) for name in (PROJECT_CONFIG, *PROJECT_FILES))
     if not settings.file.extensions and not any(map(os.path.lexists, files)):
         return Extensions(), ()
-    from harness.session.extensions.extensions_here import extensions_here
 
     extensions = extensions_here(settings.file.extensions, state, workspace, environment)
     return extensions.extensions, extensions.notes
@@ -105,7 +106,6 @@ def words_of(state: State, workspace: str, environment: Mapping[str, str]) -> Ow
     user_folders = (os.path.join(state.config, name) for name in ("commands", "skills"))
     if not any(map(os.path.lexists, user_folders)) and not any(word_folders(workspace)):
         return OwnWords()
-    from harness.session.words.own_words import words_here
 
     return words_here(state, workspace, os.path.realpath(environment.get("HOME") or os.path.expanduser("~")))
 

@@ -15,6 +15,7 @@ from harness.limits import STANDARD, Limits, strictest
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.record import Record
+from harness.session.advice import advice_on
 from harness.session.config.settings import Settings
 from harness.session.kept_grants import KeptForWorkspace, KeptGrants
 from harness.session.policies import assemble, with_plan_mode
@@ -156,8 +157,6 @@ def check_prices(settings: Settings, limits: Limits) -> None:
 
 def advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
     """Return the rules that would let a refused call run."""
-    from harness.session.advice import advice_on  # with the first refusal
-
     return advice_on(policy, action, verdict)
 
 

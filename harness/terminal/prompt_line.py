@@ -37,6 +37,7 @@ from prompt_toolkit.styles import Style
 from harness.errors import HarnessError
 from harness.terminal.completion import LineCompleter, Menus
 from harness.terminal.console import Look
+from harness.terminal.editor import NotEdited, edited
 from harness.terminal.key_panel import KeyWords, panel_rows
 from harness.terminal.line_drawing import LineDisplay
 from harness.terminal.line_keys import ALONE, EMPTY, LineParser, end_of, line_keys
@@ -185,8 +186,6 @@ class PromptLine:
 
     def _edited(self, text: str) -> str:
         """Return the line after the person's editor; unchanged, with a message, if that failed."""
-        from harness.terminal.editor import NotEdited, edited
-
         try:
             text = edited(text, self._environment, repaints=True)
         except NotEdited as error:

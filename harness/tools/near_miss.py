@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 
 from harness.regex import regex
+from harness.text.look_alikes import drawn_letters
 from harness.text.visible import visible
 
 MIN_APPLIED_CHARACTERS = 4
@@ -268,8 +269,6 @@ def _plain(text: str) -> str:
 @cache
 def _plain_characters() -> dict[int, str]:
     """Return the plain character for each that looks like it, by code point."""
-    from harness.text.look_alikes import drawn_letters
-
     signs = {ord(other): plain for plain, variants in _LIKE.items() for other in variants}
     return {ord(other): plain for other, plain in drawn_letters().items()} | signs
 

@@ -18,6 +18,7 @@ from harness.policy.grant_offers import Offer
 from harness.policy.policy import Policy
 from harness.policy.verdict import Verdict
 from harness.record import Record
+from harness.session.advice import advice_on
 from harness.session.config.settings import Settings
 from harness.session.policies import home_of_rules
 from harness.session.running_session import RunningSession
@@ -179,7 +180,6 @@ class Conversation:
         """Return the rule that would answer a question from now on, and where it belongs, or why there is none."""
         if self.plans:
             return "/plan off leaves it"
-        from harness.session.advice import advice_on
 
         advice = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")
         if not advice.toml:

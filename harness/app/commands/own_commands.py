@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from harness.app.commands.conversation import Conversation
+from harness.app.commands.model import change_model
 from harness.app.commands.plan import enter
 from harness.app.commands.slash_command import slash_commands, why_no_command
 from harness.errors import UsageError
@@ -151,8 +152,6 @@ def _built_in() -> set[str]:
 def _say(command: OwnCommand, conversation: Conversation, rest: str) -> None:
     """Say the command's words to the model, by the model and in the mode that it names. Raises UsageError, PolicyError and
     LogError."""
-    from harness.app.commands.model import change_model
-
     now = conversation.running.settings
     model, note = model_of(command, now)
     for message in filter(None, (note, not_run_in(command))):

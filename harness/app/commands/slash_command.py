@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import TypeAlias
 
 import harness.app.commands
@@ -21,7 +22,6 @@ from harness.text.visible import visible_line
 def slash_commands() -> tuple[SlashCommand, ...]:
     """Return all there are, in the order of /help: those in a tuple `COMMANDS` of any module of this package."""
     import pkgutil
-    from importlib import import_module
 
     names = [module.name for module in pkgutil.iter_modules(harness.app.commands.__path__)]
     modules = [import_module(f"{harness.app.commands.__name__}.{name}") for name in names]

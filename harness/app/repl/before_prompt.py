@@ -14,6 +14,7 @@ from harness.interrupt import Interrupt
 from harness.policy.verdict import Verdict
 from harness.record import replace
 from harness.session.config.settings import TerminalSettings
+from harness.session.extensions.project_trust import ask_trust_of_files
 from harness.session.state import PROJECT_CONFIG, State, word_folders, workspace_folder
 from harness.session.trust import trusted_or_not
 from harness.shipped import PROJECT_FILES
@@ -58,7 +59,6 @@ def _trusted_files(state: State, folder: str, ask: Approver) -> Sequence[str]:
     files = (os.path.join(folder, name) for name in (PROJECT_CONFIG, *PROJECT_FILES))
     if not any(map(os.path.lexists, files)) and not any(word_folders(folder)):
         return ()
-    from harness.session.extensions.project_trust import ask_trust_of_files
 
     return ask_trust_of_files(state, folder, ask)
 

@@ -18,9 +18,11 @@ from harness.app.commands.context import usage_in_words
 from harness.app.commands.conversation import Conversation, Turns
 from harness.app.commands.grants import asleep_words
 from harness.app.commands.mode import Mode, mode_of, next_mode
+from harness.app.commands.model import take_settings
 from harness.app.commands.notes_to_model import is_unanswered
 from harness.app.commands.own_commands import slash_of
 from harness.app.commands.plan import offer_to_carry_out
+from harness.app.commands.shell import run_as_person
 from harness.app.commands.slash_command import (
     Ask,
     Do,
@@ -31,6 +33,7 @@ from harness.app.commands.slash_command import (
     meaning_of,
     slash_commands,
 )
+from harness.app.repl.attached_files import AttachedFiles, attached
 from harness.app.repl.before_prompt import ask_trust, carried_over
 from harness.app.repl.repl_terminal import DoublePress, Terminal
 from harness.app.repl.status_line import status_of, status_parts, status_text
@@ -64,7 +67,6 @@ from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.app.repl.asking import Asking
-    from harness.app.repl.attached_files import AttachedFiles
     from harness.app.resume import Carried
     from harness.gate.place_watch import PlacesQuestion
     from harness.log.vocabulary import PlacesAnswer
@@ -437,8 +439,6 @@ class Repl:
             case Do():
                 return self._do(meaning)
             case RunAsPerson():
-                from harness.app.commands.shell import run_as_person
-
                 return run_as_person(self._conversation, meaning.text, model_hears=meaning.model_hears)
             case Wrong():
                 self._conversation.say_line(meaning.problem, Tone.WARNING, max_characters=1_000)
@@ -449,8 +449,6 @@ class Repl:
     def _model_again(self) -> None:
         """Let the model answer again that did before a command named another one for its turn. Raises LogError."""
         if settings := self._conversation.settings_after:
-            from harness.app.commands.model import take_settings
-
             self._conversation.settings_after = None
             take_settings(self._conversation, settings)
 
@@ -484,8 +482,6 @@ class Repl:
 
         Raises the errors of `Agent.do`.
         """
-        from harness.app.repl.attached_files import attached
-
         return attached(
             self._agent,
             self._conversation.session,

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from harness.app.commands.help import KEYS
+from harness.process.lent_terminal import LentTerminal
 from harness.session.session_place import SessionPlace
 from harness.terminal.console import look_from
 from harness.terminal.file_names import FileIndex
@@ -21,7 +22,6 @@ from harness.terminal.type_ahead import TypeAhead
 
 if TYPE_CHECKING:
     from harness.plugin import SlashCommand
-    from harness.process.lent_terminal import LentTerminal
     from harness.redaction.redactor import Redactor
     from harness.terminal.completion import Menus
 
@@ -102,8 +102,6 @@ class Terminal:
         """Lend the terminal to a command: the program itself neither reads nor writes there meanwhile. Raises OSError
         if it is gone.
         """
-        from harness.process.lent_terminal import LentTerminal
-
         with self.ahead.paused():
             self.screen.settle()
             keyboard, screen = sys.stdin.fileno(), sys.stdout.fileno()

@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, JsonValue
+from harness.app.repl.attached_files import AttachedFiles, attached
+from harness.app.run.answer_schema import AnswerSchema
 from harness.app.run.facts import RunFacts
 from harness.app.run.run_end import EndReports, RunEnd, runner_files
 from harness.app.run.run_model import RunModel
@@ -39,9 +41,7 @@ from harness.terminal.styles import Tone
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.app.repl.attached_files import AttachedFiles
     from harness.app.resume import Carried
-    from harness.app.run.answer_schema import AnswerSchema
 
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -258,8 +258,6 @@ class _Run:
         """Return the attachments of the prompt that need no question: the pictures that the person mentions, the
         files that a command does.
         """
-        from harness.app.repl.attached_files import attached
-
         return attached(
             self._agent,
             session,
@@ -348,7 +346,6 @@ class _Run:
 def _check_of(arguments: Namespace) -> AnswerSchema | None:
     if arguments.output_schema is None:
         return None
-    from harness.app.run.answer_schema import AnswerSchema
 
     return AnswerSchema(arguments.output_schema)
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.actions import JsonValue
 from harness.app.run.facts import RunFacts
+from harness.app.run.report_files import Reports
+from harness.app.run.reported import ReportedRun
+from harness.app.run.result import result_object
 from harness.app.run.run_output import RunOutput
 from harness.messages import RunResult, StopReason
 from harness.record import Record
@@ -25,8 +28,6 @@ from harness.text.amounts import count_of
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.app.run.report_files import Reports
-    from harness.app.run.reported import ReportedRun
     from harness.app.run.workflow_commands import CommandFence
     from harness.log.action_log import ActionLog
 
@@ -70,8 +71,6 @@ class EndReports:
         state = State.of(environment)
         self._heads = state.heads
         if arguments.report:
-            from harness.app.run.report_files import Reports
-
             self._reports = Reports(
                 arguments.report,
                 with_answer=arguments.report_answer,
@@ -93,8 +92,6 @@ class EndReports:
 
     def summary(self, session: RunningSession, facts: RunFacts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
         """Return the object that `--output json` writes."""
-        from harness.app.run.result import result_object
-
         unsaid = result.stop is StopReason.LOG_ERROR or not facts.is_ended
         return result_object(
             facts,
@@ -152,8 +149,6 @@ class EndReports:
         )
 
     def _reported(self, facts: RunFacts, summary: Mapping[str, JsonValue]) -> ReportedRun:
-        from harness.app.run.reported import ReportedRun
-
         return ReportedRun(name="run", facts=facts, result=summary, heads=self._heads)
 
 

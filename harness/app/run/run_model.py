@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import UsageError
+from harness.models.divergence import Divergence
+from harness.models.recorder import RecordingModel
+from harness.models.replayer import ReplayingModel
 from harness.paths import is_within
 from harness.record import field_names
 from harness.session.own_folders import output_path, workspace_folders
@@ -17,8 +20,6 @@ from harness.terminal.styles import Tone
 if TYPE_CHECKING:
     from harness.log.action_log import ActionLog
     from harness.model import Model
-    from harness.models.recorder import RecordingModel
-    from harness.models.replayer import ReplayingModel
 
 
 class RunModel:
@@ -44,8 +45,6 @@ class RunModel:
         """
         place = models.tools.place
         if self._replay is not None:
-            from harness.models.divergence import Divergence
-            from harness.models.replayer import ReplayingModel
 
             def record(divergence: Divergence) -> None:
                 if self._log is not None:  # nothing is asked before it is open
@@ -63,7 +62,6 @@ class RunModel:
                 raise UsageError(
                     f"--record {self.record}: this folder is for the harness's own files; choose another place"
                 )
-            from harness.models.recorder import RecordingModel
 
             root, api = place.workspace.root, place.settings.api.value.value
             self._recording = RecordingModel(models.first_model(), self.record, place.redactor, workspace=root, api=api)

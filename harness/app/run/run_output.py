@@ -12,13 +12,11 @@ import select
 import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
+from harness.app.run.workflow_commands import CommandFence, escape_json, is_file
 from harness.log.order import LogRecord
 from harness.text.visible import visible
-
-if TYPE_CHECKING:
-    from harness.app.run.workflow_commands import CommandFence
 
 PIECE_BYTES = 4096
 """Written at once: what a pipe that poll(2) calls writable takes without blocking (PIPE_BUF, pipe(7))."""
@@ -88,8 +86,6 @@ class RunOutput:
     @property
     def takes_commands(self) -> bool:
         """Whether stdout may hold commands for the runner after the answer: it is text, fenced, and not a file."""
-        from harness.app.run.workflow_commands import is_file
-
         fenced = self._form is OutputForm.TEXT and self._fence is not None
         return fenced and self._reader is Reader.THERE and not is_file(self._descriptor)
 
@@ -130,8 +126,6 @@ class RunOutput:
 
     def _write_json(self, text: str) -> None:
         if self._fence is not None:
-            from harness.app.run.workflow_commands import escape_json
-
             text = escape_json(text)
         self._write(f"{text}\n".encode("ascii"))
 

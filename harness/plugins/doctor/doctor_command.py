@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import sys
@@ -130,8 +131,6 @@ def examine(machine: Machine, environment: Mapping[str, str], walls: WallsOf = S
 def tell(report: Report, *, as_json: bool, environment: Mapping[str, str]) -> int:
     """Write the report to stdout and return the exit code."""
     if as_json:
-        import json
-
         sys.stdout.write(json.dumps(_fields(report), indent=2) + "\n")
         return Exit.DONE if report.holds else Exit.USAGE
     console = FinishedOutput(environment)

@@ -9,11 +9,15 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 
 from harness.actions import Effects, JsonValue
 from harness.errors import ErrorCode, ToolError
 from harness.files.judged_files import display_path
 from harness.gate.tool import ToolOutput
+from harness.process.command import CommandEnding, run_group
+from harness.process.own_code import own_code
+from harness.process.start import Launch, NotConfinedError, becoming, find_bash
 from harness.record import Record, replace
 from harness.text.visible import visible, visible_line
 from harness.tools.command_runner import CommandRunner
@@ -70,8 +74,6 @@ class PdfReader:
 
 
 def _pdf_page(opened: OpenedFile) -> ToolOutput:
-    from importlib.util import find_spec
-
     file, path, offset, room = opened.file, opened.path, opened.offset, opened.room
     size = os.fstat(file.fileno()).st_size
     if find_spec("pypdf") is None:
@@ -101,10 +103,6 @@ def _read(
     arguments: tuple[int, int, int],
     stops: Callable[[], int] | None,
 ) -> PdfText:
-    from harness.process.command import CommandEnding, run_group
-    from harness.process.own_code import own_code
-    from harness.process.start import Launch, NotConfinedError, becoming, find_bash
-
     environment = commands.environment
     bash = find_bash(environment["PATH"].split(":"))
     if not bash:

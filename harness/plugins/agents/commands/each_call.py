@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.errors import HarnessError, UsageError
+from harness.session.state import State
 
 if TYPE_CHECKING:
     from harness.actions import Action, JsonValue
@@ -149,7 +150,6 @@ def hook_parts(
     from harness.files.before_images import BeforeImages
     from harness.session.asked_call import HookParts
     from harness.session.environment_secrets import redactor_for
-    from harness.session.state import State
 
     state = State.of(environment)
     os.makedirs(state.agents, mode=0o700, exist_ok=True)
@@ -261,7 +261,6 @@ def _executed(words: Sequence[str], environment: Mapping[str, str]) -> CommandEn
     from harness.plugins.agents.seen_outcome import record_begin, record_outcome
     from harness.plugins.agents.tickets import TicketFolder, split_name
     from harness.session.environment_secrets import redactor_for
-    from harness.session.state import State
 
     if len(words) != 4 or words[0] != "--ticket" or words[2] != "--":
         raise UsageError(f"usage: {EXEC_USAGE}")

@@ -11,6 +11,8 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
 from harness.errors import UsageError
+from harness.files.diffs import compare
+from harness.interrupt import Interrupt
 from harness.plugins.agents.commands.codex_trust import BY_HAND, AppServer, own_hooks
 from harness.plugins.agents.commands.each_call import own_command
 from harness.plugins.agents.guarded_agent import AGENTS, GuardedAgent, agent_named
@@ -109,8 +111,6 @@ def _is_confirmed(
     change: SettingsChange, reason: str, arguments: Namespace, environment: Mapping[str, str], console: Console
 ) -> bool:
     """Show a change, and say whether it is to be made: by --yes, or by the person's own y."""
-    from harness.files.diffs import compare
-
     diff = compare(change.before or b"", change.after or b"").text()
     change_kind = "gone" if change.after is None else "new" if change.before is None else "changed"
     head = f"{visible_line(change.path, 1_000)} ({change_kind})"
@@ -119,7 +119,6 @@ def _is_confirmed(
         if not arguments.yes:
             complain("nothing was written: there is nobody to ask; --yes writes it")
         return bool(arguments.yes)
-    from harness.interrupt import Interrupt
     from harness.session.config.settings import settings_from
     from harness.terminal.approver import TerminalApprover
     from harness.terminal.screen import Screen
