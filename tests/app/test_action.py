@@ -452,10 +452,10 @@ done
 def test_the_install_step(program: Program, runner: Runner) -> None:
     """The real one: a venv, and pip from this checkout; hostile files of the checkout are not imported."""
     pytest.importorskip("hatchling", reason="the build backend is not installed, and tests reach no network")
-    for name in ("venv.py", "pip.py", "sitecustomize.py", "sys.py"):
-        (program.workspace / name).write_text("open('pwned', 'w')\n")
+    planted = f"open({str(program.workspace / 'pwned')!r}, 'w')\n"
+    for name in ("venv.py", "pip.py", "sitecustomize.py", "sys.py", "difflib.py"):
+        (program.workspace / name).write_text(planted)
     url = program.serve(replies(say("Done.")))
-    (program.workspace / "difflib.py").write_text("open('pwned', 'w')\n")
     runner.environment |= {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
     runner.environment["PYTHONPATH"] = str(program.workspace)
     python = program.home / "python"
