@@ -1,4 +1,5 @@
-"""Checks: the person's own programs (hooks) that examine calls and sessions. They may tighten, and never allow.
+"""Checks: the user's own programs (hooks) that examine calls and sessions. A hook may make a verdict stricter, never
+milder.
 
 Read these first:
 
@@ -8,7 +9,7 @@ Read these first:
 
 Then:
 
-    hook_form.py         the form of input and output as JSON, and the form that ships
+    hook_form.py         the JSON forms of input and output, and the form that harness ships
 
-Not here: the gate's use of an answer (gate/call_checks.py), and the gate before other agents (a plugin).
+Elsewhere: the gate's use of an answer (gate/call_checks.py), and the gate for other agents (a plugin).
 """

@@ -21,7 +21,7 @@ from harness.record import replace
 
 
 class Checks:
-    """The hooks of one session: what the gate and the loop ask as `CallChecks` and `SessionChecks`."""
+    """The hooks of one session. The gate uses it as `CallChecks`, the loop as `SessionChecks`."""
 
     def __init__(
         self,
@@ -34,11 +34,11 @@ class Checks:
         tell: Callable[[str], None] = lambda message: None,  # noqa: ARG005 - nobody listens
         clock_stopped: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """Take the declarations, in their order. `environment` is the program's own, from which hooks get a command's
-        variables.
+        """Prepare the hooks, in the order of their declarations.
 
-        `redact` masks secrets. `tell` shows the person the facts that are in no record of a call: a hook that allows,
-        which has no effect, once; and failures at the end of a session. `clock_stopped` stops the limit on our own
+        `environment` is that of harness. Hooks get only the variables that commands get. `redact` masks secrets.
+        `tell` shows the user two facts that no call record has: that a hook answered "allow", which has no effect
+        (shown once), and failures at the end of a session. `clock_stopped` pauses the time limit on harness's own
         work. Raises UsageError for a hook that calls could change.
         """
         passed = child_environment(environment)
@@ -57,12 +57,12 @@ class Checks:
 
     @property
     def calls(self) -> CallChecks:
-        """Those that check calls."""
+        """This object, as the checks of calls."""
         return self
 
     @property
     def programs(self) -> Sequence[str]:
-        """The files of all hooks, which no call may write."""
+        """The files of all hooks. No call may write them."""
         return tuple(dict.fromkeys(file for _, program in self._hooks for file in program.files))
 
     def asks_about(self, action: Action) -> bool:
@@ -71,9 +71,7 @@ class Checks:
         return any(hook.event in events and hook.is_about(action) for hook, _ in self._hooks)
 
     def before(self, session: str, action: Action, verdict: Verdict, seconds: float | None) -> Sequence[CheckAnswer]:
-        """Return the answers about a call that `verdict` lets run, or asks about. After a block no further hook
-        runs.
-        """
+        """Return the answers about a call whose `verdict` is auto or confirm. No hook runs after one that blocks."""
         answers: list[CheckAnswer] = []
         if hooks := list(self._hooks_about(CheckEvent.BEFORE_CALL, action)):
             case = self._case_of(CheckEvent.BEFORE_CALL, session, action, verdict)
@@ -96,7 +94,7 @@ class Checks:
         return self._all(replace(self._case(CheckEvent.SESSION_START, session), session_fields=fields))
 
     def session_ends(self, session: str, stop: str) -> Sequence[CheckAnswer]:
-        """Return the answers about a session that ends, none of which stops the end."""
+        """Return the answers about a session that ends. No answer prevents the end; objections are shown to the user."""
         answers = self._all(replace(self._case(CheckEvent.SESSION_END, session), text=stop))
         for answer in answers:
             if answer.decision is not Decision.AUTO:
@@ -104,7 +102,7 @@ class Checks:
         return answers
 
     def answer(self, session: str, text: str, seconds: float | None, *, again: bool) -> Sequence[CheckAnswer]:
-        """Return the answers about an answer of the model. Raises Interrupted."""
+        """Return the hooks' answers about a final answer of the model. Raises Interrupted."""
         case = replace(self._case(CheckEvent.BEFORE_ANSWER, session), text=self._redact(text), again=again)
         return [self._ask(hook, program, case, seconds) for hook, program in self._of_event(case.event)]
 
@@ -125,7 +123,7 @@ class Checks:
         return [self._to_an_end(hook, program, case) for hook, program in self._of_event(case.event)]
 
     def _to_an_end(self, hook: HookDeclaration, program: HookProgram, case: HookCase) -> CheckAnswer:
-        """Return the answer where nothing is stopped by an interrupt that stops the hook."""
+        """Return the answer of a hook. If an interrupt stops the hook, return a failed answer, not Interrupted."""
         try:
             return self._ask(hook, program, case, None)
         except Interrupted:

@@ -23,7 +23,7 @@ MOST_SECONDS = 600
 STANDARD_SECONDS = 10.0
 _ID = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _CODE = regex(r"-[A-Za-z]*[cm]")
-"""`-m` and `-c`, with letters before or text behind: `-Im`, `-mcheck`."""
+"""The options `-m` and `-c`, also with letters before them or text after them: `-Im`, `-mcheck`."""
 _OF_CALLS = ("tool", "path", "access", "argv")
 
 
@@ -33,18 +33,18 @@ class HookDeclaration(Record):
     id: str
     event: CheckEvent
     command: tuple[str, ...]
-    """The program and its words; no shell reads them."""
+    """The program and its arguments. They are not parsed by a shell."""
     matchers: tuple[Matcher, ...] = ()
-    """Conditions as in policies. Without any, the hook checks every call."""
+    """Conditions, as in policies. If empty, the hook checks every call."""
     seconds: float = STANDARD_SECONDS
     form: HookForm = HARNESS_FORM
     origin: Origin | None = None
-    """Place of the hook in the configuration, from the reader of the file."""
+    """Place of the hook in the configuration. Set by the reader of the file."""
     layer: Layer = Layer.USER
-    """PROJECT: of a project that the person trusts."""
+    """Layer of the configuration. PROJECT means a project that the user trusts."""
 
     def is_about(self, action: Action) -> bool:
-        """Return whether the hook checks a call: its matchers touch any part of it, as a strict rule would."""
+        """Return whether the hook checks a call. It does if all matchers hit the same part, as in a strict rule."""
         return any(all(matcher.hits(action, facet) for matcher in self.matchers) for facet in action.all_facets())
 
 
@@ -52,9 +52,9 @@ def declared(
     table: Mapping[str, object],
     further_forms: Mapping[str, Callable[[], HookForm]] = {},
 ) -> HookDeclaration:
-    """Return the hook that a `[[hook]]` table declares. Raises ValueError, whose text begins with the key.
+    """Return the hook that a `[[hook]]` table declares. Raises ValueError; its text begins with the invalid key.
 
-    `further_forms` return the forms of plugins, by name.
+    `further_forms` are functions that return the forms of plugins, by name of the form.
     """
     problem = _fields((HARNESS_FORM.name, *further_forms)).problem(dict(table))
     if problem:
@@ -88,12 +88,12 @@ def declared(
 
 
 def _is_known(tool: str) -> bool:
-    """Say whether a name means tools that there are, or may be: a hook for a name that is misspelt would never be asked."""
+    """Return whether a tool of this name exists or may exist. A hook for a misspelt name would never run."""
     return is_from_outside(tool) or any(is_named(shipped, (tool,)) for shipped in SHIPPED_TOOLS)
 
 
 def _code_in(command: Sequence[str]) -> str:
-    """Return the word that gives an interpreter code, or a module's name, in place of a file; or an empty string."""
+    """Return the word that passes code or a module name to an interpreter instead of a file, or an empty string."""
     words = iter(command)
     has_interpreter = any(is_one_of(word, INTERPRETERS) for word in words)
     return next((word for word in words if _CODE.match(word)), "") if has_interpreter else ""

@@ -1,8 +1,8 @@
-"""Subject and answer of a hook, their form as JSON, and the form that ships. Plugins bring further forms.
+"""Subject and answer of a hook, their JSON forms, and the form that harness ships. Plugins add other forms.
 
-In:   {"v": 1, "event", "session", "workspace"} and, of a call, "call" (judged_json.py), after it "result"; else "answer",
-      "again", "stop" or "about".
-Out:  nothing, or {"decision": "confirm" | "deny" | "block", "reason": "...", "note": "..."}; each may be left out.
+Input:   {"v": 1, "event", "session", "workspace"}, and by event: "call" (judged_json.py) before a call, "call" and
+         "result" after it, "about" at the start of a session, "stop" at its end, "answer" and "again" for an answer.
+Output:  empty, or {"decision": "confirm" | "deny" | "block", "reason": "...", "note": "..."}; each key is optional.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.text.visible import visible_line
 
 VERSION = 1
 ALLOWING = ("allow", "approve", "auto")
-"""Words by which a hook would let a call run. They mean nothing."""
+"""Decisions by which a hook would allow a call. They have no effect."""
 _STRICT = {decision.word: decision for decision in Decision if decision is not Decision.AUTO}
 _ANSWER = Fields({"decision?": "text", "reason?": "text", "note?": "text"})
 
@@ -30,15 +30,15 @@ class HookCase(Record):
     session: str
     workspace: str
     action: Action | None = None
-    """The call, for its kind and its folder; its arguments are in `judged_fields`."""
+    """The call. Forms use its kind and its folder; the arguments are in `judged_fields`."""
     judged_fields: Mapping[str, JsonValue] = {}
     """The same call as JSON, with its verdict; see gate/judged_json.py."""
     result: ToolResult | None = None
     """Result of the call, if it ran."""
     text: str = ""
-    """The model's words, for an answer; the reason, for the end of a session."""
+    """The text of the model's answer, or the reason for the end of the session."""
     again: bool = False
-    """Whether the model answers anew, after a hook had something against its answer."""
+    """Whether this is a new answer of the model, after a hook rejected the last one."""
     session_fields: Mapping[str, JsonValue] = {}
     """Facts about a session that begins."""
 
@@ -47,11 +47,11 @@ class SaidByHook(Record):
     """A hook's answer; not yet masked, made visible or cut."""
 
     decision: Decision = Decision.AUTO
-    """AUTO: nothing against it."""
+    """Decision of the hook. AUTO means no objection."""
     reason: str = ""
     note: str = ""
     ignored: str = ""
-    """A word of it that would allow something: it means nothing."""
+    """The decision of the answer if it was one of `ALLOWING`, which has no effect; else empty."""
 
 
 class NoAnswerError(ValueError):
@@ -70,7 +70,7 @@ class HookForm(Record):
     workspace_variable: str = ""
     """The variable that names the workspace to hooks that start there. Empty if hooks start in `/`."""
     notes_of: tuple[CheckEvent, ...] = ()
-    """Events at which plain text is a note to the model, and not only an object is an answer."""
+    """Events at which the output may also be plain text, as a note to the model."""
 
 
 def question_of(case: HookCase) -> dict[str, JsonValue]:

@@ -1,4 +1,4 @@
-"""The program of a hook: its path, its files as far as its words name them, and their digest."""
+"""The program of a hook: its path, the files that its arguments name, and their digest."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from harness.safe_files import read_small
 MOST_BYTES = 64 << 20
 """Maximum size of a file whose digest is computed."""
 _OF_THE_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/nix/store/")
-"""Folders of interpreters. A program that can write there can do more than change a hook."""
+"""Folders of the system, with the interpreters. Write access to them allows more than changing a hook."""
 
 
 class HookProgram:
-    """The program of one hook. Made once a session."""
+    """The program of one hook. Created once per session."""
 
     def __init__(self, hook: HookDeclaration, workspace: str, environment: Mapping[str, str]) -> None:
-        """Find it by PATH in the output of `child_environment`. A missing program fails on each run.
+        """Find the program by PATH of `environment` (from `child_environment`). A missing one fails at each run.
 
         INVARIANT: no call of the model may change the programs that decide on calls. Raises UsageError for a hook in
-        the workspace; `files` are protected from writing in any case.
+        the workspace. `files` are protected from writing in any case.
         """
         first, *words = hook.command
         if first.startswith("~/"):
@@ -34,10 +34,13 @@ class HookProgram:
         first = os.path.join(workspace, first) if is_path else program_outside(workspace, first, environment) or ""
         self.argv = (first, *words)
         self.folder = workspace if hook.form.workspace_variable else "/"
-        """Working folder of the program. Some forms expect the workspace; in `/` no interpreter finds files of the model."""
+        """Working directory of the program: the workspace if the form expects it, else `/`.
+
+        An interpreter that starts in `/` cannot load files that the model wrote to the workspace.
+        """
         self._words = [os.path.join(self.folder, word) for word in words]
         self._parts = [first, *self._named_files()]
-        """The program, and files among its words: of an interpreter its script, it may be."""
+        """The program, and the files that its arguments name, such as the script of an interpreter."""
         inside = next((part for part in self._parts if part and leads_through(part, workspace)), None)
         if inside is not None:
             origin = "" if hook.origin is None else f"{hook.origin}: "
@@ -53,12 +56,12 @@ class HookProgram:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that no call may write, as they are named and where their links lead."""
+        """The files that no call may write: the paths as written and with links resolved."""
         names = (name for part in self._parts if part for name in (part, os.path.realpath(part)))
         return tuple(dict.fromkeys(name for name in names if not name.startswith(_OF_THE_SYSTEM)))
 
     def problem(self) -> str:
-        """Return the reason why it cannot be started, or an empty string."""
+        """Return the reason why the program cannot start, or an empty string."""
         first = self.argv[0]
         if new := next((name for name in self._named_files() if name not in self._parts), None):
             return f"{new} did not exist when the session began"
@@ -71,7 +74,10 @@ class HookProgram:
         return "" if os.access(first, os.X_OK) else f"{first} is not executable"
 
     def digest(self) -> str | None:
-        """Return the SHA-256 of its file; of several files, that of their digests, line by line. None: not to be had."""
+        """Return the SHA-256 of the file, or `None` if any file cannot be read.
+
+        For several files, it is the SHA-256 of their digests, one per line.
+        """
         digests = [self._digest(part) for part in self._parts]
         if None in digests:
             return None

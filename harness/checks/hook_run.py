@@ -2,8 +2,8 @@
 
 INVARIANT: any failure (missing, crashed, killed, late, noisy) is a deny with that reason, never ignored.
 
-The program is the person's own and outside of the workspace: it runs without walls, with the environment of a
-command, and all its processes end with it.
+The program belongs to the user and is outside of the workspace, so it runs without walls. It gets the environment of
+a command, and all its processes end with it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ MOST_OUTPUT_BYTES = 1 << 18
 MOST_REASON_CHARACTERS = 2_000
 MOST_NOTE_CHARACTERS = 10_000
 EXIT_DENY = 2
-"""The exit code that says no; the reason is on stderr, and stdout is not read."""
+"""The exit code that denies. The reason is on stderr; stdout is not read."""
 
 
 class HookFailedError(HarnessError):
-    """A hook gave no answer; says why."""
+    """Raised when a hook gives no answer. The text is the reason."""
 
 
 class HookRun:
@@ -50,7 +50,7 @@ class HookRun:
         interrupts: Callable[[], int] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the input of the programs: the name of the workspace, and the environment of commands.
+        """Store the workspace and the environment of commands, which the programs get.
 
         `redact` masks secrets in input and output. `interrupts` returns the number of interrupts so far.
         """
@@ -61,7 +61,7 @@ class HookRun:
         self._monotonic = monotonic
 
     def _since_now(self) -> Callable[[], int] | None:
-        """Return a function that counts the interrupts from now on."""
+        """Return a function that counts the interrupts from now on, or `None` if they cannot be counted."""
         count = self._interrupts
         before = 0 if count is None else count()
         return None if count is None else lambda: count() - before
@@ -69,7 +69,7 @@ class HookRun:
     def answer(
         self, hook: HookDeclaration, program: HookProgram, case: HookCase, seconds: float | None = None
     ) -> CheckAnswer:
-        """Return a hook's answer within its time, and `seconds` at most. Raises Interrupted."""
+        """Return a hook's answer. The timeout is the hook's own, or `seconds` if shorter. Raises Interrupted."""
         began = self._monotonic()
         digest = program.digest()
         has_failed = False
@@ -98,7 +98,9 @@ class HookRun:
         )
 
     def _presentable(self, text: str, max_characters: int) -> str:
-        """Return a text of a hook's, masked, visible, and cut last: half a secret would not be masked."""
+        """Return a hook's text, masked, with visible characters only, and cut. Cutting first could hide half a secret
+        from the mask.
+        """
         line = visible(self._redact(text)).strip()
         return (
             line
@@ -114,7 +116,7 @@ class HookRun:
         question = json.dumps(hook.form.question_of(case), ensure_ascii=False)
         environment = {**self._environment, "HARNESS_HOOK": hook.id}
         if variable := hook.form.workspace_variable:
-            # It starts in the workspace: nothing of it is a module of a Python that the hook starts.
+            # The hook starts in the workspace. Keep Python from importing modules from there.
             environment |= {variable: self._workspace, "PYTHONSAFEPATH": "1"}
         try:
             answer = ask_program(
@@ -135,7 +137,7 @@ class HookRun:
 
 
 def _check_end(answer: ProgramAnswer, seconds: float) -> None:
-    """Raise HookFailedError for an end that is none of its own, or no regular one; Interrupted for the person's."""
+    """Raise HookFailedError unless the hook exited with 0 or `EXIT_DENY`, and Interrupted if the user stopped it."""
     run_end, status = answer.end, answer.end.status
     match run_end.ending:
         case CommandEnding.INTERRUPTED:
@@ -153,13 +155,13 @@ def _check_end(answer: ProgramAnswer, seconds: float) -> None:
 
 
 def _last_words(answer: ProgramAnswer) -> str:
-    """Return the last line that it wrote to stderr, to follow on other words."""
+    """Return `: ` and the last line of the hook's stderr, to append to a message; empty if stderr is empty."""
     lines = answer.errors.decode("utf-8", "replace").strip().splitlines()
     return f": {visible_line(lines[-1])}" if lines else ""
 
 
 def _printed(answer: ProgramAnswer, form: HookForm, event: CheckEvent) -> SaidByHook:
-    """Parse the output of a hook that ended well; empty output is an empty answer."""
+    """Parse the output of a hook that exited with 0. Empty output is an empty answer. Raises HookFailedError."""
     if answer.is_cut:
         raise HookFailedError(f"output of more than {MOST_OUTPUT_BYTES} bytes")
     try:

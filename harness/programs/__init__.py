@@ -7,7 +7,7 @@ The shell package asks `model_of(name)` (catalog.py) for the `Program` of a comm
     "tidy": Program(options="-w|--width=TEXT -c|--config=READ -o|--output=WRITE --version:info", operands="READ...")
 
 Functions cover the rest: `refine` gets the result of the tables, `read` the words alone, `loses` names the data that
-is destroyed (losses.py). A model vouches: words that it does not name are not covered, and harness asks the user.
+is destroyed (losses.py). A model vouches only for words that it names. For any other word, harness asks the user.
 Read program.py first, then options.py and any file of models.
 
 To add a program, add a row to asked.py and lines on its effects to `tests/programs/asked.txt`. A program that needs

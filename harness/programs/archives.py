@@ -1,7 +1,7 @@
-"""Programs that pack and unpack: zip, ar, 7z, cpio, tar, and those that compress single files, most of them in place.
+"""Programs that pack and unpack: zip, ar, 7z, cpio, tar, and compressors of single files, most of them in place.
 
-Many parse options in their own ways. tar(1) is GNU tar 1.34: its -C applies to the words after it, and its first word
-may be options without a dash; options that bsdtar reads differently (-H -I -L -V -s) are left out.
+Many parse options in their own ways. The model of tar(1) is GNU tar 1.34: its -C applies to the words after it, and
+its first word may be options without a dash. Options that bsdtar reads differently (-H -I -L -V -s) are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from harness.regex import regex
 _PATTERN = regex(r"[*?\[\]]")
 
 
-# zip(1) 3.0: options of two letters stand among clusters of one; only letters that form none of them are taken.
+# zip(1) 3.0 has options of two letters, and clusters of options of one letter. Accept only letters that cannot form an
+# option of two letters.
 _ZIP_LETTERS = regex(r"-[rqjyXDvu0-9]+|-[mo]|-FS")
 
 
@@ -79,7 +80,10 @@ _UNZIP = regex(r"-[lptvzcqCaonjufL]+")
 
 @or_gap
 def _unzip(argv: Sequence[str]) -> Use:
-    """unzip(1) 6.0: options, the archive, members; -d and -x also behind it. With -Z first it is zipinfo(1)."""
+    """Read a command of unzip(1) 6.0: options, the archive, members. -d and -x may follow the archive.
+
+    With -Z as the first option, it is zipinfo(1).
+    """
     if list(argv[1:]) in (["-v"], ["-h"], ["-hh"], ["--help"]):
         return Use(act=Act.LOOKS)
     zipinfo = name_of(argv[0]) == "zipinfo"
@@ -124,7 +128,9 @@ _AR_VALUES = frozenset("abiNlM")
 
 @or_gap
 def _ar(argv: Sequence[str]) -> Use:
-    """ar takes options from a file that `@FILE` names, and prints members of thin archives from anywhere."""
+    """Read a command of ar. It reads options from the file of a word `@FILE`, and members of thin archives from any
+    path.
+    """
     if list(argv[1:]) in (["--version"], ["--help"], ["-V"]):
         return Use(act=Act.LOOKS)
     words = argv[1:]
@@ -151,7 +157,10 @@ def _ar(argv: Sequence[str]) -> Use:
 
 @or_gap
 def _seven_zip(argv: Sequence[str]) -> Use:
-    """Of 7z only the listing of one archive; its switches are joined, `@` names lists, and `*` is expanded."""
+    """Read a 7z command that lists one archive; others are not covered.
+
+    7z joins values to its switches, reads lists of files from `@FILE`, and expands `*` itself.
+    """
     words = [word for word in argv[1:] if word not in ("-slt", "-ba") or isinstance(word, Unknown | Found)]
     if len(words) != 2 or words[0] != "l" or words[1][:1] in ("-", "@") or _PATTERN.search(words[1]):
         raise NotCoveredError("of 7z only `7z l ARCHIVE` has a model")
@@ -184,7 +193,7 @@ _TAR_OPTIONS = """
     -I|--use-compress-program=CODE --to-command=CODE --checkpoint-action=CODE --rmt-command=CODE --rsh-command=CODE
     -F|--info-script|--new-volume-script=CODE -T|--files-from=CODE -g|--listed-incremental=CODE
 """
-# -h and --dereference pack what links lead to, outside too: not in the table.
+# Not in the table: -h and --dereference, because they pack the targets of links, also outside of the folder.
 
 _TAR_MODES = {
     "-c": Access.WRITE,
@@ -205,7 +214,7 @@ def _read_tar(argv: Sequence[str]) -> Use:
 
 
 class _Tar:
-    """The cursor over the words of one command. Its methods raise NotCoveredError."""
+    """A reader of the words of one tar command. Its methods raise NotCoveredError."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.table = option_table(_TAR_OPTIONS)
@@ -214,7 +223,7 @@ class _Tar:
         self.archive = ""
         self.folders = [""]
         self.operands: list[tuple[str, str]] = []
-        """Each with the folder that it is seen from."""
+        """Pairs of a folder (from -C) and an operand relative to it."""
         self.gathered = CommandPaths()
 
     def use(self) -> Use:
@@ -233,7 +242,7 @@ class _Tar:
         return self.gathered.use()
 
     def _old_style(self) -> None:
-        """Write `xzf a` as it is with dashes: each letter that takes a value takes the next word."""
+        """Rewrite `xzf a` as options with dashes. Each letter that takes a value takes the next word."""
         letters = self.words.pop(0)
         if isinstance(letters, Unknown | Found) or not letters.isalpha():
             raise NotCoveredError(f"{letters} may be options of tar")
@@ -308,7 +317,7 @@ class _Tar:
         elif name in ("-X", "--index-file"):
             self.gathered.add(value, Access.READ if name == "-X" else Access.WRITE)
         elif name == "--mtime" and (isinstance(value, Unknown | Found) or value[:1] in ("/", ".")):
-            # tar(1): a value that begins so is a file, of which the date is taken.
+            # tar(1): such a value is a file whose date tar uses.
             self.gathered.add(value, Access.READ)
         else:
             self.flags.add(name)
@@ -344,7 +353,7 @@ def _in_place(*suffixes: str) -> Refine:
 
     def refine(parsed: Parsed, use: Use) -> Use:
         paths: list[PathUse] = []
-        # Of -d -z -t -l the last counts: `xz -t -z f` packs f.
+        # The last of -d -z -t -l counts: `xz -t -z f` packs f.
         looks = parsed.has("-c") or (parsed.has("-t", "-l") and not parsed.has("-d", "-z"))
         for path in use.paths:
             words = [path.word, *(path.word + suffix for suffix in suffixes)]
@@ -374,7 +383,7 @@ _GZIP_OPTIONS = """
     -t|--test -v|--verbose -1|--fast -2 -3 -4 -5 -6 -7 -8 -9|--best --rsyncable --synchronous
     -V|--version:info -h|--help:info
 """
-# gzip -r follows links out of the folder, zstd --rm has removed what -c printed: not in the tables.
+# Not in the tables: gzip -r follows links out of the folder, and `zstd --rm -c` has removed the file that it printed.
 _GZIP_SUFFIXES = (".gz", "-gz", ".z", "-z", "_z", ".Z")
 _BZIP2_OPTIONS = """
     -c|--stdout -d|--decompress -z|--compress -f|--force -k|--keep -t|--test -q|--quiet -v|--verbose -s|--small
@@ -389,7 +398,7 @@ _ZSTD_OPTIONS = """
     -c|--stdout -d|--decompress|--uncompress -z|--compress -f|--force -k|--keep -l|--list -t|--test -q|--quiet
     -v|--verbose -1 -2 -3 -4 -5 -6 -7 -8 -9 --ultra --no-progress -V|--version:info -h|-H|--help:info
 """
-# zstd reads -T and -o otherwise than getopt does (`-T0o f` writes f): not in the table.
+# Not in the table: -T and -o, because zstd reads them differently from getopt (`-T0o f` writes f).
 
 
 PROGRAMS: Mapping[str, Program] = {

@@ -1,7 +1,9 @@
-"""Programs of which a row of a table says all: most of them are only asked about, in better words than an unknown program.
+"""Programs whose model is one row of a table. Harness asks about most of them, with a better question than for an
+unknown program.
 
-rows.py describes a row: the program and its subcommands, what they do, operands, options. A row that `looks`, without `net` and
-`needs`, may run unasked. To add a program, add its row here and its examples to tests/programs/asked.txt.
+rows.py describes a row: the program and its subcommands, their act, operands and options. Only a row with `looks`, and
+without `net` and `needs`, may run unasked. To add a program, add its row here and its examples to
+tests/programs/asked.txt.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """awk: its options, and awk programs read far enough to know that they only print.
 
-Nothing here runs or rewrites a program. What may write a file, run a program, or read a file that no operand names makes
-the command not covered, and so does a slash of which it is not sure whether it divides or begins a regular expression.
+Nothing here runs or rewrites a program. A command is not covered if its program may write a file, run a program, or read
+a file that no operand names. The same holds if a slash may be either a division or the start of a regular expression.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import re
 from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.record import replace
 
-# What a program may call: functions of POSIX.1-2024 and of gawk(1) that neither write nor run. Keywords stand here as well,
-# because a parenthesis may follow them.
+# Names that may precede a parenthesis: functions of POSIX.1-2024 and gawk(1) that neither write nor run, and keywords.
 _CALLS = frozenset(
     "length substr index split sub gsub gensub match sprintf sin cos atan2 exp log sqrt int rand srand tolower toupper asort "
     "asorti and or xor compl lshift rshift strtonum systime strftime mktime typeof isarray patsplit fflush if while for switch "
@@ -29,14 +28,14 @@ _LEXICON = (
     r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<slash>/)"
     r"|(?P<operator>\+\+|--|&&|\|\||==|<=|>=|!=|!~|\*\*=?|[-+*%^]=|[-+*%^!<>=~?:,;(){}\[\]$])"
 )
-# A slash in brackets ends the expression for some awks and not for others; it is in no expression that this matches.
+# Some awks end a regular expression at a slash in brackets, others do not. This pattern matches neither case.
 _REGEX = r"/(?:[^/\\\[\n]|\\[^\n]|\[\^?(?:[^\]\[/\\\n]|\\[^\n\]\[]|\[:[a-z]+:\])+\])*/"
 _PLAIN = r"[A-Za-z0-9_ \t.$()+*%,-]*"
 
 
 def program_problem(text: str) -> str:
     """Return the reason why an awk program is not vouched for, in a few words; empty if it only prints."""
-    # In some character sets the second byte of a character is one of these.
+    # In some character sets, the second byte of a character may be one of these ASCII characters.
     if re.search(r"[^\x00-\x7f][@\[\\\]^_`{|}~]", text):
         return "its program mixes characters in a way that depends on the character set"
     return _Reader(text).problem()
@@ -49,12 +48,12 @@ class _Reader:
         self.text = text
         self.at = 0
         self.before = ""
-        """The token in front; a newline counts, blanks and comments do not."""
+        """The previous token. Newlines count as tokens; blanks and comments do not."""
         self.ends_operand = False
-        """Whether that token may be the end of an operand, so that a slash behind it divides."""
+        """Whether the previous token may end an operand. A slash after it is then a division."""
         self.depth = 0
         self.prints = False
-        """Whether the statement is a print, in which `>` writes a file."""
+        """Whether the current statement has a print. In it, `>` writes a file."""
 
     def problem(self) -> str:
         functions = frozenset(re.findall(r"\b(?:function|func)[ \t]+([A-Za-z_][A-Za-z0-9_]*)", self.text))
@@ -69,7 +68,7 @@ class _Reader:
         return "a parenthesis of its program has no end" if self.depth else ""
 
     def step(self, kind: str, piece: str, functions: frozenset[str]) -> str:
-        """Step over one token, and return what speaks against it."""
+        """Step over one token. Return the reason why it is not covered, or an empty string."""
         begin = self.at
         self.at += len(piece)
         problem = ""
@@ -131,7 +130,7 @@ class _Reader:
         return ""
 
     def slash(self, begin: int) -> str:
-        """Read a token that begins with a slash: a regular expression, or a division."""
+        """Step over a regular expression or a division. Return the problem, or an empty string."""
         if self.ends_operand:
             return self.division(begin)
         match = re.compile(_REGEX).match(self.text, begin)
@@ -143,10 +142,10 @@ class _Reader:
         return ""
 
     def division(self, begin: int) -> str:
-        """Read a slash after a possible operand: a division, or for some awks the beginning of a regular expression.
+        """Step over a slash after a possible operand: a division, or in some awks the start of a regular expression.
 
-        INVARIANT: the text between it and the next slash of its line is harmless as either, and leaves parentheses
-        and the statement unchanged; so the rest is read alike.
+        Return the problem, or an empty string. INVARIANT: the text up to the next slash of the line is harmless in both
+        readings, and changes neither the open parentheses nor the statement. The rest then reads the same in both.
         """
         line_end = self.text.find("\n", begin)
         slash = self.text.find("/", begin + 1, line_end if line_end >= 0 else len(self.text))
@@ -170,7 +169,7 @@ def _balanced(text: str) -> bool:
 
 
 def _assigns(word: str) -> bool:
-    """Say whether an operand, or the value of -v, sets a variable: those that would add operands do not count."""
+    """Return whether an operand, or the value of -v, sets a variable. False for the names in `_NEVER`."""
     text = word.prefix if isinstance(word, Unknown) else word
     match = re.match(r"([A-Za-z_][A-Za-z0-9_]*)=", text)
     return match is not None and match[1] not in _NEVER

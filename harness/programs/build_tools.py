@@ -1,9 +1,9 @@
 """Programs that build by rules of a project (make, cmake, ninja, just, bazel), and tools that check files of one
 kind.
 
-Reading the rules may run code (`$(shell ...)` also with `make -n`), so that no builder ever only looks. A checker's
-effects depend on its configuration: that comes with the project, and the parts of it that are not configuration are
-shown.
+Reading the rules may run code (`$(shell ...)`, also with `make -n`), so no builder is classed as `LOOKS`. The effects of
+a checker depend on its configuration, which comes with the project. A checker prints parts of a configuration file that
+it cannot parse.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.record import replace
 
 
 def _make(parsed: Parsed, use: Use) -> Use:
-    """Allow plain targets only: `SHELL=x` and any other variable may be run, and `-f -` reads rules from the input."""
+    """Accept plain targets only. Make may run the value of `SHELL=x` or any variable; `-f -` reads rules from stdin."""
     if any(name in ("-", "/dev/stdin") for name in parsed.values("-f")):
         return replace(use, gap="it runs what its input says")
     return names_only(parsed, use)
@@ -60,8 +60,9 @@ _CMAKE_DEFINITIONS = definitions(
 
 
 def _cmake(parsed: Parsed, use: Use) -> Use:
-    """Refine `cmake --build DIR -- WORDS`: the words go to make or ninja, whose options run code; a number is that of
-    -j.
+    """Refine `cmake --build DIR -- WORDS`. The words go to make or ninja, whose options can run code.
+
+    Only numbers are accepted, as values of -j.
     """
     if parsed.has("--build", "--install") and not all(word.isdigit() for word in parsed.operands):
         return replace(use, gap="words for the build tool")
@@ -151,7 +152,8 @@ _TASK = runs(
     operands="TEXT...",
     refine=_RECIPES,
 )
-# The launcher runs tools/bazel of the workspace, and bazelisk what .bazeliskrc names: also for `bazel --version`.
+# The launcher runs tools/bazel of the workspace, and bazelisk the program that .bazeliskrc names, even for
+# `bazel --version`.
 _BAZEL_BUILD = runs(
     """
         -c|--compilation_mode=TEXT --config=TEXT -k|--keep_going --nokeep_going -j|--jobs=TEXT --test_output=TEXT
@@ -175,8 +177,8 @@ _BAZEL = runs(
 
 # --- Checkers of files
 
-# With -x, or where .shellcheckrc says so, the files that a script sources are read too; only -a shows anything of them.
-# What is no setting in .shellcheckrc is not shown (seen with ShellCheck 0.11).
+# With -x, or a setting in .shellcheckrc, ShellCheck also reads the files that a script sources. Only -a prints parts of
+# them. It does not print invalid lines of .shellcheckrc (tested with ShellCheck 0.11).
 _SHELLCHECK = Program(
     options="""
         -V|--version:info --help:info --list-optional:info -x|--external-sources -C|--color[=TEXT] -e|--exclude=TEXT
@@ -191,7 +193,7 @@ def _shfmt(parsed: Parsed, use: Use) -> Use:
     return as_trees(parsed, use)
 
 
-# Reads .editorconfig beside the scripts, and shows nothing of it.
+# shfmt reads the .editorconfig beside the scripts, and prints no part of it.
 _SHFMT = Program(
     style=Style.SINGLE,
     options=f"""
@@ -203,7 +205,8 @@ _SHFMT = Program(
     refine=_shfmt,
 )
 
-# Their configuration extends other files, or what is wrong with it is shown: where there is one, they read more than is named.
+# The configuration of these linters can include other files, or its errors are printed. So a linter with a configuration
+# reads more than its operands.
 _LINTER = Program(
     options="""
         -h|--help:info -v|--version:info --verbose --no-color --no-warnings -s|--strict --list-files -f|--format=TEXT
@@ -219,7 +222,7 @@ def _yamllint(parsed: Parsed, use: Use) -> Use:
     return replace(use, obeys=(".yamllint", ".yamllint.yaml", ".yamllint.yml"))
 
 
-# The same, and it runs other checkers.
+# actionlint reads a configuration in the same way, and runs other checkers.
 _ACTIONLINT = Program(
     act=Act.CHANGES,
     style=Style.SINGLE,

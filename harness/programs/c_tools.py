@@ -1,9 +1,9 @@
 """Compilers of C and C++, the programs they call, the tools around them, and programs that look into object files.
 
-A compiler reads the files that its sources name (`#include ".env"` prints it, with -E, and in the messages of
--fsyntax-only): `CHANGES` here also includes reading more than the operands. Programs of GNU binutils take options
-from a file in any word `@FILE`. Options that print sources or debug information are left out: they open files that
-the object names.
+A compiler reads the files that its sources name: `#include ".env"` prints that file with -E, or in the messages of
+-fsyntax-only. So `CHANGES` here also means that a program reads more than its operands. Programs of GNU binutils read
+options from the file of any word `@FILE`. Options that print sources or debug information are left out, because they
+open files that the object names.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from harness.record import replace
 
 # --- Compilers
 
-# Options that name neither a program nor a file. Not here, with intent: -B, -wrapper, -specs, -fplugin, -fuse-ld, -Wl, -Wa,
-# -Wp, -X..., -mllvm, -fdump-..., -fprofile-..., -save-temps, --sysroot, @FILE.
+# Options that name neither a program nor a file. Left out on purpose: -B, -wrapper, -specs, -fplugin, -fuse-ld, -Wl,
+# -Wa, -Wp, -X..., -mllvm, -fdump-..., -fprofile-..., -save-temps, --sysroot, @FILE.
 _HARMLESS = r"""(?x)-(?:
         c | S | E | P | C | H | w | v | s | \#\#\# | M | MM | MP | MG | dM | dD | pipe | pthread | ansi | static | shared
       | rdynamic | pie | no-pie | nostdlib | nostdinc | nodefaultlibs | static-libgcc | static-libstdc\+\+ | static-pie
@@ -41,13 +41,13 @@ _VALUES = {
     **dict.fromkeys(("-o", "-MF"), Access.WRITE),
     **dict.fromkeys("-l -D -U -x -MT -MQ --param".split(), None),
 }
-"""Options with a value: what is done to the path that it is, if it is one."""
+"""Options with a value, each with the access to that path. `None` if the value is not a path."""
 _WRITES_NOTHING = frozenset(("-E", "-fsyntax-only", "-M", "-MM", "-###"))
 _ABOUT_ITSELF = frozenset("--version -v -dumpversion -dumpfullversion -dumpmachine --help -print-search-dirs".split())
 
 
 def _read_compiler(argv: Sequence[str]) -> Use:
-    """Read the words of a compiler, one by one: no clusters, values joined or not, and `@FILE` anywhere a gap."""
+    """Return the use of a compiler command. Options are not clustered, values may be joined, and any `@FILE` is a gap."""
     if len(argv) == 2 and argv[1] in _ABOUT_ITSELF:
         return Use(act=Act.LOOKS)
     strange = next((word for word in argv[1:] if isinstance(word, Unknown | Found) or word.startswith("@")), None)
@@ -83,7 +83,7 @@ def _path_uses(word: str, access: Access | None) -> list[PathUse]:
 
 
 def _outputs(flags: set[str], sources: Sequence[str], output: str) -> list[str]:
-    """Return the files that are written though no option names them; rather too many than too few."""
+    """Return the files that the compiler writes by default, without an option that names them. May list too many."""
     stems = [source.rpartition("/")[2].rpartition(".")[0] or source.rpartition("/")[2] for source in sources]
     written: list[str] = []
     if flags & {"-MD", "-MMD"} and "-MF" not in flags:
@@ -116,7 +116,10 @@ _STYLES = frozenset("LLVM GNU Google Chromium Microsoft Mozilla WebKit".split())
 
 
 def _clang_format(parsed: Parsed, use: Use) -> Use:
-    """Of a `.clang-format` that cannot be read the first line is shown, and it may be a link: a named style only looks."""
+    """Refine a clang-format command. Only a command with a named style can be `LOOKS`.
+
+    Otherwise it reads a `.clang-format`, which may be a link, and prints its first line if it cannot parse it.
+    """
     styles = parsed.values("-style")
     if any(isinstance(style, Unknown | Found) for style in styles):
         return replace(use, gap="the style is not known")
@@ -147,7 +150,7 @@ _CLANG_TIDY = Program(
         "version:info help:info p=READ checks=TEXT quiet header-filter=TEXT warnings-as-errors=TEXT list-checks"
     ),
 )
-# For `--NAME_out` it runs protoc-gen-NAME, unless it knows NAME itself.
+# For `--NAME_out` protoc runs protoc-gen-NAME, unless NAME is built in.
 _PROTOC = Program(
     act=Act.RUNS,
     style=Style.SINGLE,
@@ -186,7 +189,7 @@ PROGRAMS: Mapping[str, Program] = {
     "clang-format": no_files_of_words(_CLANG_FORMAT),
     "clang-tidy": no_files_of_words(_CLANG_TIDY),
     "protoc": no_files_of_words(_PROTOC),
-    # What is no plain name may be a file.
+    # An operand that is not a plain name may be a file.
     **dict.fromkeys(
         ("pkg-config", "pkgconf"),
         Program(

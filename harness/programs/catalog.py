@@ -18,7 +18,8 @@ from harness.programs.variables import HARMLESS, PASSED, SET, changes_the_shell,
 from harness.record import replace
 from harness.regex import regex
 
-# A new row goes into asked.py alone; another model into the file of its kind (`PROGRAMS` there), and its name into this list.
+# Programs by file. Programs with a row in asked.py are not listed here. Any other new model goes into `PROGRAMS` of the
+# file of its kind, and its name into this list.
 FILES = {
     "archives": "zip unzip zipinfo ar 7z cpio tar gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat",
     "awk": "awk gawk mawk original-awk nawk",
@@ -95,7 +96,7 @@ def model_of(name: str) -> Program | None:
 
 @cache
 def _in_table() -> Mapping[str, Program]:
-    """Return the models in the table of asked.py, which names its programs itself."""
+    """Return the models in the table of asked.py, by name of the program."""
     models: Mapping[str, Program] = import_module("harness.programs.asked").PROGRAMS
     return models
 
@@ -108,12 +109,12 @@ def names() -> Iterator[str]:
 
 
 def is_known(program: str, fact: str) -> bool:
-    """Say whether the model of a program states a fact (see `Program.facts`)."""
+    """Return whether the model of a program states a fact (see `Program.facts`). False without a model."""
     model = model_of(program)
     return model is not None and fact in model.facts.split()
 
 
-# --- What it does with files
+# --- Effects on files
 
 _FIND_WRITES = frozenset(("-delete", "-fprint", "-fprint0", "-fprintf", "-fls"))
 _SED_READS = frozenset(("-n", "-E", "-r", "-e", "-s", "-z", "-u", "--quiet", "--silent", "--regexp-extended"))
@@ -121,23 +122,22 @@ _GIT_LOOKS = frozenset(("status", "log", "diff", "show", "blame", "ls-files", "l
 
 
 def only_reads(argv: Sequence[str]) -> bool:
-    """Return whether `argv` certainly never writes to the files that its operands name. False for a program with its
-    folder.
+    """Return whether `argv` never writes to the files that its operands name. False for a program named by a path.
 
-    For words without quotes, expansions and redirections (shell/loose_words.py). No model vouches for those: `awk
-    '{print > "x"}'`, which writes x, is loosely `awk print x`, which reads it. Being a reader does not mean that a
-    command may run. A mistake here makes a verdict on a write laxer by one step, never auto.
+    `argv` are loose words (shell/loose_words.py): without quotes, expansions and redirections. No model vouches for
+    them: `awk '{print > "x"}'` writes x, but as loose words it is `awk print x`, which reads x. A command that only
+    reads is not thereby allowed to run. A mistake here makes a verdict on a write laxer by one step, never auto.
     """
     options = [word for word in argv[1:] if word.startswith("-")]
     match argv[0]:
         case "find":
             return (_FIND_WRITES | FIND_RUNS).isdisjoint(argv)
         case "sed":
-            # `w` and `e` take what stands behind them for a file or a command: `sed -n "w x"`.
+            # `w` and `e` take the following text as a file or a command: `sed -n "w x"`.
             runs_on = any(word.endswith(("w", "W", "e")) for word in argv[1:-1])
             return not runs_on and all(option in _SED_READS for option in options)
         case "git":
-            # --output, its abbreviations, and -O (an order file; a pager for grep).
+            # Exclude --output, its abbreviations, and -O (an order file, or a pager for grep).
             looks = len(argv) > 1 and argv[1] in _GIT_LOOKS
             return looks and not any(option.startswith(("--o", "-o", "-O")) for option in options)
         case name:
@@ -145,15 +145,15 @@ def only_reads(argv: Sequence[str]) -> bool:
 
 
 def names_for(program: str, names: FileNames) -> FileNames:
-    """Return the facts about the files that a program reads if it gets `names`: a folder among them contains other
-    files.
+    """Return the facts about the files that a program reads if it gets `names`. A folder among them may contain files
+    with other names.
     """
     if is_known(program, "files") or not names.folders:
         return names
     return replace(names, skips=(), excluded=(), hidden=True)
 
 
-# --- Which variables it obeys
+# --- Environment variables that a program obeys
 
 _OBEYED = regex(
     r"_?POSIX|TMP|TEMP|GREP_|AWK|GAWK|MAWK|WHINY|LOCPATH|NLSPATH|LANGUAGE|OUTPUT_CHARSET|CHARSET|TZDIR|DATEMSK|TERMINFO|TERMCAP|"
@@ -161,7 +161,7 @@ _OBEYED = regex(
     r"COMMAND_MODE|UNIX_STD|NSS_|DYLD",
     re.IGNORECASE,
 )
-"""Beginnings of the variables that programs with few variables, or the libraries that all programs use, obey.
+"""Prefixes of environment variables obeyed by programs with the fact `few-variables`, or by common libraries.
 
 From the manuals of GNU coreutils 9, diffutils 3, findutils 4, grep 3, sed 4; gawk 5, mawk 1; jq 1.7, ripgrep 14;
 macOS.
@@ -169,7 +169,9 @@ macOS.
 
 
 def harmless_for(program: str, name: str) -> bool:
-    """Say whether a program that only reads does the same, but for colours and the like, where this variable is set."""
+    """Return whether setting the variable `name` changes at most details such as colours of a program that only
+    reads.
+    """
     if name in HARMLESS:
         return True
     if name in PASSED or name in SET or steers(name) or changes_the_shell(name) or _OBEYED.match(name) is not None:
@@ -177,15 +179,15 @@ def harmless_for(program: str, name: str) -> bool:
     return program == "[[" or is_known(program, "few-variables")
 
 
-# --- How its options may be joined
+# --- Clusters of options
 
 CLUSTERS = frozenset(
-    # By getopt_long(3), or as it does.
+    # Programs that use getopt_long(3), or parse in the same way.
     "cat cmp comm cp cut date df diff du egrep expand fgrep fold git gmake grep gzip head join ln ls make mkdir mktemp mv nl "
     "od paste readlink realpath rm rmdir sort split stat tail tee touch uniq wc "
-    # By argparse, optparse and click of Python.
+    # Programs that use argparse, optparse or click of Python.
     "black coverage flake8 mypy pip pip3 py.test pylint pytest tox "
-    # By clap of Rust, or as it does.
+    # Programs that use clap of Rust, or parse in the same way.
     "cargo fd fdfind rg ruff".split()
 )
 """Programs that read `-abc` as `-a -b -c`. INVARIANT: none of them has long options with one dash."""
@@ -203,7 +205,9 @@ def options_in(argv: Sequence[str], word: str) -> tuple[str, ...]:
 
 
 def _letters(program: Program, word: str) -> tuple[str, ...]:
-    """Return the letters of a cluster, the last of which may have its value behind it."""
+    """Return the options in a cluster, or an empty tuple if one is unknown. The rest after an option with a value is
+    its value.
+    """
     table = option_table(program.options)
     options = []
     for letter in word[1:]:
@@ -217,7 +221,7 @@ def _letters(program: Program, word: str) -> tuple[str, ...]:
 
 
 def _model(argv: Sequence[str]) -> Program | None:
-    """Return the model for the options after the first words of a command: its program's, or its subcommand's."""
+    """Return the model whose options the command takes: that of the program, or of the subcommand."""
     name, *words = argv
     if unversioned(name) == "python" and len(words) > 1 and words[0] == "-m":
         from harness.programs.python import MODULES
@@ -233,7 +237,7 @@ def _model(argv: Sequence[str]) -> Program | None:
     return next((each for each in models if each is not None), None)
 
 
-# --- Whether an operand is more than a name
+# --- Operands that are more than names
 
 _MAKES = frozenset(
     "make gmake bmake pmake remake nmake just task rake scons b2 bjam xcodebuild cmake ninja sbt".split()
@@ -242,14 +246,14 @@ _MAVENS = frozenset("mvn mvnw mvnd".split())
 _MSBUILDS = frozenset("dotnet msbuild".split())
 _SCRIPT_RUNNERS = frozenset("gradle gradlew tox npm pnpm yarn configure qmake perl waf".split())
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./%+,:@[]-")
-"""Characters of the plain names of targets: nothing that make or a shell expands."""
+"""Characters of plain names of targets, which neither make nor a shell expands."""
 
 
 def is_more_than_a_name(program: str, word: str) -> bool:
-    """Return whether a word after a build program may be more than the name of a target. Does not apply to options.
+    """Return whether an operand of a build program may be more than the name of a target. False for options.
 
-    `make test SHELL=./x` sets a variable that is run, and so do `CC:=x` and `X!=y`; `mvn org.x:plugin:goal` runs code
-    from a registry; `dotnet test /p:X=Y` is an option. False for all other programs.
+    `make test SHELL=./x` sets a variable that make runs, and so do `CC:=x` and `X!=y`. `mvn org.x:plugin:goal` runs
+    code from a registry. `dotnet test /p:X=Y` is an option. False for all other programs.
     """
     name = name_of(program)
     if word.startswith("-"):

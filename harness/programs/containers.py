@@ -1,8 +1,8 @@
 """docker, podman and compose; kubectl, terraform, ansible and similar programs.
 
-Commands that only list containers ask a local daemon, over its socket. All others change or run things, and the tools
-for clusters reach the network. A command inside a container is text here; the files of this machine that it gets are
-not.
+Commands that only list containers ask a local daemon over its socket. All others change or run something, and the tools
+for clusters use the network. A command that runs inside a container is treated as text. Files of this machine that are
+mounted or copied into the container are treated as paths.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def changes(
     style: Style = Style.GNU,
     refine: Refine = plain_values,
 ) -> Program:
-    """Return the model of a subcommand that changes what is not among the files that it names."""
+    """Return the model of a subcommand that changes more than the files that it names."""
     return Program(act=act, style=style, options=options, operands=operands, network=True, refine=refine)
 
 
 def _with_mounts(parsed: Parsed, use: Use) -> Use:
-    """Refine mounts: commands in the container may read and write the files that are mounted from this machine."""
+    """Add the mounted files and folders of this machine. Commands in the container may read and write them."""
     sources: list[str] = []
     for value in parsed.values("-v", "--mount"):
         if isinstance(value, Unknown | Found) or '"' in value:
@@ -54,8 +54,9 @@ def _with_mounts(parsed: Parsed, use: Use) -> Use:
 
 
 def _copied(parsed: Parsed, use: Use) -> Use:
-    """Refine copies: `NAME:PATH` is in a container; a word without a colon, or that begins as a path does, is on this
-    machine.
+    """Add the files of this machine that a copy reads or writes.
+
+    `NAME:PATH` is in a container. A word without a colon, or starting with `.` or `/`, is on this machine.
     """
     if len(parsed.operands) != 2 or any(isinstance(word, Unknown | Found) for word in parsed.operands):
         return gap("what is copied is not known")
@@ -65,7 +66,7 @@ def _copied(parsed: Parsed, use: Use) -> Use:
 
 
 def _built(parsed: Parsed, use: Use) -> Use:
-    """For `build`, which does not send what the ignore files of its context leave out."""
+    """Refine `build`. It does not send files that the ignore files of its context exclude."""
     files = parsed.values("-f")
     if any(isinstance(file, Unknown | Found) for file in files):
         return plain_values(parsed, use)
@@ -77,7 +78,7 @@ def _built(parsed: Parsed, use: Use) -> Use:
 
 
 def _ignore_files(context: str, files: Sequence[str]) -> tuple[str, ...]:
-    """Return the ignore files that Docker or Podman may read; -f is relative to the folder at hand, or to the context."""
+    """Return the ignore files that Docker or Podman may read. -f is relative to the working directory or to the context."""
     names = [
         f"{file}.{kind}"
         for file in ("", *(files or ("Dockerfile", "Containerfile")))
@@ -157,11 +158,11 @@ _CHANGING: Mapping[str, Program] = {
 }
 
 
-# compose, as a subcommand and as a program of its own.
+# compose, both as a subcommand and as a separate program.
 
 
 def _prints_dotenv(parsed: Parsed, use: Use) -> Use:
-    """`config` shows what the file `.env` fills in."""
+    """Refine `config`. It prints values from the file `.env`."""
     return plain_values(parsed, replace(use, paths=(*use.paths, PathUse(word=".env", access=Access.READ))))
 
 
@@ -209,14 +210,14 @@ _COMPOSE = Program(
 
 
 def _compose(argv: Sequence[str]) -> Use:
-    """Read `docker compose` or `docker-compose`, whose own options (-f) drop the `=` of `-f=x` too."""
+    """Read `docker compose` or `docker-compose`. Its global options such as -f accept `-f=x`, which is a gap here."""
     if any(re.match("-[A-Za-z]=", word) for word in argv):
         return gap("an option of one letter with = behind it")
     return read_command(_COMPOSE, argv)
 
 
 _ENGINE = Program(
-    # -H, --context and --config choose another daemon: they are not here.
+    # -H, --context and --config are left out: they choose another daemon.
     options="-v|--version:info --help:info -D|--debug",
     refine=plain_values,
     subcommands={
@@ -230,7 +231,7 @@ _ENGINE = Program(
 
 # --- kubectl, terraform, ansible
 
-# kubectl. A kubeconfig may name programs to run, so that --kubeconfig is not here.
+# kubectl. --kubeconfig is left out, because a kubeconfig may name programs to run.
 
 _WHERE = "-n|--namespace=TEXT --context=TEXT --request-timeout=TEXT "
 _WHICH = _WHERE + "-A|--all-namespaces -l|--selector=TEXT --field-selector=TEXT -o|--output=TEXT --no-headers "
@@ -241,7 +242,7 @@ _FILES = (
 
 
 def _kubectl(parsed: Parsed, use: Use) -> Use:
-    """Refine `-o go-template-file=F` and similar options: they read a file."""
+    """Return a gap for `-o go-template-file=F` and similar options, which read a file."""
     for value in parsed.values("-o"):
         if isinstance(value, Unknown) or "-file" in value:
             return gap("a template that is not among the words")
@@ -257,7 +258,7 @@ def _sets(options: str = _FILES, *, style: Style = Style.GNU) -> Program:
 
 
 def _of_client(parsed: Parsed, use: Use) -> Use:
-    """Refine: with --client the command asks no server."""
+    """Refine `kubectl version`. With --client it does not use the network."""
     return replace(_kubectl(parsed, use), network=not parsed.has("--client"))
 
 
@@ -296,7 +297,7 @@ _KUBECTL = Program(
 )
 
 
-# terraform: most commands ask for new versions, and those that evaluate anything run providers.
+# terraform: most commands check for new versions over the network. Those that evaluate anything run providers.
 
 
 def _fmt(parsed: Parsed, use: Use) -> Use:
@@ -321,7 +322,7 @@ _TERRAFORM = Program(
     style=Style.SINGLE,
     options="-chdir[=FOLDER] -help:info --help:info -version:info --version:info -v:info",
     subcommands={
-        # It asks for newer ones too, and without the network it says nothing of them.
+        # `version` also checks for newer versions. Without the network, it omits them.
         "version": Program(style=Style.SINGLE, options="-json", operands=""),
         "fmt": Program(
             style=Style.SINGLE, options="-check -recursive -list[=TEXT]", operands="TEXT...", network=True, refine=_fmt
@@ -352,7 +353,7 @@ _ANSIBLE = runs(
 
 PROGRAMS = {
     "docker": _ENGINE,
-    # podman top runs ps inside the container where it is given options of ps.
+    # podman top runs ps inside the container if it gets options of ps.
     "podman": replace(
         _ENGINE,
         subcommands={**{name: replace(each, needs=_STORE) for name, each in _LOOKING.items()}, **_CHANGING},

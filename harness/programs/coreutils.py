@@ -1,7 +1,7 @@
-"""GNU coreutils that deal with files and facts of the machine: ls, cat, cp, rm, chmod. Those on text are in text_tools.py.
+"""GNU coreutils for files and facts about the machine: ls, cat, cp, rm, chmod. Those for text are in text_tools.py.
 
-Everything that copies, moves or links names both places that it may write: the target, and the file in it where the
-target is a folder, since a model does not look.
+A model does not look at the disk, so it cannot tell whether the target of a copy, move or link is a folder. It names
+both paths that may be written: the target, and the file in it.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _TREES = Program(operands="TREE...")
 
 
 def _read_current_folder(parsed: Parsed, use: Use) -> Use:
-    """Without an operand, the folder itself is looked at."""
+    """Add the current folder as the path to read if there are no operands."""
     return use if parsed.operands else replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ)))
 
 
 def _deep(parsed: Parsed, use: Use) -> Use:
-    """With -r, what is written is written with everything below it."""
+    """Refine -r. A written path then includes everything below it."""
     if not parsed.has("-r", "-R"):
         return use
     return replace(use, paths=tuple(path if path.access is Access.READ else _tree(path) for path in use.paths))
 
 
 def _removed(parsed: Parsed, use: Use) -> Use:
-    """Refine removal: the name itself is removed."""
+    """Refine a removal. It affects the directory entry, not the target of a link."""
     return _deep(parsed, replace(use, paths=tuple(replace(path, entry=True) for path in use.paths)))
 
 
@@ -75,7 +75,7 @@ def _tree(path: PathUse) -> PathUse:
 
 def _copy(parsed: Parsed, use: Use) -> Use:
     deep = parsed.has("-r", "-a")
-    # A link made instead of a copy is a way to write the source.
+    # -l and -s create a link instead of a copy. The source can be written through a link.
     access = Access.EITHER if parsed.has("-l", "-s") else Access.READ
     replaces = parsed.has("-a", "-d", "-f", "-l", "-P", "-s", "--remove-destination")
     copied = _placed(parsed, use, source=access, deep=deep, entry=replaces)
@@ -97,7 +97,7 @@ def _install(parsed: Parsed, use: Use) -> Use:
 def _placed(parsed: Parsed, use: Use, *, source: Access, deep: bool, entry: bool) -> Use:
     """Read the operands of cp, mv and install: `SOURCE... TARGET`, or `-t FOLDER SOURCE...`.
 
-    `entry` says that a target which is there is replaced, and not only what it holds.
+    `entry` means that an existing target is replaced, rather than its content overwritten.
     """
     sources, target = _sources_and_target(parsed)
     if not sources or not target:
@@ -106,7 +106,7 @@ def _placed(parsed: Parsed, use: Use, *, source: Access, deep: bool, entry: bool
 
 
 def _link(parsed: Parsed, use: Use) -> Use:
-    """Read `ln`: a symbolic link holds its source as text, which is looked up from the folder of the link."""
+    """Read `ln`. The source of a symbolic link is relative to the folder of the link."""
     sources, target = _sources_and_target(parsed)
     links = _written(parsed, sources or parsed.operands, target or "./", deep=False, entry=True)
     sources = sources or parsed.operands
@@ -132,8 +132,9 @@ def _folder_of(word: str) -> str:
 
 
 def _sources_and_target(parsed: Parsed) -> tuple[tuple[str, ...], str]:
-    """Return the sources and the target of a copy; a target that is certainly a folder ends in a slash. Empty without
-    a target.
+    """Return the sources and the target of a copy, both empty without a target.
+
+    A slash is appended to a target that must be a folder.
     """
     folders = parsed.values("-t")
     if folders:
@@ -149,7 +150,7 @@ def _sources_and_target(parsed: Parsed) -> tuple[tuple[str, ...], str]:
 def _written(
     parsed: Parsed, sources: Sequence[str], target: str, *, deep: bool, entry: bool
 ) -> Sequence[PathUse] | str:
-    """Return every path that `sources` may be written to, or why that is not known."""
+    """Return every path that `sources` may be written to, or the reason why the paths are unknown."""
     if isinstance(target, Unknown | Found):
         return f"the target {target} is not known"
     target_use = PathUse(word=target, access=Access.WRITE, tree=deep, entry=entry)
@@ -164,7 +165,7 @@ def _written(
             written.append(PathUse(word=folder, access=Access.WRITE, tree=True))
             continue
         name = source.rstrip("/").rpartition("/")[2]
-        if name in ("", ".", ".."):  # the content of the source goes into the target itself
+        if name in ("", ".", ".."):  # copies the content of the source into the target itself
             written.append(replace(target_use, word=folder))
         else:
             written.append(replace(target_use, word=f"{folder.rstrip('/')}/{name}"))
@@ -172,13 +173,13 @@ def _written(
 
 
 def _used(words: Sequence[str], access: Access, *, deep: bool) -> Sequence[PathUse] | str:
-    """Return these operands as paths, or why one of them is not known."""
+    """Return the operands as paths, or the reason why one of them is unknown."""
     use = read_command(_TREES if deep else _FILES, ("", "--", *words))
     return use.gap or [path if access is Access.READ else replace(path, access=access) for path in use.paths]
 
 
 def _added(use: Use, *additions: Sequence[PathUse] | str) -> Use:
-    """Return `use` with these paths, or a gap where one of them is a reason."""
+    """Return `use` with the paths added, or a gap if one of the additions is a reason."""
     paths = list(use.paths)
     for addition in additions:
         if isinstance(addition, str):
@@ -188,7 +189,7 @@ def _added(use: Use, *additions: Sequence[PathUse] | str) -> Use:
 
 
 def _parents(parsed: Parsed, use: Use) -> Use:
-    """With -p, rmdir removes the folders above as well."""
+    """Refine `rmdir -p`. It also removes the parent folders that the path names."""
     if not parsed.has("-p"):
         return use
     above = [
@@ -201,7 +202,7 @@ def _parents(parsed: Parsed, use: Use) -> Use:
 
 
 def _date(parsed: Parsed, use: Use) -> Use:
-    """Refine: an operand other than +FORMAT sets the clock."""
+    """Refine `date`. An operand other than +FORMAT sets the clock."""
     sets = any(isinstance(word, Unknown) or not word.startswith("+") for word in parsed.operands)
     return replace(use, act=Act.CHANGES) if sets else use
 
@@ -211,18 +212,19 @@ def _hostname(parsed: Parsed, use: Use) -> Use:
 
 
 def _mktemp(parsed: Parsed, use: Use) -> Use:
-    """Name the file or folder that is made: TEMPLATE here, or in the private temporary folder."""
+    """Add the file or folder that mktemp creates: TEMPLATE in the current folder or in the private temporary folder."""
     if parsed.has("-u"):
         return use
     words = (*parsed.operands, *parsed.values("-p", "--tmpdir", "--suffix"))
     if any(isinstance(word, Unknown | Found) for word in words):
         return gap("the place of mktemp is not known")
     template = "".join((*(parsed.operands or ("tmp.XXXXXXXXXX",)), *parsed.values("--suffix")[-1:]))
-    # What lies deeper in the private folder may be a link that was made there before.
+    # A subfolder of the private folder may be a link that an earlier command made. So a template with a slash is not
+    # treated as private.
     private = TEMPORARY_FOLDER if "/" not in template else "/tmp"  # noqa: S108 - a name, for people
     chosen_folders = [option.value or private for option in parsed.options if option.name in ("-p", "--tmpdir")]
     folders = chosen_folders[-1:] or [private if parsed.has("-t") or not parsed.operands else "."]
-    if parsed.has("-t"):  # $TMPDIR then comes before the folder of -p
+    if parsed.has("-t"):  # mktemp then prefers $TMPDIR to the folder of -p
         folders.append(private)
     paths = [PathUse(word=joined(folder, template), access=Access.WRITE) for folder in dict.fromkeys(folders)]
     return replace(use, act=Act.WRITES, paths=tuple(paths))
@@ -236,12 +238,12 @@ _DD = Program(
 
 
 def _tee(parsed: Parsed, use: Use) -> Use:
-    """It only looks where it writes into nothing, or into its own outputs."""
+    """Refine `tee`. It is `LOOKS` if it writes only to /dev/null, stdout or stderr."""
     return use if set(parsed.operands) - _NO_FILES else replace(use, act=Act.LOOKS, paths=())
 
 
 def _dd(argv: Sequence[str]) -> Use:
-    """Read the operands of dd, KEY=VALUE each, as if they were long options."""
+    """Read the operands of dd (`KEY=VALUE`) as if they were long options."""
     words: list[str] = [argv[0]]
     for word in argv[1:]:
         if isinstance(word, Unknown):
@@ -255,13 +257,13 @@ def _dd(argv: Sequence[str]) -> Use:
 
 
 _FACT = Program(style=Style.TEXT, operands="TEXT...")
-"""A program that prints a fact, or computes: no word of it can be a path or more than text."""
+"""A program that prints a fact or computes. All its words are plain text, never paths."""
 
 _COPIES = (
     "-f|--force -i|--interactive -n|--no-clobber -u --update[=TEXT] -v|--verbose -t|--target-directory=TEXT "
     "-T|--no-target-directory --strip-trailing-slashes -Z --debug "
 )
-# Left out with intent, of all that copy: backups (-b, -S), which write further names.
+# Backups (-b, -S) are left out on purpose, for all programs that copy: they write further files.
 _LS = Program(
     facts=READER_OF_INPUT,
     options=_INFO + "-a|--all -A|--almost-all --author -b|--escape --block-size=TEXT -B|--ignore-backups -c -C --color[=TEXT] "
@@ -416,7 +418,7 @@ PROGRAMS = {
         refine=_date,
     ),
     "hostname": Program(
-        # What the name service says may have to be asked for.
+        # These options may query the name service over the network.
         options="--help:info --version:info -V:info -a|--alias:network -A|--all-fqdns:network -d|--domain:network "
         "-f|--fqdn|--long:network -i|--ip-address:network -y|--yp|--nis:network -I|--all-ip-addresses:network -s|--short",
         operands="TEXT",

@@ -1,7 +1,6 @@
-"""Wrappers that run a command as another user, elsewhere, or out of the harness's reach: sudo, su, chroot, setsid.
+"""Wrappers that run a command as another user, in another place, or beyond the control of harness: sudo, su, setsid.
 
-They never look: the act is CHANGES for every command. The command is named all the same, so that strict rules find
-it.
+Their act is `CHANGES` for any command. The inner command is still listed, so that strict rules can match it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _SUDO = Program(
 
 
 def _sudo(argv: Sequence[str]) -> Use:
-    """Read sudo's words: `VAR=value` may occur between the options too, until `--` (sudo, parse_args.c)."""
+    """Read the words of sudo. `VAR=value` may occur between options, up to `--` (sudo, parse_args.c)."""
     if len(argv) == 2 and argv[1] in ("-V", "--version", "--help"):
         return Use(act=Act.LOOKS)
     words = tuple(argv[1:])
@@ -61,7 +60,7 @@ def _sudo(argv: Sequence[str]) -> Use:
 
 
 def _looks_like_assignment(word: str) -> bool:
-    """sudo takes any word with `=` for one, unless it begins with `/` or is an option."""
+    """Return whether sudo reads the word as an assignment: it has a `=`, and starts with neither `/` nor `-`."""
     return "=" in word and not word.startswith(("/", "-"))
 
 
@@ -78,7 +77,7 @@ def _assignments(words: Sequence[str]) -> list[str]:
 
 
 def _runuser(parsed: Parsed, use: Use) -> Use:
-    """With -u the operands are the command; without, they are those of su."""
+    """Refine `runuser`. With -u the operands are the command, else they are those of su."""
     if not parsed.has("-u"):
         return _su(parsed, use)
     words = parsed.operands
@@ -88,7 +87,10 @@ def _runuser(parsed: Parsed, use: Use) -> Use:
 
 
 def _su(parsed: Parsed, use: Use) -> Use:
-    """The text is run by the user's own shell; after `-` in that user's home folder, which is not known."""
+    """Refine `su`. The login shell of the target user runs the text.
+
+    A lone `-` starts it in that user's home folder, which is unknown, and is a gap.
+    """
     if len(parsed.operands) > 1 or parsed.operands[:1] == ("-",):
         return gap("a login shell, or words for one")
     return with_text_for_sh(parsed, use)
@@ -101,17 +103,17 @@ def _chroot(parsed: Parsed, use: Use) -> Use:
 
 
 def _unshare(parsed: Parsed, use: Use) -> Use:
-    """Of several -w the last one holds."""
+    """Refine `unshare`. More than one -w is a gap; unshare uses the last."""
     return with_command(parsed, use) if len(parsed.values("-w")) < 2 else gap("more than one folder to run it in")
 
 
 def _systemd_run(parsed: Parsed, use: Use) -> Use:
-    """Only a scope runs in the same folder, with its words as they are; a service is started elsewhere."""
+    """Refine `systemd-run`. Only --scope runs the words unchanged in the same folder; a service starts elsewhere."""
     return with_command(parsed, use) if parsed.has("--scope") else gap("systemd-run without --scope")
 
 
 def _busybox(argv: Sequence[str]) -> Use:
-    """An applet is a program of the same name with other options, hence never taken for more than its name."""
+    """Read `busybox APPLET`. Only the name of an applet counts, as its options differ from the program of that name."""
     if len(argv) == 1 or (len(argv) == 2 and argv[1] in ("--help", "--list")):
         return Use(act=Act.LOOKS)
     if isinstance(argv[1], Unknown | Found) or argv[1].startswith("-"):
@@ -131,7 +133,7 @@ PROGRAMS = {
     "doas": wraps("-n -u=TEXT -a=TEXT -L", act=Act.CHANGES),
     "su": Program(act=Act.CHANGES, options=_SU, operands="TEXT...", refine=_su),
     "runuser": Program(act=Act.CHANGES, options=_SU + " -u|--user=TEXT", operands="TEXT...", refine=_runuser),
-    "pkexec": wraps(  # without --keep-cwd in the home folder of the other user
+    "pkexec": wraps(  # without --keep-cwd, it runs in the home folder of the other user
         "--version:info --help:info --user=TEXT --keep-cwd --disable-internal-agent",
         act=Act.CHANGES,
         refine=lambda parsed, use: with_command(parsed, use) if parsed.has("--keep-cwd") else gap("in another folder"),
@@ -148,7 +150,7 @@ PROGRAMS = {
         act=Act.CHANGES,
         refine=_unshare,
     ),
-    "setsid": wraps(  # a session of its own, which is not ended with the group of the command line
+    "setsid": wraps(  # starts a new session, which does not end with the process group of the command line
         _UTIL_LINUX + "-c|--ctty -f|--fork -w|--wait", act=Act.CHANGES
     ),
     "systemd-run": wraps(

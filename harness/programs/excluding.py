@@ -1,4 +1,4 @@
-"""Words by which a command leaves files out of a folder that it reads, for refusals."""
+"""Words that make a command skip files of a folder that it reads. Refusal messages suggest them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _FORMS = {
     "ag": "--ignore={}",
     "find": "-not -name {}",
 }
-"""The words for one name, by program."""
+"""Format of the words that exclude one name, by program."""
 _MOST_NAMED = 5
-"""Maximum number of names for which words are given."""
+"""Maximum number of names to suggest words for."""
 _PLAIN_PATH = regex(r"[A-Za-z0-9_.+/-]+")
 _SENT = regex(r"(?i)\+|dockerfile|containerfile|ignore")
-"""Part of a name that a build may send though an ignore file names it."""
+"""Pattern of names that a build may send although an ignore file lists them."""
 
 
 def excluding_words(names: Sequence[str], path: PathAccess, action: Action) -> str:
-    """Return the words with which a command leaves files out of the folder `path`; empty without such words."""
+    """Return the words that make the command skip the files `names` of the folder `path`, or an empty string."""
     if path.tracked or path.untracked:
         return _git_words(names) if path.names == (".",) else ""
     last = tuple(dict.fromkeys(name.rpartition("/")[2] for name in names))
@@ -40,7 +40,7 @@ def excluding_words(names: Sequence[str], path: PathAccess, action: Action) -> s
         lines = " and ".join(f"**/{name}" for name in last)
         return f"{lines} added beforehand at the end of .dockerignore (and of Dockerfile.dockerignore, if any)"
     words = " ".join(map(_FORMS.get(program, "").format, last))
-    # A command that has them already still reads a file that a link leads to.
+    # Do not suggest words that the command already has. It then reads the file through a link.
     is_there = set(words.replace("'", "").split()) <= set(readers[0])
     return "" if is_there else words
 
@@ -50,12 +50,12 @@ def _git_words(names: Sequence[str]) -> str:
 
 
 def _are_plain(names: Sequence[str]) -> bool:
-    """Return whether the names are few, and need no quotes."""
+    """Return whether the names are few and need no quotes."""
     return len(names) <= _MOST_NAMED and all(map(_PLAIN_PATH.fullmatch, names))
 
 
 def _readers(command: Command, action: Action) -> list[tuple[str, ...]]:
-    """Return the words of the commands that may read the folder: its own, or of `find` if another command runs it."""
+    """Return the words of `command`, or of each `find` of the action if another command runs `command`."""
     if not command.run_by:
         return [command.argv]
     return [f.argv for f in action.facets if isinstance(f, Command) and name_of(f.argv[0]) == "find"]

@@ -1,6 +1,6 @@
-"""find: its expression is read word by word, up to what it writes and runs.
+"""The model of find. It reads the expression word by word, and collects the files that it writes and commands it runs.
 
-Facts: find(1) of GNU findutils 4.9, POSIX.1-2024, and find(1) of FreeBSD where it reads a word otherwise.
+Sources: find(1) of GNU findutils 4.9, POSIX.1-2024, and find(1) of FreeBSD where it reads a word differently.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALONE = frozenset(
     -print -print0 -ls -prune -quit
     """.split()
 )
-"""Parts of an expression without a value. `-d` is left out: GNU takes it for -depth, others for an option."""
+"""Parts of an expression without a value. `-d` is left out: GNU find reads it as -depth, others as an option."""
 
 _TEXT = frozenset(
     """
@@ -42,7 +42,7 @@ _PRUNED = regex(
     r"(?:-type\0d\0)?(?:-(?:name|path)\0[\w.+*/-]+\0|\(\0-(?:name|path)\0[\w.+*/-]+\0"
     r"(?:-o\0-(?:name|path)\0[\w.+*/-]+\0)*\)\0)(?:-type\0d\0)?-prune\0-o\0"
 )
-"""Words, each with a NUL behind it."""
+"""Pattern of the part `-name NAME -prune -o`. Each word is followed by a NUL."""
 _PRUNES_NOTHING = frozenset(("-depth", "-d", "-delete", "-mindepth"))
 _NEWER = regex(r"-newer[aBcm][aBcmt]")
 
@@ -63,12 +63,12 @@ def names_found(argv: Sequence[str]) -> FileNames | None:
     if not is_known or find.use().gap or not _PRINTS_OTHERWISE.isdisjoint(argv) or len(find.printed) > 1:
         return None
     if find.pruned and not find.printed:
-        return None  # what is pruned is printed too
+        return None  # it also prints the pruned names
     return find.printed[0] if find.printed else find.names()
 
 
 class _Find:
-    """The cursor over the words of one find. Its methods return a description of the problem, or an empty string."""
+    """A reader of the words of one find. Its methods return a description of the problem, or an empty string."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.words = argv
@@ -79,7 +79,7 @@ class _Find:
         self.commands: list[Inner] = []
         self.act = Act.LOOKS
         self.only: list[str] = [""]
-        """For each part between `-o`, brackets left out, the pattern of a -name in it."""
+        """Pattern of -name in each part between `-o`, ignoring brackets. Empty for a part without -name."""
         self.skips: tuple[str, ...] = ()
         self.excluded: tuple[str, ...] = ()
         self.pruned = False
@@ -95,7 +95,7 @@ class _Find:
         if not problem and self.follows:
             problem = "links are followed out of the starting points"
         if problem:
-            # What it runs stays visible to rules that forbid it.
+            # Keep the commands, so that rules can forbid them.
             return Use(act=Act.UNKNOWN, commands=tuple(self.commands), gap=problem)
         starts = tuple(PathUse(word=start, access=Access.READ) for start in self.starts)
         return Use(act=self.act, paths=(*starts, *self.paths), commands=tuple(self.commands))
@@ -145,10 +145,9 @@ class _Find:
         return ""
 
     def _prunes(self) -> bool:
-        """Read `-name NAME -prune -o` (also with `-path`, `-type d`, or several names in brackets). Return whether it
-        is here.
+        """Step over `-name NAME -prune -o` (also with `-path`, `-type d`, or several names in brackets).
 
-        A folder of such a name is not entered, and a file of such a name is not found.
+        Return whether these words were next. find does not enter folders of such a name, nor find files of that name.
         """
         words = [word if not isinstance(word, Unknown | Found) else "" for word in self.words[self.position :]]
         match = _PRUNED.match("\0".join((*words, "")))
@@ -163,9 +162,9 @@ class _Find:
         return True
 
     def _name_of_path(self, pattern: str) -> str:
-        """Return the name that a pattern of -path matches at any depth, or with `./` in front in the starting point.
+        """Return the name that a pattern of -path matches at any depth. Empty for other patterns.
 
-        Empty for other patterns.
+        A name that it matches only directly in the starting point gets the prefix `./`.
         """
         match = re.fullmatch(r"(\*|\.)/([A-Za-z0-9_.-]+)", pattern)
         if match is None:
@@ -209,7 +208,7 @@ class _Find:
         return None if isinstance(word, Unknown) and not word.single else word
 
     def _name(self) -> str:
-        """Read the pattern of -name; what is found has such a name, or that of another part, where nothing turns it round."""
+        """Read the pattern of -name. Files found match it or the pattern of another part, unless it is negated."""
         before = self.words[self.position - 2]
         pattern = self._value()
         if pattern is None or isinstance(pattern, Unknown | Found):
@@ -223,8 +222,7 @@ class _Find:
     def _narrow(self, test: str, value: str) -> None:
         """Narrow the names by a test, unless the expression contains an `or`.
 
-        With `-not` in front, `-path '*/NAME/*'` excludes all files in a folder of that name, and `*/.*` all hidden
-        files.
+        After `-not`, `-path '*/NAME/*'` excludes all files in a folder of that name, and `*/.*` all hidden files.
         """
         if isinstance(value, Unknown | Found) or not _BRANCHES.isdisjoint(self.words[self.first :]):
             return
@@ -241,11 +239,11 @@ class _Find:
             self.skips += (match[2],) if anywhere else (f"./{match[2]}",) if self.starts == ["."] else ()
 
     def names(self, *, nul: bool = False, for_action: bool = False) -> FileNames:
-        """Return the facts, up to here in the expression, about the names found; with `for_action`, about those that the
-        action here gets.
+        """Return the facts about the names found, from the expression up to the current word.
 
-        INVARIANT: without `!` and `,`, each file found fits one of the parts between `-o` wholly, in any grouping by
-        brackets; without brackets, the current part.
+        With `for_action`, only about the names that the action at the current word gets. INVARIANT: without `!` and
+        `,`, each file found satisfies all of one part between `-o`, however brackets group the parts. Without
+        brackets, a file that an action gets satisfies the current part.
         """
         words = self.words[self.first :]
         plain = _BRANCHES.isdisjoint(words) or {"!", "-not", ","}.isdisjoint(words)
@@ -281,7 +279,7 @@ class _Find:
         return ""
 
     def _run(self, name: str) -> str:
-        """Read a command up to its `;`, or to the `+` behind a `{}`."""
+        """Read a command up to its `;`, or to the `+` after a `{}`."""
         words: list[str] = []
         many = False
         while True:
@@ -291,7 +289,7 @@ class _Find:
             if isinstance(word, Unknown) and word.prefix[:1] in ("", ";", "+"):
                 return f"{word} may be the end of {name}"
             if word == ";" or (word == ";;" and self.position == len(self.words)):
-                break  # to others `;;` is no end: then it complains, and runs nothing
+                break  # a find that does not end the command at `;;` fails, and runs nothing
             if word[:1] == ";":
                 return f"{word}: not every find takes it for the same"
             if word[:1] == "+" and words and words[-1] == "{}":
@@ -313,15 +311,15 @@ class _Find:
             return f"{name} without {{}} works on folders that are not named"
         argv = [words[0], *(self._word(word, words[0], elsewhere=elsewhere) for word in words[1:])]
         if many:
-            # INVARIANT: `+` puts any number of files there. A second one shows what a model does with more than one
-            # (the second of uniq is written).
+            # INVARIANT: `+` inserts any number of files. Add a second one, for models that treat further operands
+            # differently (uniq writes its second operand).
             argv.append(argv[-1])
         self.act = stricter(self.act, Act.WRAPS)
         self.commands.append(Inner(argv=tuple(argv), elsewhere=elsewhere))
         return ""
 
     def _word(self, word: str, program: str, *, elsewhere: bool) -> str:
-        """Return an operand of the program that is run; `elsewhere`: it is run in the folder of each file found."""
+        """Return an operand of the program that find runs. `elsewhere` means in the folder of each file found."""
         if isinstance(word, Unknown | Found):
             return Unknown(word, prefix="", single=True) if elsewhere else word
         if word == "{}":
@@ -332,12 +330,12 @@ class _Find:
             return word
         if word.startswith("-") or ".." in word.split("/"):
             return Unknown(word, prefix="", single=True)
-        # If it names a file, that lies beside a file found: below a starting point, or beside one.
+        # If the word names a file, it is in the folder of a file found: below a starting point or beside one.
         return Found(word, starts=(*self.starts, *map(_parent, self.starts)))
 
 
 def _parent(path: str) -> str:
-    """Return the folder that -execdir runs in for a starting point: textually the one before the last slash."""
+    """Return the folder in which -execdir runs for a starting point: the text before its last slash."""
     before, slash, _ = path.rstrip("/").rpartition("/")
     return before or ("/" if slash or path.startswith("/") else ".")
 

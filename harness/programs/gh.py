@@ -12,7 +12,7 @@ from harness.record import replace
 
 
 def _request(parsed: Parsed, use: Use) -> Use:
-    """For `gh api`: without a method and without fields it is a GET; a field `name=@file` sends a file."""
+    """Refine `gh api`. Without a method and fields it sends a GET. A field `name=@file` sends a file."""
     paths = list(use.paths)
     for field in parsed.values("-F", "-f"):
         if isinstance(field, Unknown | Found):
@@ -36,7 +36,7 @@ def _assets(_parsed: Parsed, use: Use) -> Use:
     return replace(use, paths=(*use.paths, *cut))
 
 
-# --web starts a browser, and the answers of --template and --jq are text that is printed. `auth status -t` prints the token.
+# --web starts a browser, so it is a gap. --template and --jq only format the output. `auth status -t` prints the token.
 PROGRAMS = Rows(
     r"""
 repo = -R|--repo=TEXT

@@ -1,14 +1,14 @@
-"""git (2.20 to 2.52): first the subcommands that look, or look or change depending on their words, then those that
-change.
+"""The model of git (2.20 to 2.52): first the subcommands that look, or that look or change depending on their words.
+The subcommands that always change something follow.
 
 The rules beyond tables are in git_operands.py; the effects of a repository's configuration are in git_config.py.
 
-It matters whether a value may be the next word: `git log --stat --output=f` writes f, and `git log -S --output=f`
-looks for text. An option that git does not know in some version, or that runs a program, is left out: `--submodule`
-(starts git in the submodule, with the external diff of that), `--remerge-diff` and `--diff-merges` (merge drivers),
-`--recurse-submodules`, `--stdin` (takes paths that do not appear in the command). So are subcommands: `whatchanged`,
-which an alias may shadow (2.51), `archive` that looks (its export-subst starts gpg), `help` (man), `var`, `difftool`,
-`bisect view`.
+It matters whether an option takes the next word as its value: `git log --stat --output=f` writes f, and
+`git log -S --output=f` searches for that text. Options that some version lacks, or that run a program, are left out:
+`--submodule` (starts git in the submodule, with the external diff configured there), `--remerge-diff` and
+`--diff-merges` (merge drivers), `--recurse-submodules`, `--stdin` (reads paths that do not appear in the command).
+Also left out are subcommands: `whatchanged`, which an alias may replace (2.51), `archive` as one that looks (its
+export-subst starts gpg), `help` with a topic (man), `var`, `difftool`, `bisect view`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ _LOG = f"""
     -q --source --use-mailmap|--mailmap --no-mailmap --no-use-mailmap --decorate[=TEXT] --no-decorate
     --decorate-refs=TEXT --decorate-refs-exclude=TEXT --clear-decorations --log-size -L=TEXT --root
 """
-# --contains and the like take the next word, which here counts as an operand; git refuses an option in its place.
+# --contains and similar options take the next word as a value. It counts as an operand here. That is safe, because git
+# rejects an option as such a value.
 _REFS = """
     --format=TEXT --sort=TEXT --color[=TEXT] --no-color --points-at=TEXT --contains[=TEXT] --no-contains[=TEXT]
     --merged[=TEXT] --no-merged[=TEXT] -i|--ignore-case
@@ -97,7 +98,7 @@ _FILES = """
     --exclude-per-directory=READ --exclude-standard --full-name --error-unmatch --with-tree=TEXT --abbrev[=TEXT] --debug
     --deduplicate --sparse --format=TEXT
 """
-# Options stand before the first operand: `git config alias.x --list` sets.
+# Options precede the first operand: `git config alias.x --list` sets a value.
 _SETTINGS = """
     --get --get-all --get-regexp --get-urlmatch --list|-l --local --global --system --worktree -f|--file=READ --blob=READ
     -t|--type=TEXT --bool --int --bool-or-int --bool-or-str --path --expiry-date -z|--null --name-only
@@ -198,7 +199,7 @@ LOOKING = {
         --name-only --tags --refs=TEXT --exclude=TEXT --all --stdin --annotate-stdin --undefined --no-undefined --always"""),
     "merge-base": _looks("-a|--all --octopus --independent --is-ancestor --fork-point"),
     "cherry": _looks("-v|--verbose --abbrev[=TEXT]"),
-    # --batch and --batch-command print what their input names, which nobody sees; so do not these.
+    # --batch and --batch-command print objects that their input names. Harness cannot see that input, so they are gaps.
     "cat-file": _looks(
         """
         -e -p -t -s --allow-unknown-type --use-mailmap|--mailmap --batch-check[=TEXT] --batch-all-objects --buffer
@@ -265,8 +266,8 @@ LOOKING = {
 
 # --- Subcommands that change something: the index, files, references, another repository
 #
-# None of them is ever a reader. They are listed so that what they read and write is known, and that what runs a program
-# (`--upload-pack`, `ext::`, `--exec`) is not covered. Hooks, editors, merge drivers and filters may run in any of them.
+# None of them counts as a reader. Their models name the files that they read and write, and leave options that run a
+# program (`--upload-pack`, `ext::`, `--exec`) uncovered. Any of them may run hooks, editors, merge drivers and filters.
 
 _SIGN = "-S|--gpg-sign[=TEXT] --no-gpg-sign"
 _MERGE = f"""
@@ -331,7 +332,7 @@ _CHANGING = {
         "WRITE...",
         git_operands.working_tree,
     ),
-    # A branch or a file: as a path, a branch costs nothing.
+    # An operand is a branch or a file. Treating a branch as a path does no harm.
     "checkout": _changes(
         f"""{_SWITCH} -b=TEXT -B=TEXT -l --overlay --no-overlay -2|--ours -3|--theirs -p|--patch
         --ignore-skip-worktree-bits""",
@@ -378,7 +379,7 @@ _CHANGING = {
         --committer-date-is-author-date --ignore-date {_SIGN}""",
         "TREE...",
     ),
-    # --template brings hooks.
+    # --template installs hooks.
     "init": _changes(
         """--bare --shared[=TEXT] -q|--quiet --separate-git-dir=WRITE_TREE -b|--initial-branch=TEXT --object-format=TEXT
         --ref-format=TEXT --template=CODE""",
@@ -471,7 +472,7 @@ _CHANGING = {
     "sparse-checkout disable": _changes(""),
     "bundle create": _changes("-q|--quiet --progress --all --branches --tags --since=TEXT -NUM", "WRITE TEXT..."),
     "bundle unbundle": _changes("--progress", "READ TEXT..."),
-    # Looking, were it not that a file with the attribute export-subst says formats that start gpg.
+    # `archive` would only look, but a file with the attribute export-subst can contain formats that start gpg.
     "archive": Program(
         act=Act.RUNS,
         options="""--format=TEXT --prefix=TEXT --add-file=READ --add-virtual-file=TEXT -o|--output=WRITE
@@ -497,7 +498,7 @@ _CHANGING = {
 }
 
 
-# --- git itself: its options before the subcommand, and how `-C` is read
+# --- git itself: its options before the subcommand, and `-C`
 
 _BEFORE = """
     -P|--no-pager --no-optional-locks --no-replace-objects --no-lazy-fetch --no-advice --literal-pathspecs:gap
@@ -509,7 +510,7 @@ _FOLDER = "-C=FOLDER"
 
 _MODELLED = LOOKING | _CHANGING
 _UNREAD = Program(read=lambda argv: gap(f"{' '.join(argv[0].split()[:2])} has no model"))
-"""A subcommand without a model, except for its losses."""
+"""A subcommand without a model. It may have losses."""
 _GIT = Program(
     git=True,
     options=_BEFORE,
@@ -521,7 +522,7 @@ _GIT = Program(
 
 
 def _read(argv: Sequence[str]) -> Use:
-    """Read `git -C FOLDER ...` as the command without it, and put the folder in front of every path."""
+    """Read `git -C FOLDER ...` as the command without -C, with every path relative to FOLDER."""
     if "-C" not in argv:
         return read_command(_GIT, argv)
     parsed = parse_words(PROGRAMS["git"], argv, stop=True)

@@ -1,7 +1,7 @@
-"""Whether the text of a repository's configuration can make a git command that only reads run a program.
+"""Checks whether a repository's configuration can make a git command that only reads run a program.
 
-A whitelist: a key that is not known to be harmless counts as one that names a program. Finding and reading the file is
-for the caller, and so are the files that git obeys beside it: config.worktree, and the submodules' own.
+It is a whitelist: any other key counts as one that names a program. The caller finds and reads the file, and also checks
+the other files that git obeys: config.worktree and the configurations of submodules.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from harness.programs.git import LOOKING
 
 OVERRIDDEN = frozenset(("core.fsmonitor", "core.hookspath", "core.pager"))
-"""Keys that do name programs, and pass nevertheless.
+"""Keys that name programs, but are accepted.
 
-INVARIANT: the harness sets them for every git command that it runs unasked.
+INVARIANT: harness overrides them for every git command that it runs without asking.
 """
 
-# git-config(1). Left out with intent, for they name programs or make git read elsewhere: core.gitProxy, .askPass,
+# git-config(1). Left out on purpose, because they name programs or make git read elsewhere: core.gitProxy, .askPass,
 # .alternateRefsCommand, .worktree, .attributesFile and .excludesFile (check-ignore -v prints their lines), diff.external
 # and .orderFile, log.showSignature and .diffMerges (remerge runs merge drivers), mailmap.*, format.*,
 # status.submoduleSummary, submodule.recurse, tar.*, trailer.*, man.*, pager.*, gpg.*.program.
@@ -56,9 +56,9 @@ _HARMLESS_BELOW = {
     "filter": "required",
     "lfs": "access locksverify",
 }
-"""With a subsection between: `remote.origin.url`."""
-# Of these, as of core.sshCommand and merge.*.driver, what names a program is asked only when something is fetched, committed,
-# merged, edited or set up.
+"""Harmless keys with a subsection, such as `remote.origin.url`, by section."""
+# Some of these keys, core.sshCommand and merge.*.driver name programs. Git runs them only to fetch, commit, merge, edit
+# or set something up.
 _HARMLESS_SECTIONS = frozenset(
     "user author committer pull push fetch init color column gc advice rebase commit sequence http credential url "
     "gui gitk maintenance rerere pack transfer am clone checkout index feature versionsort notes stash protocol remotes "
@@ -68,9 +68,7 @@ _GIT_LFS = frozenset(
     f"git-lfs {words}"
     for words in ("clean -- %f", "smudge -- %f", "smudge --skip -- %f", "filter-process", "filter-process --skip")
 )
-"""Settings that `git lfs install` writes. The programs of git-lfs itself have other keys (`lfs.extension.*`), not
-these.
-"""
+"""Values that `git lfs install` writes. Programs that git-lfs itself runs have other keys (`lfs.extension.*`)."""
 _REASONS = {
     "include.path": "includes a file",
     "includeif": "includes a file",
@@ -83,11 +81,10 @@ _REASONS = {
 
 
 def programs_named(config: str) -> str | None:
-    """Return the reason why a reading git command could run a program or read elsewhere under this configuration, or
-    `None`.
+    """Return the reason why this configuration could make a reading git command run a program or read elsewhere.
 
-    `config` is the text of one file; bytes that are not text may have been replaced. Assumes that the keys of
-    `OVERRIDDEN` are overridden.
+    `None` if there is no reason. `config` is the text of one file; bytes that are not text may have been replaced.
+    Assumes that the keys of `OVERRIDDEN` are overridden.
     """
     try:
         for name, value in _settings(config):
@@ -102,7 +99,7 @@ def programs_named(config: str) -> str | None:
 def _problem(name: str, value: str | None) -> str:
     """Return the reason why a setting is not harmless, or an empty string.
 
-    `name` has git's spelling, with section and key in lower case.
+    `name` is the full name of the setting, with section and key in lower case.
     """
     section, _, rest = name.partition(".")
     below, _, key = rest.rpartition(".")
@@ -118,15 +115,17 @@ def _problem(name: str, value: str | None) -> str:
 
 
 def _is_looking(alias: str) -> bool:
-    """Say whether an alias has the name of a subcommand that looks: it counts where git does not know that, or no more."""
+    """Return whether an alias has the name of a read-only subcommand. Git uses such an alias only if its version lacks
+    the subcommand.
+    """
     return alias.partition(".")[0].lower() in {name.partition(" ")[0] for name in LOOKING}
 
 
 def _is_harmless_value(section: str, below: str, key: str, value: str) -> bool:
-    """Say whether a key that is harmless with some values has one of them."""
+    """Return whether the value is harmless, for a key that is harmless with some values only."""
     match (section, bool(below), key):
         case ("pretty", False, _) | ("format", False, "pretty"):
-            return "%" not in value or "G" not in value  # %G? and its like start gpg
+            return "%" not in value or "G" not in value  # %G? and similar formats start gpg
         case ("filter", True, "clean" | "smudge" | "process"):
             return below == "lfs" and value in _GIT_LFS
         case ("branch" | "tag", False, "sort"):
@@ -136,7 +135,7 @@ def _is_harmless_value(section: str, below: str, key: str, value: str) -> bool:
         case ("diff", False, "submodule"):
             return value in ("short", "log")  # `diff` starts git in the submodule
         case ("blame", False, "ignorerevsfile"):
-            return value == ".git-blame-ignore-revs"  # another file could be shown by a complaint about its lines
+            return value == ".git-blame-ignore-revs"  # git would print lines of another file in an error
         case ("extensions", False, "objectformat" | "compatobjectformat"):
             return value in ("sha1", "sha256")
         case ("extensions", False, "refstorage"):
@@ -146,9 +145,9 @@ def _is_harmless_value(section: str, below: str, key: str, value: str) -> bool:
 
 
 def _settings(config: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the settings of a file as git reads them (git-config(1), "Syntax"): full name, and value or None.
+    """Yield the full name and the value or `None` of each setting, as git reads them (git-config(1), "Syntax").
 
-    Raises ValueError for what git would refuse, and for control characters and settings outside a section.
+    Raises ValueError for text that git would reject, for control characters, and for settings outside a section.
     """
     text = config.removeprefix("\ufeff").replace("\r\n", "\n")
     if any(char < " " and char not in "\t\n" for char in text) or "\x7f" in text:
@@ -182,7 +181,10 @@ def _is_name(char: str) -> bool:
 
 
 def _section(text: str, place: int) -> tuple[str, int]:
-    """Read a section behind its `[`: `core`, `remote "a.b"`, or the old `remote.origin`."""
+    """Read a section header after its `[`: `core`, `remote "a.b"`, or the old form `remote.origin`.
+
+    Return its name and the position after the `]`.
+    """
     start = place
     while place < len(text) and (_is_name(text[place]) or text[place] == "."):
         place += 1
@@ -208,7 +210,10 @@ def _section(text: str, place: int) -> tuple[str, int]:
 
 
 def _setting(text: str, place: int) -> tuple[str, str | None, int]:
-    """Read a key and its value; a key without `=` means true, and its value is `None`."""
+    """Read a setting. Return the key, the value, and the position after it.
+
+    The value of a key without `=` is `None`, which means true.
+    """
     start = place
     while place < len(text) and _is_name(text[place]):
         place += 1

@@ -1,4 +1,4 @@
-"""Losses of git (`LOSES`), by subcommand; also of subcommands that no model vouches for."""
+"""Losses of git (`LOSES`), by subcommand. They include subcommands without a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOOKS_LIKE_FILE = regex(
     r"\.|:/.*|\.{1,2}/.*|.*/|.*\.[A-Za-z][A-Za-z0-9]{0,9}"
     r"|(?:.*/)?(?:GNU)?(?:[Mm]akefile|Dockerfile|Gemfile|Procfile|Rakefile|Jenkinsfile|README|LICENSE|COPYING|CHANGELOG)"
 )
-"""Operands of checkout that are hardly branches. `git checkout src`, where src is a folder, is missed."""
+"""Operands of checkout that are probably files, not branches. Misses a folder: `git checkout src`."""
 
 
 def _push(words: LooseWords) -> Iterable[str]:

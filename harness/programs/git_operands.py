@@ -1,5 +1,5 @@
-"""The meaning of git's words: paths inside revisions, pathspecs, options among operands, and words that make it list
-or change.
+"""Refinements for git: paths in revisions, pathspecs, options among the operands, and words that make git list or
+change.
 
 Each public function is a refinement (program.py): it returns the use from the tables, a stricter one, or a gap.
 git.py assigns the functions to subcommands.
@@ -17,13 +17,13 @@ from harness.programs.program import Found, Inner, Parsed, PathUse, Unknown, Use
 from harness.record import replace
 from harness.regex import regex
 
-# --- Paths inside revisions, pathspecs, words that are options after all
+# --- Paths in revisions, pathspecs, options among the operands
 
 _FREE_TEXT = "-S -G -e --grep -I --anchored --word-diff-regex --format --pretty --sort --dirty --broken -m".split()
-"""Options whose value may well begin with a dash, and has been allowed to be the next word in every version."""
+"""Options whose value may begin with a dash. In every version of git it may be the next word."""
 _TELLING = tuple("--output --ext-diff --textconv --show-signature --submodule --no-index --open -O --stdin".split())
 _FILE_IN_REVISION = regex(r"(?!.*\.\.)(?:[\w./~^-]|@\{\d+\})*:(?![!^/(]).+")
-"""No range, and without braces that may hold a colon themselves (`HEAD^{/a:b}` is a commit)."""
+"""Pattern of a file in a revision. Excludes ranges, and braces that may contain a colon (`HEAD^{/a:b}` is a commit)."""
 _FORMATS = ("--format", "--pretty", "--sort", "--batch-check")
 _PATCH = (
     "-p -U -W --binary --patch-with-raw --patch-with-stat --check --word-diff --word-diff-regex --color-words -c --cc -m -L"
@@ -34,10 +34,10 @@ _NO_PATCH = (
 
 
 def revisions(parsed: Parsed, use: Use) -> Use:
-    """For commands that show names, or one file: `HEAD:.env`, `:0:.env` and `A:.env..B:.env` read `.env`.
+    """Refine commands that show names or one file: `HEAD:.env`, `:0:.env` and `A:.env..B:.env` read `.env`.
 
-    Behind a revision a path begins at the top of the repository, which is not known here: it is given as if the command
-    ran there, and is not bound to exist. A range or a branch counts as a path too; that costs nothing.
+    A path in a revision is relative to the top of the repository, which is unknown here. It is marked as such
+    (`at_top`), and need not exist. A range or a branch also counts as a path, which does no harm.
     """
     return _spelled_out(parsed, use, globs=False)
 
@@ -48,12 +48,12 @@ def history(parsed: Parsed, use: Use) -> Use:
 
 
 def patches(parsed: Parsed, use: Use) -> Use:
-    """For `git diff` and `git show`, which show patches unless an option says otherwise, and files by their object ids."""
+    """Refine `git diff` and `git show`. They show patches unless an option prevents it, and files of given object ids."""
     return patched(parsed, use, patches=_has_patches(parsed), objects=object_ids(parsed.operands[: parsed.before]))
 
 
 def objects(parsed: Parsed, use: Use) -> Use:
-    """For `git show`: of `HEAD:src/a.py` it shows that file alone, and of a folder the names; options may add commits."""
+    """Refine `git show`. `HEAD:src/a.py` shows only that file, and `HEAD:src` only names. Options may add commits."""
     words = parsed.operands[: parsed.before]
     if words and not parsed.options and all(_FILE_IN_REVISION.fullmatch(word) for word in words):
         return revisions(parsed, use)
@@ -65,15 +65,14 @@ def _has_patches(parsed: Parsed) -> bool:
 
 
 def patched(parsed: Parsed, use: Use, *, patches: bool, objects: tuple[str, ...] = ()) -> Use:
-    """Return the use of a command that shows history. For patches it adds the matches of patterns and git's tracked
-    files.
+    """Return the use of a command that shows history. `patches` adds the matches of patterns and the tracked files.
 
-    Files that git no longer tracks, or that it tracks on another branch, are unknown here: only the history has their
+    Files that git no longer tracks, or tracks on another branch, are unknown here, because only the history has their
     names.
     """
     use = _spelled_out(parsed, use, globs=patches)
     words = parsed.operands[parsed.before or 0 :]
-    # What is followed may have had any name before.
+    # A file that git follows through renames may have had any name.
     if parsed.has("--full-diff", "--follow", "-L") or any(isinstance(word, Found) for word in words):
         words = ()
     selection = ShownFiles(words=words, behind_dashes=parsed.before is not None, patches=patches, objects=objects)
@@ -81,42 +80,43 @@ def patched(parsed: Parsed, use: Use, *, patches: bool, objects: tuple[str, ...]
 
 
 def _with_tracked(use: Use, selection: ShownFiles) -> Use:
-    """Return the same, with what git shows of the files that it tracks."""
+    """Return `use` with the tracked files that git shows."""
     if use.gap or not (selection.patches or selection.objects):
         return use
     return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=True, tracked=selection)))
 
 
 def ranges(parsed: Parsed, use: Use) -> Use:
-    """For commands that show patches unless an option says otherwise, and whose words do not say of which files."""
+    """Refine commands that show patches unless an option prevents it, and whose operands do not select files."""
     use = _spelled_out(parsed, use, globs=True)
     return _with_tracked(use, ShownFiles()) if _has_patches(parsed) else use
 
 
 def status(parsed: Parsed, use: Use) -> Use:
-    """Refine: `git status -v` shows staged changes, for any operands."""
+    """Refine `git status`. With -v it shows staged changes, whatever the operands."""
     use = revisions(parsed, use)
     return _with_tracked(use, ShownFiles()) if parsed.has("-v") else use
 
 
 def archived(parsed: Parsed, use: Use) -> Use:
-    """`git archive` holds the files themselves; behind the tree its operands are pathspecs."""
+    """Refine `git archive`. It outputs whole files. The operands after the tree are pathspecs."""
     return _with_tracked(
         _spelled_out(parsed, use, globs=True), ShownFiles(words=parsed.operands[1:], behind_dashes=True)
     )
 
 
 def object_content(parsed: Parsed, use: Use) -> Use:
-    """Refine: `git cat-file` shows the object of an id, which may be an older version of any file."""
+    """Refine `git cat-file`. An object id may be that of an older version of any file."""
     use = revisions(parsed, use)
     printed = parsed.has("-p") or len(parsed.operands) == 2
     return _with_tracked(use, ShownFiles()) if printed and object_ids(parsed.operands) else use
 
 
 def comparison(parsed: Parsed, use: Use) -> Use:
-    """For `git diff`: with `--no-index` two operands are compared with all that is below them, `.git` among it.
+    """Refine `git diff`. With `--no-index` it compares two operands and everything below them, including `.git`.
 
-    So they are without it where git sees no repository (git-diff(1)). Files that another program finds may be two as well.
+    Outside of a repository git does this without the option too (git-diff(1)). One operand from the output
+    of another program may be two files.
     """
     no_index = parsed.has("--no-index")
     use = _spelled_out(parsed, use, globs=_has_patches(parsed)) if no_index else patches(parsed, use)
@@ -135,7 +135,7 @@ def _compared(path: PathUse, words: Container[str], *, no_index: bool) -> PathUs
 
 
 def stashed(parsed: Parsed, use: Use) -> Use:
-    """For `git stash show`, which hands words on and may take a value for an option on the way."""
+    """Refine `git stash show`. It passes its words on to another command, which may read a value as an option."""
     for option in parsed.options:
         if isinstance(option.value, Unknown | Found):
             return gap(f"{option.value} may be an option")
@@ -143,17 +143,21 @@ def stashed(parsed: Parsed, use: Use) -> Use:
 
 
 def stashes(parsed: Parsed, use: Use) -> Use:
-    """For `git stash list`, which does so too, and shows patches where an option says so."""
+    """Refine `git stash list`. It passes its words on like `git stash show`, and shows patches if an option requests
+    them.
+    """
     stash_use = stashed(parsed, use)
     return stash_use if stash_use.gap or parsed.has(*_PATCH) else revisions(parsed, use)
 
 
 def search(parsed: Parsed, use: Use) -> Use:
-    """For `git grep`: the tracked files, and new ones with --untracked. With --no-index, and beside a revision, all files."""
+    """Refine `git grep`. It reads tracked files, and new ones with --untracked. With --no-index or a revision, all
+    files.
+    """
     first = 0 if parsed.has("-e", "-f") else 1
     candidates = [word for word in parsed.operands[first:] if word not in ("(", ")")]
     before = parsed.before
-    parted = before is not None and (before > 0 or first == 0)  # else it stands in front of the pattern
+    parted = before is not None and (before > 0 or first == 0)  # else the `--` precedes the pattern
     words = parsed.operands[max(before or 0, first) :] if parted else tuple(candidates)
     if (before is not None and not parted) or any(isinstance(word, Unknown | Found) for word in words):
         words, parted = (), False
@@ -172,7 +176,9 @@ def search(parsed: Parsed, use: Use) -> Use:
 
 
 def _searched(parsed: Parsed, use: Use, candidates: Sequence[str]) -> Use:
-    """Return a search of trees, or of the current folder where every operand is a revision, or only narrows."""
+    """Return the use with its operands as folders to search. Add the current folder if every operand is a revision or
+    an exclusion.
+    """
     trees = (replace(path, tree=True) if path.word in candidates else path for path in use.paths)
     use = _spelled_out(parsed, replace(use, paths=tuple(trees)), globs=True)
     if use.gap or any(not is_exclusion(word) and not _is_revision(word) for word in candidates):
@@ -181,12 +187,14 @@ def _searched(parsed: Parsed, use: Use, candidates: Sequence[str]) -> Use:
 
 
 def working_tree(parsed: Parsed, use: Use) -> Use:
-    """For commands that change the files that their operands name."""
+    """Refine commands that change the files that their operands name."""
     return _spelled_out(parsed, use, globs=True)
 
 
 def added(parsed: Parsed, use: Use) -> Use:
-    """For `git add`: changed files, and new ones unless -u is given. Without operands -A and -u mean the whole repository."""
+    """Refine `git add`. It adds changed files, and new ones unless -u is set. -A and -u without operands add the whole
+    repository.
+    """
     if parsed.has("-n"):
         return _with_files(parsed, use, parsed.operands)
     every = parsed.has("-u", "-A", "--renormalize", "-i", "-p", "-e")
@@ -197,7 +205,7 @@ def added(parsed: Parsed, use: Use) -> Use:
 
 
 def committed(parsed: Parsed, use: Use) -> Use:
-    """For `git commit`: with -a the changed files of the repository, with pathspecs those that they mean."""
+    """Refine `git commit`. It adds the changed files of the repository with -a, or those that match its pathspecs."""
     every = parsed.has("-a", "--interactive", "-p")
     if parsed.has("--dry-run") or not (every or parsed.operands):
         return _with_files(parsed, use, parsed.operands)
@@ -205,7 +213,7 @@ def committed(parsed: Parsed, use: Use) -> Use:
 
 
 def stowed(parsed: Parsed, use: Use) -> Use:
-    """For `git stash`, which keeps changed files, with -u new ones, and with -a ignored ones."""
+    """Refine `git stash`. It stores changed files, with -u also new ones, with -a also ignored ones."""
     kinds = [] if parsed.has("-S") else [GitFiles.CHANGED]
     if parsed.has("-u", "-a"):
         kinds += [GitFiles.NEW, *([GitFiles.IGNORED] if parsed.has("-a") else [])]
@@ -213,21 +221,21 @@ def stowed(parsed: Parsed, use: Use) -> Use:
 
 
 def stowed_with_words(parsed: Parsed, use: Use) -> Use:
-    """For `git stash save`, whose operands are its message."""
+    """Refine `git stash save` and `git stash create`. Their operands are a message."""
     return stowed(replace(parsed, operands=()), use)
 
 
 def refreshed(parsed: Parsed, use: Use) -> Use:
-    """For `git update-index`: --again takes changed files."""
+    """Refine `git update-index`. With --again it reads changed files."""
     use = _spelled_out(parsed, use, globs=False)
     return _with_files(parsed, use, (), *([GitFiles.CHANGED] if parsed.has("--again") else []))
 
 
 def _with_files(parsed: Parsed, use: Use, pathspecs: Sequence[str], *kinds: GitFiles) -> Use:
-    """Return the same, with the files of these kinds that git takes into the index or into an object."""
+    """Return `use` with the files of these kinds that git adds to the index or stores as objects."""
     magic = [word for word in pathspecs if _is_magic(word)]
     words = () if magic or any(isinstance(word, Unknown | Found) for word in pathspecs) else tuple(pathspecs)
-    if magic and kinds:  # `:/` and its like: anywhere in the repository
+    if magic and kinds:  # `:/` and similar pathspecs match anywhere in the repository
         plain = tuple(word for word in parsed.operands if word not in magic)
         parsed = replace(parsed, operands=plain)
         use = replace(use, paths=tuple(path for path in use.paths if path.word not in magic))
@@ -240,9 +248,7 @@ def _with_files(parsed: Parsed, use: Use, pathspecs: Sequence[str], *kinds: GitF
 
 
 def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
-    """Return `use` with the meaning of the operands among its paths; with `globs`, also the matches of patterns. A
-    gap in doubt.
-    """
+    """Return `use` with the paths that its operands mean. `globs` adds the matches of patterns. In doubt, a gap."""
     if reason := _out_of_place(parsed) or _starts_gpg(parsed):
         return gap(reason)
     paths: list[PathUse] = []
@@ -262,7 +268,7 @@ def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
                 paths += _matched(path)
     for text in parsed.values("-L", "--blob"):  # `start,end:file` and `:function:file`; `REV:file`
         paths += [PathUse(word=inner, access=Access.READ, at_top=True) for inner in _inside(text)]
-    # No pathspec reaches what lies below `.git`, and `git grep --no-index` does not go there either.
+    # No pathspec matches files in `.git`, and `git grep --no-index` does not enter it either.
     paths = [replace(path, skips=(".git",)) if path.tree and path.handed is None else path for path in paths]
     return replace(use, paths=tuple(dict.fromkeys(paths)))
 
@@ -270,9 +276,8 @@ def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
 def _out_of_place(parsed: Parsed) -> str:
     """Return the reason why git may read a word as an option although the tables do not, or an empty string.
 
-    `git stash list` passes the words after `--` to `git log`, which takes them for options; `git stash show`
-    separates options from values that are words of their own; `git describe --contains` passes its operands to `git
-    name-rev`.
+    `git stash list` passes the words after `--` to `git log`, which reads them as options. `git stash show` separates
+    options from their values in the next word. `git describe --contains` passes its operands to `git name-rev`.
     """
     for word in parsed.operands:
         if word.startswith("-") and word != "-":
@@ -290,7 +295,7 @@ def _inside(word: str) -> Iterator[str]:
 
     A colon may also be in braces (`HEAD@{10:30}:f`, `HEAD^{/a:b}:f`); the result is then one path too many.
     """
-    # The second half of a/../b is no end of a range.
+    # The second half of a/../b is not the end of a range.
     ends = [piece for piece in re.split(r"\.\.\.?", word) if not piece.startswith("/")] if ".." in word else []
     for piece in (word, *ends):
         for colon in re.finditer(":", piece):
@@ -299,16 +304,16 @@ def _inside(word: str) -> Iterator[str]:
 
 
 def _matched(path: PathUse) -> Iterator[PathUse]:
-    """Yield the tree in which a pattern may match (gitglossary(7), pathspec): `*` matches slashes and dots too."""
+    """Yield the folders in which a pattern may match (gitglossary(7), pathspec). `*` also matches slashes and dots."""
     first = re.search(r"[*?\[\\]", path.word)
     if first is None:
         return
     folder, slash, _ = path.word[: first.start()].rpartition("/")
-    # What stands before the last star may lie in the name of a folder; what follows it ends the name of the file.
+    # Text before the last star may match part of a folder's name. Text after it is the end of the file's name.
     ending = path.word.rpartition("*")[2]
     only = (f"*{ending}",) if ending and "*" in path.word and not re.search(r"[\[\\?/]", ending) else ()
     yield replace(path, word=folder or ("/" if slash else "."), tree=True, only=only)
-    yield replace(path, tree=True)  # a folder may have this very name
+    yield replace(path, tree=True)  # a folder may have exactly this name
 
 
 def _is_magic(word: str) -> bool:
@@ -322,7 +327,7 @@ def _is_revision(word: str) -> bool:
 def _starts_gpg(parsed: Parsed) -> str:
     """Return the reason why a format or a sorting key may start gpg, or an empty string.
 
-    Such are `%G?`, `%+GS` and `%(signature:key)`.
+    Examples are `%G?`, `%+GS` and `%(signature:key)`.
     """
     for text in parsed.values(*_FORMATS):
         if isinstance(text, Unknown | Found):
@@ -332,7 +337,7 @@ def _starts_gpg(parsed: Parsed) -> str:
     return ""
 
 
-# --- What makes it list or change, and with whom it talks
+# --- Words that make git list or change, and other repositories
 
 _LISTING = ("--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
 _PLAIN_SETTINGS = frozenset(
@@ -349,19 +354,22 @@ def _changes(use: Use, *, network: bool = False) -> Use:
 
 
 def branches(parsed: Parsed, use: Use) -> Use:
-    """`git branch NAME` makes a branch, also behind -v or --sort; it lists without a name or with a listing option."""
+    """Refine `git branch`. With a name it creates a branch, also with -v or --sort.
+
+    It lists without a name or with a listing option.
+    """
     use = listed_names(parsed, use)
     return use if use.gap or not parsed.operands or parsed.has(*_LISTING, "--show-current") else _changes(use)
 
 
 def tags(parsed: Parsed, use: Use) -> Use:
-    """As `git branch`; -n lists too."""
+    """Refine `git tag` like `git branch`. -n also lists."""
     use = listed_names(parsed, use)
     return use if use.gap or not parsed.operands or parsed.has(*_LISTING, "-n") else _changes(use)
 
 
 def reference_logs(parsed: Parsed, use: Use) -> Use:
-    """`git reflog -n5 expire`: old versions of git may take this for the subcommand."""
+    """Refine `git reflog`. Old versions of git may run the subcommand in `git reflog -n5 expire`."""
     use = history(parsed, use)
     return _changes(use) if {"expire", "delete", "drop", "write"}.intersection(parsed.operands[:1]) else use
 
@@ -374,38 +382,38 @@ def remotes(parsed: Parsed, use: Use) -> Use:
 
 
 def shown_remote(parsed: Parsed, use: Use) -> Use:
-    """Refine: `git remote show NAME` asks the remote, unless an option forbids it; for a name it shows the address."""
+    """Refine `git remote show`. With a name it asks that remote, unless -n is set, and shows its address."""
     return _shows_settings(replace(use, network=bool(parsed.operands) and not parsed.has("-n")))
 
 
 def shown_address(parsed: Parsed, use: Use) -> Use:  # noqa: ARG001 - as all refinements
-    """`git remote get-url` shows an address, in which there may be a token."""
+    """Refine `git remote get-url`. It shows an address, which may contain a token."""
     return _shows_settings(use)
 
 
 def _shows_settings(use: Use) -> Use:
-    """Return the same, with the file that it prints a part of: a rule about that file holds for it."""
+    """Return `use` with `.git/config`, of which the command prints a part. Rules about that file then apply."""
     settings = PathUse(word=".git/config", access=Access.READ, at_top=True)
     return use if use.gap else replace(use, paths=(*use.paths, settings))
 
 
 def listed_names(parsed: Parsed, use: Use) -> Use:
-    """For lists of references: `%(upstream:remotename)` is an address where the branch names no remote."""
+    """Refine lists of references. `%(upstream:remotename)` is an address if the branch has no named remote."""
     use = revisions(parsed, use)
     names = any("remotename" in format_ for format_ in parsed.values("--format", "--sort"))
     return _shows_settings(use) if names else use
 
 
 def one_name(parsed: Parsed, use: Use) -> Use:
-    """With one operand it is shown, with two it is set: `git symbolic-ref HEAD [REF]`."""
+    """Refine `git symbolic-ref HEAD [REF]`. With one operand it shows a reference, with two it sets one."""
     return use if len(parsed.operands) == 1 else _changes(use)
 
 
 def settings(parsed: Parsed, use: Use) -> Use:
-    """For `git config`: it shows with an option that says so, or with a single key; else it sets.
+    """Refine `git config`. It shows values with an option such as --get, or with a single key; else it sets a value.
 
-    Options behind the first operand are values (`git config alias.x --list`). A setting may name a program (core.pager,
-    alias.x, filter.x.clean), hence only a few plain ones are vouched for, and only those of this repository.
+    Options after the first operand are values (`git config alias.x --list`). A setting may name a program (core.pager,
+    alias.x, filter.x.clean). So the model covers only a few plain settings, and only of this repository.
     """
     use = revisions(parsed, use)
     if use.gap:
@@ -424,7 +432,7 @@ def settings(parsed: Parsed, use: Use) -> Use:
 
 
 def got_setting(parsed: Parsed, use: Use) -> Use:
-    """For `git config get` (git 2.46), which only shows."""
+    """Refine `git config get` (git 2.46). It only shows."""
     return _shown_setting(parsed, revisions(parsed, use))
 
 
@@ -433,7 +441,7 @@ def _shown_setting(parsed: Parsed, use: Use) -> Use:
 
 
 def listed_settings(parsed: Parsed, use: Use) -> Use:
-    """Refine lists of settings: without a named file they show the user's own settings, which may contain tokens."""
+    """Refine lists of settings. Without a file or scope they show the user's own settings, which may contain tokens."""
     if use.gap or parsed.has("-f", "--blob"):
         return use
     if parsed.has("--local", "--worktree", "--name-only"):
@@ -446,7 +454,7 @@ def _is_plain_setting(word: str) -> bool:
 
 
 def cleaning(parsed: Parsed, use: Use) -> Use:
-    """`git clean` removes, unless it only says what it would."""
+    """Refine `git clean`. It removes files, except in a dry run."""
     use = working_tree(parsed, use)
     if use.gap or parsed.has("-n"):
         return use
@@ -456,13 +464,13 @@ def cleaning(parsed: Parsed, use: Use) -> Use:
 
 
 def dry(parsed: Parsed, use: Use) -> Use:
-    """For `git apply`: it only looks at the patch when asked for its statistics or whether it applies."""
+    """Refine `git apply`. With --stat, --check or similar options it only reads the patch."""
     looks = parsed.has("--stat", "--numstat", "--summary", "--check") and not parsed.has("--apply")
     return use if looks else _changes(use)
 
 
 def patch_files(parsed: Parsed, use: Use) -> Use:
-    """`git format-patch` writes files into a folder, unless it prints."""
+    """Refine `git format-patch`. It writes files to a folder, unless --stdout makes it print."""
     use = patched(parsed, use, patches=True)
     if use.gap or parsed.has("--stdout"):
         return use
@@ -470,28 +478,28 @@ def patch_files(parsed: Parsed, use: Use) -> Use:
 
 
 def strategy(parsed: Parsed, use: Use) -> Use:
-    """A merge strategy that git does not know is the program `git-merge-NAME`."""
+    """Return a gap for an unknown merge strategy. Git runs it as the program `git-merge-NAME`."""
     if any(isinstance(name, Unknown) or name not in _STRATEGIES for name in parsed.values("--strategy")):
         return gap("a merge strategy may be a program")
     return use
 
 
 def exchange(parsed: Parsed, use: Use) -> Use:
-    """Refine commands that talk to a repository, their first operand: `ext::sh -c x` runs a program, `../x` is a
-    folder.
+    """Refine commands that reach another repository, named by their first operand.
 
-    The repository's configuration determines the folder of a mere name; such a command is never a reader.
+    `ext::sh -c x` runs a program; `../x` is a folder. A plain name refers to an address in the configuration, so such
+    a command is never a reader.
     """
     return _exchange(parsed, use, Access.READ)
 
 
 def listed_remote(parsed: Parsed, use: Use) -> Use:
-    """For `git ls-remote`, which says which address it asks, and with `--get-url` nothing else."""
+    """Refine `git ls-remote`. It prints the address of the remote; with `--get-url` only that."""
     return _shows_settings(exchange(parsed, use))
 
 
 def publication(parsed: Parsed, use: Use) -> Use:
-    """For `git push`, which writes the other repository."""
+    """Refine `git push`. It writes to the other repository."""
     return _exchange(parsed, use, Access.EITHER)
 
 
@@ -508,7 +516,7 @@ def _exchange(parsed: Parsed, use: Use, access: Access) -> Use:
 
 
 def clones(parsed: Parsed, use: Use) -> Use:
-    """`git clone URL` without a folder makes one by the name of the repository."""
+    """Refine `git clone`. Without a folder it creates one with the name of the repository."""
     use = exchange(parsed, use)
     if use.gap or len(parsed.operands) != 1:
         return use
@@ -517,7 +525,10 @@ def clones(parsed: Parsed, use: Use) -> Use:
 
 
 def each_submodule(parsed: Parsed, use: Use) -> Use:
-    """`git submodule foreach`: one word is text for a shell, several are a command, unless the first needs a shell."""
+    """Refine `git submodule foreach`. One word is text for a shell; several are a command.
+
+    A gap if the first of several words needs a shell.
+    """
     words = parsed.operands
     if not words or any(isinstance(word, Unknown | Found) for word in words):
         return gap("what is run in each submodule is not known")

@@ -1,4 +1,6 @@
-"""The files that a git command shows or adds, by its pathspecs (gitglossary(7)): never fewer than git does."""
+"""The files that a git command shows or adds, by its pathspecs (gitglossary(7)). May list more files than git, never
+fewer.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ class GitFiles(Enum):
 
     TRACKED = "tracked"
     CHANGED = "changed"
-    """Tracked, and different from what git has."""
+    """Tracked, and different from the version that git has stored."""
     NEW = "new"
     """Not tracked and not ignored."""
     IGNORED = "ignored"
@@ -28,28 +30,28 @@ class GitFiles(Enum):
 
 
 class ShownFiles(Record):
-    """The files of a work tree that a git command shows, or adds, according to its words."""
+    """A selection of the files of a work tree that a git command shows or adds."""
 
     kind: GitFiles = GitFiles.TRACKED
 
     words: tuple[str, ...] = ()
-    """Pathspecs, and before a `--` revisions. Without any, everything is shown."""
+    """Pathspecs, and revisions if `behind_dashes` is false. If empty, all files are selected."""
     behind_dashes: bool = False
-    """Whether the words follow a `--`, so that none is a revision."""
+    """Whether the words follow a `--`. If so, none of them is a revision."""
     patches: bool = True
-    """Whether the words say what is shown; else it is the objects alone."""
+    """Whether the words select files. If not, only `objects` does."""
     objects: tuple[str, ...] = ()
-    """Beginnings of object ids. A file with such an id is shown, with any words."""
+    """Prefixes of object IDs. Files with such an ID are selected, whatever the words."""
 
 
 def is_exclusion(word: str) -> bool:
-    """Say whether a pathspec takes paths away: `:!x`, `:^x`, `:(exclude)x`, `:(top,exclude)x`."""
+    """Return whether a pathspec excludes paths: `:!x`, `:^x`, `:(exclude)x`, `:(top,exclude)x`."""
     long = re.match(r":\(([^)]*)\)", word)
     return word.startswith((":!", ":^")) or (long is not None and "exclude" in long[1].split(","))
 
 
 def object_ids(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the beginnings of object ids among the revisions of a command."""
+    """Return the object IDs, which may be abbreviated, among the revisions of a command."""
     matches = (_OBJECT_ID.fullmatch(end) for word in words for end in re.split(r"\.\.\.?", word))
     return tuple(match[1].lower() for match in matches if match is not None)
 
@@ -57,10 +59,11 @@ def object_ids(words: Iterable[str]) -> tuple[str, ...]:
 def shown_names(
     files: Sequence[tuple[str, bytes, bytes]], selection: ShownFiles, folder: str, exists: Callable[[str], bool] | None
 ) -> tuple[str, ...]:
-    """Return the names that a command may show or add of `files`: name, object id, and a state that does not matter here.
+    """Return the names of `files` that a command may show or add.
 
-    `folder` is where git runs, from the top of the repository on: nothing, or with a slash at its end. `exists` says whether
-    there is a file of a name, seen from there; None where that is not known.
+    Each file is a name, an object ID and a state, which is not used here. `folder` is the folder in which git runs,
+    relative to the top of the repository: empty, or with a slash at the end. `exists` returns whether a file of a name
+    exists, relative to `folder`. It is `None` if that is unknown.
     """
     names = [name for name, *_ in files]
     by_id = (
@@ -79,7 +82,7 @@ def shown_names(
 def places(selection: ShownFiles, folder: str) -> tuple[str, ...]:
     """Return the files and folders that contain every file that may be shown, relative to the top of the repository.
 
-    Empty if the files may be anywhere. `folder` is that of `shown_names`.
+    Empty if the files may be anywhere. `folder` is as in `shown_names`.
     """
     words = [word for word in selection.words if not is_exclusion(word)]
     starts = [_at_top(word, folder) for word in words]
@@ -91,7 +94,7 @@ def places(selection: ShownFiles, folder: str) -> tuple[str, ...]:
 
 
 def _pathspecs(words: Sequence[str], names: frozenset[str], exists: Callable[[str], bool] | None) -> tuple[str, ...]:
-    """Return the words that git surely takes for pathspecs: it refuses one that is both a file and a revision."""
+    """Return the words that git reads as pathspecs for sure. Git rejects a word that is both a file and a revision."""
     if exists is None:
         return ()
     return tuple(word for word in words if _is_pathspec(word, names) or exists(word))
@@ -99,7 +102,7 @@ def _pathspecs(words: Sequence[str], names: frozenset[str], exists: Callable[[st
 
 def _is_pathspec(word: str, names: frozenset[str]) -> bool:
     if is_exclusion(word):
-        return word[1:] not in names  # `:!x` is a revision too: the tracked file `!x`
+        return word[1:] not in names  # then `:!x` may also be a revision: the tracked file `!x`
     return _SPECIAL.search(word) is not None and not set("^@:~").intersection(word)
 
 
@@ -112,7 +115,7 @@ def _narrowed(names: Sequence[str], words: Sequence[str], folder: str) -> list[s
 
 
 def _includes(word: str, folder: str) -> Callable[[str], bool]:
-    """Return a predicate: whether a name may be included. In doubt it is true."""
+    """Return a predicate for names that the pathspec may include. It is true in doubt."""
     pattern = _at_top(word, folder)
     if pattern is None or _BEYOND_STARS.search(pattern) or "*" in folder:
         return lambda _name: True
@@ -121,10 +124,10 @@ def _includes(word: str, folder: str) -> Callable[[str], bool]:
 
 
 def _unwanted(word: str, folder: str) -> Callable[[str], bool]:
-    """Return a predicate: whether a name is certainly excluded."""
+    """Return a predicate for names that the pathspec certainly excludes."""
     magic = re.match(r":\((?:(?:exclude|top)(?:,|(?=\))))*\)|:[!^/]+:?", word)
     rest = word[magic.end() :] if magic is not None else ""
-    top = magic is not None and ("top" in magic[0] or "/" in magic[0])  # then git takes it letter by letter
+    top = magic is not None and ("top" in magic[0] or "/" in magic[0])  # then git does not normalize the path
     pattern = rest if top else _at_top(rest, folder)
     if not rest or not pattern or _BEYOND_STARS.search(pattern) or "*" in folder:
         return lambda _name: False
@@ -135,8 +138,9 @@ def _unwanted(word: str, folder: str) -> Callable[[str], bool]:
 
 
 def _at_top(word: str, folder: str) -> str | None:
-    """Return a path relative to the top of the repository, as git looks it up. Empty for the top, `None` for an
-    unclear path.
+    """Return a path relative to the top of the repository, normalized as by git. Empty for the top itself.
+
+    `None` for an absolute path or one above the top.
     """
     path = posixpath.normpath(folder + word)
     if word.startswith("/") or path.startswith(".."):

@@ -1,6 +1,6 @@
 """go and gofmt.
 
-Options come with one dash or two; a boolean one may be given a value (`-race=false`), which is joined on.
+Options have one dash or two. A boolean option may have a joined value (`-race=false`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLAIN_FLAGS = r"(?:(?:all=)?-(?:s|w|m|N|l|X [A-Za-z0-9_./-]+=[A-Za-z0-9_.+-]*)(
 
 
 def _flags_of_tools(parsed: Parsed, use: Use) -> Use:
-    """Of what is handed to compiler and linker, allow what cannot name a program (as -extld does) or a file."""
+    """Accept only flags for compiler and linker that cannot name a program (as -extld does) or a file."""
     for flags in parsed.values("-ldflags", "-gcflags"):
         if isinstance(flags, Unknown | Found) or not re.fullmatch(_PLAIN_FLAGS, flags):
             return replace(use, gap=f"the flags {flags} are not in the model of go")
@@ -46,7 +46,7 @@ _TEST = """
 
 
 def _go(options: str = "", *, act: Act = Act.RUNS, operands: str = "READ...") -> Program:
-    """Return the model of a subcommand that loads packages: it may fetch modules and, with cgo or git, run programs."""
+    """Return the model of a subcommand that loads packages. It may fetch modules, and run programs (cgo, git)."""
     return Program(
         act=act,
         style=Style.SINGLE,
@@ -58,7 +58,7 @@ def _go(options: str = "", *, act: Act = Act.RUNS, operands: str = "READ...") ->
 
 
 def _go_list(_parsed: Parsed, use: Use) -> Use:
-    """Add the source files; packages are also listed by the state of the repository that they lie in."""
+    """Add the source files and the git repository. The listing of a package includes the state of its repository."""
     below = PathUse(word=".", access=Access.READ, tree=True, follows=True, only=_SOURCES)
     above = (PathUse(word=name, access=Access.READ, upwards=True) for name in ("go.mod", "go.work"))
     return replace(use, paths=(*use.paths, below, *above), git_folder=".")
@@ -68,10 +68,10 @@ _SOURCES = ("*.go", "go.mod", "go.sum", "go.work", "go.work.sum", "modules.txt")
 
 
 def _go_looks(options: str) -> Program:
-    """Return the model of a subcommand that shows facts about packages. Without a network it builds none and fetches
-    none.
+    """Return the model of a subcommand that shows facts about packages. Without a network it neither builds nor
+    fetches packages.
 
-    Version control systems other than git are run too, and hg runs programs that a repository's .hg/hgrc names.
+    It also runs version control systems other than git. hg runs programs that a repository's .hg/hgrc names.
     """
     return Program(
         style=Style.SINGLE,
@@ -82,7 +82,7 @@ def _go_looks(options: str) -> Program:
 
 
 def _go_env(parsed: Parsed, use: Use) -> Use:
-    """`go env -w` sets what every later go command obeys; without names `go env` starts compilers, to ask them."""
+    """Refine `go env`. -w sets defaults of every later go command. Without names it starts compilers, to query them."""
     sets = parsed.has("-w", "-u") or not parsed.operands
     return replace(use, act=stricter(use.act, Act.CHANGES)) if sets else use
 
@@ -95,8 +95,8 @@ _GO_CHANGES_MODULES = replace(
     ),
     refine=also_writes("go.mod", "go.sum"),
 )
-# A line in go.mod may call for a newer toolchain, which go then fetches (checked against its sum) and runs, for every command:
-# the one thing that `go version` and `go env` do beyond looking, where the network is open and GOTOOLCHAIN is not local.
+# A line in go.mod may require a newer toolchain. Any go command then fetches it (verified by its checksum) and runs it, if
+# the network is open and GOTOOLCHAIN is not `local`. Otherwise `go version` and `go env` only look.
 _GO = Program(
     style=Style.SINGLE,
     options="-C=FOLDER",

@@ -1,4 +1,4 @@
-"""Commands that read keys: a user who types one wants to use it in a terminal."""
+"""Commands that read keys. A user who types one wants to use it in a terminal."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ _ALWAYS = frozenset(
     "lazygit gitui mc ranger nnn lf fzf tmux screen gdb lldb pudb ipython bpython ncdu".split()
 )
 _ALONE = frozenset("python python3 node irb ghci lua julia sh bash zsh fish psql mysql sqlite3 redis-cli".split())
-"""With no words behind them."""
+"""Programs that read keys if they have no arguments."""
 _PICKS = frozenset("add checkout restore reset stash commit".split())
-"""Commands of git that let one pick hunks."""
+"""Git subcommands with options to select hunks interactively."""
 _SAID = ("--message", "--file", "--reuse-message", "--fixup", "--squash", "--no-edit", "--dry-run")
-"""Options of `git commit` after which no message has to be written."""
+"""Options with which `git commit` needs no editor for the message."""
 _TAKE_A_WORD = frozenset("mFCct")
-"""Letters of `git commit` behind which a word follows."""
+"""Letters of `git commit` that take a value."""
 _GIT_TAKES_A_WORD = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
 
 
 def asks_for_keys(argv: Sequence[str], *, fed: bool = False) -> bool:
-    """Say whether a command is known to take the terminal for itself; `fed`: something else is its input. Pure."""
+    """Return whether a command is known to read keys from the terminal. `fed` means that its input is redirected.
+
+    A pure function.
+    """
     if not argv:
         return False
     name = name_of(argv[0])
@@ -32,7 +35,7 @@ def asks_for_keys(argv: Sequence[str], *, fed: bool = False) -> bool:
 
 
 def _behind_options(words: Sequence[str]) -> Iterator[str]:
-    """Yield the words of git from its command on."""
+    """Yield the words of a git command from the subcommand on."""
     rest = iter(words)
     for word in rest:
         if word in _GIT_TAKES_A_WORD:
@@ -57,7 +60,7 @@ def _git_asks(words: Sequence[str]) -> bool:
 
 
 def _letters(word: str) -> Iterator[str]:
-    """Yield the letters of an option word up to one that takes the rest of it."""
+    """Yield the option letters in a word, up to the first letter that takes a value."""
     for letter in word[1:]:
         yield letter
         if letter in _TAKE_A_WORD:

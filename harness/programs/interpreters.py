@@ -1,7 +1,7 @@
-"""Programs that run code out of files or operands: perl, ruby, java, node, deno and their like. Python is in python.py.
+"""Programs that run code from files or operands: perl, ruby, java, node, deno and similar. Python is in python.py.
 
-A named file is RUNS, with every word after it that may be a file; code among the words is a gap, and so is code that
-comes in by the input.
+A command that names a script is RUNS; later words that may be files count as paths. Code among the words or on the
+input is a gap.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.programs.program import Parsed, Program, Refine, Style, Unknown, Us
 from harness.programs.shared import argument_paths, runs, with_arguments
 from harness.record import replace
 
-# --- perl, ruby, java and their like
+# --- perl, ruby, java and similar
 
 
 def _interprets(options: str, *, refine: Refine = with_arguments) -> Program:
@@ -22,7 +22,7 @@ def _interprets(options: str, *, refine: Refine = with_arguments) -> Program:
 
 
 def _php(parsed: Parsed, use: Use) -> Use:
-    """`-l FILE` checks the syntax and runs nothing."""
+    """Refine php. `-l FILE` only checks the syntax."""
     if [option.name for option in parsed.options] == ["-l"]:
         plain = len(parsed.operands) == 1 and parsed.operands[0] != "-"
         return replace(use, act=Act.LOOKS) if plain else gap("php -l of more than one file")
@@ -41,7 +41,10 @@ _JAVA_OPTIONS = Program(
 
 
 def _java(argv: Sequence[str]) -> Use:
-    """Behind `-jar FILE`, or behind the class, all words are the program's. Each start writes figures into /tmp."""
+    """Read a java command. Words after `-jar FILE` or after the class belong to the program.
+
+    Each start writes performance data to /tmp.
+    """
     if len(argv) == 2 and argv[1] in ("-version", "--version", "--help") and not isinstance(argv[1], Unknown):
         return Use(act=Act.LOOKS)
     place = argv.index("-jar") if "-jar" in argv else len(argv)
@@ -62,9 +65,10 @@ def _java(argv: Sequence[str]) -> Use:
 
 
 def _node(parsed: Parsed, use: Use) -> Use:
-    """Refine node: `--test` and `--run` need no file; `inspect` is the debugger, not a file, and listens on a port.
+    """Refine node. `--test` and `--run` need no file; `inspect` starts the debugger, which listens on a port.
 
-    `--check` runs no code, but shows lines of any file that a folder's package.json names as its own: it stays RUNS.
+    `--check` runs no code, but remains RUNS: it prints lines of any file that a folder's package.json names as its
+    main file.
     """
     if parsed.operands[:1] == ("inspect",):
         return gap("the debugger of node")
@@ -93,7 +97,7 @@ def _runs_scripts(options: str = "", operands: str = "SCRIPT TEXT...", *, refine
 
 
 def _files_of(parsed: Parsed, use: Use) -> Use:
-    """Refine: any operand may be a file."""
+    """Add every operand that may be a file."""
     paths = argument_paths(parsed.operands)
     return gap(paths) if isinstance(paths, str) else replace(use, paths=(*use.paths, *paths))
 
@@ -159,7 +163,7 @@ PROGRAMS = {
         ("sqlite3", "psql", "mysql", "ed", "ex", "vi", "vim", "nvim", "nano", "emacs", "m4", "gdb", "lldb", "R"),
         Program(act=Act.RUNS, options="--version:info", operands="TEXT...", refine=_never_runs),
     ),
-    # Whatever it is asked, it writes settings into the home folder.
+    # deno and bun write settings to the home folder for any subcommand.
     **dict.fromkeys(("node", "nodejs"), _NODE),
     "deno": _DENO,
     "bun": _BUN,

@@ -1,11 +1,11 @@
 """Package managers of JavaScript (npm, pnpm, yarn), and tools that check, test and build JavaScript and TypeScript.
 
-A project steers all of them. `.npmrc` names the registry, into whose address variables of the environment are
-expanded; it can turn on the look for a newer npm, which any npm command then makes (seen with npm 11.19), places
-cache and logs, and names code that npm 6 loads (onload-script). `.yarnrc.yml` (yarnPath) and `package.json`
-(packageManager, by corepack and pnpm) name the program that runs. Hence no package manager only looks, except npm
-without a `.npmrc`, and `npm --version`, which prints before any of that. The configuration of the tools is code of
-the project, or names modules that they load: they run it, also to list or to check.
+A project configures all of them. `.npmrc` names the registry, and npm expands environment variables in its address.
+`.npmrc` can also make any npm command check for a newer npm (tested with npm 11.19), set the folders of cache and
+logs, and name code that npm 6 loads (onload-script). `.yarnrc.yml` (yarnPath) and `package.json` (packageManager, for
+corepack and pnpm) name the program that runs. So no package manager counts as one that only looks. The exceptions are
+some npm commands without a `.npmrc`, and `npm --version`, which reads no configuration. The configuration of the tools
+is code of the project, or names modules to load. The tools run it even to list or to check.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from harness.record import replace
 
 # --- Package managers
 
-# npm takes one dash for two and abbreviations: hence no clusters, and whatever is not written out here is a gap. Each of its
-# commands takes every setting, and obeys those that concern it.
+# npm accepts long options with one dash, and abbreviations. So clusters are not read, and an option that is not listed
+# here is a gap. Each npm command accepts every setting, and uses those that concern it.
 _NPM_OPTIONS = """
     -h|--help -s|--silent -q|--quiet -d -dd --verbose --loglevel=TEXT --json --parseable -l|--long --color[=TEXT] --no-color
     --no-progress --no-fund --no-audit --no-update-notifier --offline --prefer-offline -y|--yes -n|--no -g|--global
@@ -48,7 +48,7 @@ _NPM_OPTIONS = """
 
 
 def _shell_text(_parsed: Parsed, use: Use) -> Use:
-    """The text of `npx -c` is run by sh."""
+    """Return a gap if sh and bash may read the text of `npx -c` differently. npx runs it with sh."""
     return use if all(map(read_alike, use.scripts)) else replace(use, gap="text that sh may read otherwise than bash")
 
 
@@ -62,11 +62,11 @@ def _npm(more: str = "", *, act: Act = Act.RUNS, refine: Refine | None = None) -
 _NPM_SETTINGS = frozenset(
     "registry prefix cache globalconfig userconfig node-version npm-version engine-strict".split()
 )
-"""Settings that hold no password."""
+"""Settings that contain no password."""
 
 
 def _npm_looks(parsed: Parsed, use: Use) -> Use:
-    """Add the files that describe the package; a setting that may hold a password is none that is looked at."""
+    """Add the files that describe the package. A command that shows a setting that may be a password is CHANGES."""
     if parsed.program.endswith("config get") and not (parsed.operands and _NPM_SETTINGS.issuperset(parsed.operands)):
         return replace(use, act=Act.CHANGES, network=True)
     folder = use.obeys[0].removesuffix(".npmrc")
@@ -113,7 +113,7 @@ _NPM = Program(
             _npm(act=Act.CHANGES),
         ),
         **dict.fromkeys((*"ls list la ll root prefix explain why".split(), "pkg get", "config get"), _NPM_LOOKS),
-        "audit": replace(_npm(act=Act.CHANGES), operands=""),  # `npm audit --json fix` mends
+        "audit": replace(_npm(act=Act.CHANGES), operands=""),  # no operands, as `npm audit --json fix` changes files
         **dict.fromkeys(
             ("pkg set", "pkg delete", "pkg fix"), _npm(act=Act.CHANGES, refine=also_writes("package.json"))
         ),
@@ -124,7 +124,7 @@ _NPM = Program(
     },
 )
 
-# The first operand is a package or a program of node_modules; what follows is its own.
+# The first operand is a package, or a program in node_modules. The following words are its arguments.
 _NPX = runs(
     """
         -h|--help -v|--version -y|--yes -n|--no|--no-install -q|--quiet -p|--package=TEXT -c|--call=SHELL
@@ -136,7 +136,7 @@ _NPX = runs(
 )
 _BUNX = replace(_NPX, options="-h|--help --version --bun -p|--package=TEXT --silent --verbose")
 
-# --- pnpm and yarn: what stands behind a script's name is the script's
+# --- pnpm and yarn: words after the name of a script are its arguments
 
 _SCRIPT = runs(style=Style.TEXT, operands="TEXT...", refine=arguments_from(0))
 _NAMED = runs(
@@ -210,9 +210,7 @@ _SOURCES = tuple(
 
 
 def _tsc(parsed: Parsed, use: Use) -> Use:
-    """Refine tsc: tsconfig.json determines the output files, even with --noEmit (tsBuildInfoFile and
-    generateCpuProfile).
-    """
+    """Refine tsc. tsconfig.json names the output files, even with --noEmit (tsBuildInfoFile, generateCpuProfile)."""
     if parsed.has("--noEmit") and "false" not in parsed.operands:  # `--noEmit false` turns it off
         return use
     return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.WRITE)), act=stricter(use.act, Act.WRITES))

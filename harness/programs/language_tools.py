@@ -1,6 +1,6 @@
-"""javac, rspec and rubocop; the other tools of Java, Ruby and their like are rows of asked.py.
+"""javac, rspec and rubocop. Other tools of Java, Ruby and similar languages are rows of asked.py.
 
-javac runs the annotation processors that the class path names, and that is the folder at hand.
+javac runs the annotation processors that it finds on the class path, by default the current folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _JAVAC_TABLE = Program(
 
 
 def _read_javac(argv: Sequence[str]) -> Use:
-    """Read the words of javac; the text after a colon (`-Xlint:all`) never names code or a file."""
+    """Read the words of javac. The text after a colon (`-Xlint:all`) never names code or a file, and is dropped."""
     words = (
         word if isinstance(word, Unknown | Found) else match.group() if (match := re.match(_WITH_COLON, word)) else word
         for word in argv

@@ -1,8 +1,7 @@
-"""Listings: commands that print names of files, one after the other and nothing else: `find`, `rg -l`, `git
-ls-files`.
+"""Listings: commands that print only names of files, such as `find`, `rg -l` and `git ls-files`.
 
 `names_printed` returns the facts about these names. The tables list the options with which the facts are true, each
-by the first spelling of its entry in the model of the program; with any other option the names are unknown.
+by its first spelling in the model of the program. With any other option the names are unknown.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _FILTERS = {
     "grep": "-E -F -G -P -e -i -v -w -x -a -s -m --line-buffered --color -z",
     "sed": "-n -e",
 }
-"""Programs that only drop lines of what they read, or put them in another order."""
+"""Programs that only drop or reorder lines of their input, with the options for which that holds."""
 _FILTERS["egrep"] = _FILTERS["fgrep"] = _FILTERS["grep"]
 _PATTERN_FIRST = frozenset(("grep", "egrep", "fgrep", "sed"))
 _SED_DROPS = regex(r"(?:[0-9]+|\$|/[\w.^$* -]+/)(?:,(?:[0-9]+|\$))?!?[dpq]|[0-9]+q")
@@ -45,15 +44,18 @@ _LS = "-1 -A -r -t -S -U -X -v --sort -d --color"
 _NUMBER = regex(r"-[0-9]+")
 _NO_COLORS = frozenset(("never", "auto"))
 _ONLY_ITS_NAMES = ("*",)
-"""Value of `FileNames.skips` for names without the files in folders."""
+"""Value of `FileNames.skips` for a listing that does not enter folders."""
 
 
 def names_printed(program: str, argv: Sequence[str], incoming: FileNames | None, *, fed: bool) -> FileNames | None:
-    """Return the facts about the names that a command prints, `None` if unknown. `incoming`: those of the names it is fed."""
+    """Return the facts about the names that a command prints, `None` if unknown.
+
+    `incoming` are the facts about the names on its input. `fed` means that its input is redirected.
+    """
     if program in _FILTERS and incoming is not None and _only_drops(program, argv, nul=incoming.nul):
         return incoming
     source = _SOURCES.get(program)
-    return source(argv) if source is not None and not fed else None  # rg searches what it is fed
+    return source(argv) if source is not None and not fed else None  # rg searches redirected input
 
 
 def _only_drops(program: str, argv: Sequence[str], *, nul: bool) -> bool:
@@ -69,7 +71,7 @@ def _only_drops(program: str, argv: Sequence[str], *, nul: bool) -> bool:
 
 
 def _parsed(model: Program | None, options: str, argv: Sequence[str]) -> Parsed | None:
-    """Return the words of a command whose options are all among these, and which colours nothing."""
+    """Return the parsed words of a command. `None` if it has options outside of `options`, or may print colours."""
     allowed = frozenset(options.split())
     parsed = parse_words(model, argv) if model is not None else ""
     if (
@@ -101,13 +103,13 @@ def _by_rg(argv: Sequence[str]) -> FileNames | None:
         return None
     lists = parsed.has("--files")
     files = parsed.operands[0 if lists or parsed.has("-e") else 1 :]
-    # What it lists is what it would search.
+    # `rg --files` lists the files that a search would read.
     searching = [argv[0], "-e", "x", *(word for word in argv[1:] if word != "--files")] if lists else argv
     return _below(searching, files, nul=parsed.has("-0"), descends=True)
 
 
 def _below(argv: Sequence[str], files: Sequence[str], *, nul: bool, descends: bool) -> FileNames | None:
-    """Return the facts about the file names that a search reads, by its model; `files` are its operands."""
+    """Return the facts about the names of the files that a search reads, from its model. `files` are its operands."""
     name_lists = [word.names for word in files if isinstance(word, Found)]
     if name_lists:
         names = replace(name_lists[0], nul=nul, folders=False)
@@ -139,7 +141,7 @@ def _by_fd(argv: Sequence[str]) -> FileNames | None:
     if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
         return None
     endings = parsed.values("-e")
-    plain = all(re.fullmatch(r"\w+(?:\.\w+)*", ending, re.ASCII) for ending in endings)  # fd drops a dot in front
+    plain = all(re.fullmatch(r"\w+(?:\.\w+)*", ending, re.ASCII) for ending in endings)  # fd ignores a leading dot
     return FileNames(
         starts=parsed.operands[1:] or (".",),
         only=tuple(f"*.{ending}" for ending in endings) if plain else (),

@@ -1,8 +1,8 @@
-"""Losses: files and data that a command deletes or overwrites for good, in words for the approval prompt.
+"""Losses: files and data that a command deletes or overwrites for good, described in sentences for the approval prompt.
 
-A model describes them in `loses` (program.py), from the options in its own table. The words are read leniently here,
-since a false hit costs only a typed word: an option without an entry counts as it is written, an abbreviation counts
-as all its possible options. Programs without a model, and those that destroy by a word at any place, are listed
+The field `loses` of a model (program.py) returns them, from the options of the command. Words are read loosely here: an
+option without an entry in the table counts as written, and an abbreviation counts as all options that it may mean. A
+false hit only makes the user type a word. Programs without a model, and words that destroy at any position, are listed
 below.
 """
 
@@ -16,11 +16,11 @@ from harness.programs.options import Entry, option_table
 from harness.programs.program import LooseWords, Loses, Program
 from harness.programs.runners import name_of
 
-# --- What models say
+# --- Helpers for models
 
 
 def always(sentence: str) -> Loses:
-    """Return the losses of a program that does nothing else."""
+    """Return the losses of a program that always destroys."""
     return lambda _words: (sentence,)
 
 
@@ -36,7 +36,7 @@ def moves_from_nothing(words: LooseWords) -> Iterable[str]:
 
 
 def removes_each(runs: Iterable[str], words: Sequence[str], name: str) -> Iterator[str]:
-    """Yield the losses of a search: `runs` are its words that begin a command, which may remove files."""
+    """Yield the losses of a search that runs rm or a similar program. `runs` are its options that start a command."""
     for word, after in pairwise(words):
         if word in runs and program_named(after) in ("rm", "unlink", "rmdir"):
             yield f"{name} runs {program_named(after)} on all that it finds"
@@ -118,8 +118,9 @@ _DESTROYING_WORDS = {
     )
     for name in names.split()
 }
-"""Programs and those of their words that destroy, in small letters and at any place: `npm run unpublish` is a false
-hit, which costs a typed word. A `*` matches any end, or any beginning of an option.
+"""Words that destroy, in lower case, by program. They count at any position, so `npm run unpublish` is a false hit.
+
+Each entry has the exact words, then prefixes (written `WORD*`), then endings of options (written `*WORD`).
 """
 
 
@@ -127,7 +128,7 @@ hit, which costs a typed word. A `*` matches any end, or any beginning of an opt
 
 
 def losses(argv: Sequence[str]) -> Iterator[str]:
-    """Yield the losses of a command, a sentence each; its first word is the program."""
+    """Yield the losses of a command, one sentence each. Its first word is the program."""
     if not argv:
         return
     name, words = program_named(argv[0]), argv[1:]
@@ -143,7 +144,7 @@ def losses(argv: Sequence[str]) -> Iterator[str]:
 
 
 def program_named(word: str) -> str:
-    """Return the program that a word names: behind a backslash, bash takes it for no alias."""
+    """Return the name of the program that a word names. A leading backslash, which bypasses an alias, is dropped."""
     return name_of(word.lstrip("\\"))
 
 
@@ -169,7 +170,10 @@ def _by_model(model: Program, words: Sequence[str]) -> Iterator[str]:
 
 
 def _subcommand(model: Program, words: Sequence[str]) -> tuple[Program | None, Sequence[str]]:
-    """Return the longest subcommand that the operands begin with, and the other words: `git stash -q drop` is a stash drop."""
+    """Return the model of the longest subcommand at the start of the operands, and the other words.
+
+    Options may be between the words: `git stash -q drop` has the subcommand `stash drop`.
+    """
     places = [place for place, word in enumerate(words) if not word.startswith("-")][:3]
     verbs = [words[place] for place in places]
     for count in range(len(verbs), 0, -1):
@@ -180,7 +184,7 @@ def _subcommand(model: Program, words: Sequence[str]) -> tuple[Program | None, S
 
 
 def read_loosely(options: str, words: Sequence[str], *, stop: bool = False) -> LooseWords:
-    """Return the options and operands of words by an option table; with `stop`, the first operand ends the options."""
+    """Parse words by an option table into options and operands. With `stop`, the first operand ends the options."""
     table = option_table(options)
     names: list[str] = []
     operands: list[str] = []
@@ -204,7 +208,7 @@ def read_loosely(options: str, words: Sequence[str], *, stop: bool = False) -> L
 
 
 def _read_option(word: str, table: Mapping[str, Entry], names: list[str]) -> bool:
-    """Add the options that a word is made of to `names`; return whether the next word is the value of the last."""
+    """Add the options in a word to `names`. Return whether the next word is the value of the last option."""
     if word in table or word.startswith("--"):
         name, equals, _ = word.partition("=")
         entry = table.get(word) or table.get(name)

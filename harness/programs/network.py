@@ -1,7 +1,7 @@
-"""Programs that reach the network: curl, wget, dig, ssh, rsync (which also copies on this machine) and their like.
+"""Programs that reach the network: curl, wget, dig, ssh, rsync (which also copies on this machine) and similar.
 
-curl(1) is that of 8.11, and 7.88 where it differs: its values read files behind `@`, and it writes under names out of
-addresses.
+The model of curl(1) covers 8.11, and 7.88 where it differs. Values with `@FILE` read files, and -O writes a file named
+after the address.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _CURL_OPTIONS = """
     --alt-svc=CODE --ssl-sessions=CODE
     -V|--version:info -h|--help:info
 """
-# A Unix socket may be that of a service that obeys (docker); --variable and --expand-* read files by name: not vouched for.
+# Not covered: Unix sockets, because a service such as docker's may take commands there, and --variable and --expand-*,
+# which read files by name.
 
 _CURL_WRITES = ("-D", "-c", "--trace")
 _PLAIN_ADDRESS = regex(r"(https?|ftps?)://[^\n]*", re.IGNORECASE)
@@ -56,7 +57,7 @@ _READING_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def _curl_files(parsed: Parsed, use: Use) -> Use:
-    """Add the files that values and addresses name. An address of another kind (file:, scp:) is a gap."""
+    """Add the files that values and addresses name. An address that is not HTTP or FTP (file:, scp:) is a gap."""
     gathered = CommandPaths()
     addresses = (*parsed.operands, *parsed.values("--url"))
     try:
@@ -97,11 +98,11 @@ _CURL_MAY_READ = {
     "-T": "",
     "-z": "",
 }
-"""Options whose value may name a file that is read, each with the beginning by which a value is text for sure."""
+"""Options whose value may name a file to read. Each has a pattern for the start of values that are text for sure."""
 
 
 _CURL_REFUSES = {"-w": "%output", "-T": r"[{\[]", "-E": r"^pkcs11:|\\"}
-"""A format that writes files, a pattern, a key that loads a library."""
+"""Patterns of values that are a gap: a format that writes files, a pattern of files, a key that loads a library."""
 
 
 def _curl_reads(name: str, value: str, gathered: CommandPaths) -> None:
@@ -123,14 +124,14 @@ def _curl_reads(name: str, value: str, gathered: CommandPaths) -> None:
         case "-b" | "-T" | "-z":
             file = value.removeprefix("@")
         case _:
-            # @FILE; for --data-urlencode also NAME@FILE.
+            # The value is @FILE, or NAME@FILE for --data-urlencode.
             file = value.partition("@")[2]
     if file not in ("", "-", "."):
         gathered.add(file, Access.READ)
 
 
 def _form_file(value: str) -> str:
-    """Return the file of `-F NAME=@FILE;type=...`."""
+    """Return the file in `-F NAME=@FILE;type=...`, or an empty string. Raises NotCoveredError if there may be several."""
     content = value.partition("=")[2]
     if "headers=" in content or (content[:1] in ("@", "<") and re.search(r'[",\\]', content)):
         raise NotCoveredError(f"-F {value} may name several files")
@@ -186,11 +187,13 @@ _WGET_OPTIONS = """
     -V|--version:info -h|--help:info
 """
 _WGET_MANY = ("-r", "-p", "-m", "-x", "-E", "-A", "--content-disposition", "--trust-server-names")
-"""With these, the names of what is written come from elsewhere."""
+"""Options with which wget writes files whose names do not appear in the command."""
 
 
 def _wget_writes(parsed: Parsed, use: Use) -> Use:
-    """Without -O every address is written to a file of its last part, below the prefix."""
+    """Add the files that wget writes. Without -O, each address gives a file named after its last part, in the prefix
+    folder.
+    """
     written = CommandPaths()
     outs, prefixes = parsed.values("-O"), parsed.values("-P") or ("",)
     if any(isinstance(value, Unknown | Found) for value in (*outs, *prefixes)):
@@ -207,7 +210,7 @@ def _wget_writes(parsed: Parsed, use: Use) -> Use:
         for address in parsed.operands:
             path = (address.partition("://")[2] or address).partition("/")[2]
             name = joined(prefixes[-1], path.rpartition("/")[2] or "index.html")
-            written.add_with([".1"], name, Access.WRITE)  # where it is there already: the first free number
+            written.add_with([".1"], name, Access.WRITE)  # if it exists, wget appends the first free number
     return replace(use, act=stricter(use.act, written.use().act), paths=(*use.paths, *written.paths))
 
 
@@ -215,7 +218,7 @@ _DIG_OPTIONS = "-x=TEXT -t=TEXT -c=TEXT -p=TEXT -q=TEXT -b=TEXT -4 -6 -u -r -f=R
 
 
 def _openssl_files(_parsed: Parsed, use: Use) -> Use:
-    """openssl takes a name with a colon for an address: `org.openssl.engine:` loads code."""
+    """Return a gap for a name with a colon. openssl reads it as an address: `org.openssl.engine:` loads code."""
     return gap("a name with a colon, an address to openssl") if any(":" in path.word for path in use.paths) else use
 
 
@@ -231,11 +234,11 @@ _OPENSSL = Program(style=Style.SINGLE, operands="", refine=_openssl_files)
 
 
 def _is_remote(word: str) -> bool:
-    """Say whether scp and rsync take a word for a file on another machine: a colon before any slash (scp(1))."""
+    """Return whether scp and rsync read a word as a file on another machine: a colon before any slash (scp(1))."""
     return ":" in word.partition("/")[0] or "://" in word
 
 
-# ssh(1), scp(1) of OpenSSH 9. Forwarding, other configurations and programs to run are left out or CODE.
+# ssh(1), scp(1) of OpenSSH 9. Options for forwarding, other configurations and programs to run are left out or CODE.
 _SSH_HARMLESS = frozenset(
     """
     addressfamily batchmode compression connectionattempts connecttimeout identitiesonly loglevel
@@ -257,7 +260,7 @@ def _ssh_options(parsed: Parsed) -> str:
 
 
 def _ssh_host(parsed: Parsed, use: Use) -> Use:
-    """ssh reads options behind the host too, up to the command."""
+    """Refine ssh. It also reads options between the host and the command, which are a gap."""
     host, *words = parsed.operands or ("",)
     problem = _ssh_options(parsed)
     if not isinstance(host, Unknown) and (isinstance(host, Found) or not _SSH_HOST.fullmatch(host)):
@@ -270,7 +273,7 @@ def _ssh_host(parsed: Parsed, use: Use) -> Use:
 
 
 def _copies(parsed: Parsed, use: Use, *, tree: bool) -> Use:
-    """The last operand is written, the others are read; some lie on other machines."""
+    """Add the local files of a copy. It writes the last operand and reads the others; remote files are left out."""
     if any(isinstance(word, Unknown) for word in parsed.operands) or len(parsed.operands) < 2:
         return gap("what is copied where is not known")
     if any(word.startswith("-") for word in parsed.operands):
@@ -292,7 +295,7 @@ def _scp_copies(parsed: Parsed, use: Use) -> Use:
 
 
 def _rsync_copies(parsed: Parsed, use: Use) -> Use:
-    """With one operand rsync lists it; a colon or `rsync://` in any operand reaches another machine."""
+    """Refine rsync. With one operand it lists that path. A colon or `rsync://` in an operand means another machine."""
     remote = any(_is_remote(word) and not isinstance(word, Found) for word in parsed.operands)
     if len(parsed.operands) == 1 and parsed.operands[0][:1] != "-" and not isinstance(parsed.operands[0], Unknown):
         copied_paths = CommandPaths()
@@ -308,8 +311,8 @@ def _rsync_loses(words: LooseWords) -> Iterator[str]:
         yield "rsync deletes files"
 
 
-# rsync(1), 3.2. Filters may name files of filters, links may lead outside, and some folders are seen from the target:
-# left out, or CODE.
+# rsync(1), 3.2. Left out or CODE: filters, which may name files of filters, options that follow links outside, and
+# folders relative to the target.
 _RSYNC_OPTIONS = """
     -a|--archive -r|--recursive -v|--verbose -q|--quiet -n|--dry-run -l|--links -p|--perms -t|--times -g|--group
     -o|--owner -D -E|--executability -A|--acls -X|--xattrs -H|--hard-links -S|--sparse -W|--whole-file -R|--relative
