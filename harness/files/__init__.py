@@ -12,10 +12,10 @@ They rest on:
     atomic.py                  new bytes for a file: all or none
     encoding.py, diffs.py      bytes as text, and their difference
     before_images.py, undo.py  earlier contents of files, and how to restore them
-    protected_places.py        files that other programs obey, compared around a command; with place_walk.py,
-                               place_looks.py and places_put_back.py
+    protected_places.py        files that other programs read or run, compared before and after a command; with
+                               place_walk.py, place_looks.py and places_put_back.py
     baselines.py               files that the model has read in this session
-    trees.py, repository.py    names of files below a folder, and what git would obey there
+    trees.py, repository.py    names of files below a folder, and the git settings that apply there
 
 Not here: whether a file may be touched (policy/), and the text and meaning of a tool's call (tools/).
 """

@@ -1,8 +1,8 @@
-"""Give a file in an open folder new bytes: all of them or none, durably.
+"""Replace the content of a file in an open folder: atomically and durably.
 
-The way is O_TMPFILE (open(2), Linux 3.11): a file without a name, filled, synced, and only then given one. A process that
-is killed leaves no trace, but between linkat and rename, where a whole `.harness-*.tmp` may stay behind. Where the file
-system has no nameless files, such a name is taken from the start.
+The new content is written to a file without a name (O_TMPFILE: open(2), Linux 3.11) and synced; only then the file
+gets a name. A killed process leaves no file behind, except between linkat and rename: then a complete
+`.harness-*.tmp` may remain. On a file system without nameless files, the new file has such a name from the start.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
 _OLD = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _ACCESS_LIST = "system.posix_acl_access"
 _KEPT_ATTRIBUTES = ("user.", _ACCESS_LIST)
-# File systems without nameless files, and old kernels, say one of these.
+# The errors of file systems and old kernels without nameless files.
 _NO_NAMELESS = frozenset((errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS))
-# No /proc, or a file system without hard links.
+# The errors without /proc, and of file systems without hard links.
 _NO_LINK = frozenset((errno.ENOENT, errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EACCES))
 
 
@@ -50,11 +50,11 @@ def replace(
 
 
 class NotKeptError(Exception):
-    """A new file cannot have the old one's owner or access rights: others could do more with it, or less."""
+    """A new file cannot get the owner or access rights of the old one, so other users' access would change."""
 
 
 class _NoNameToBeHad(Exception):
-    """A nameless file cannot be made here, or cannot be given a name."""
+    """This file system cannot create a nameless file, or cannot give it a name."""
 
 
 def _replace(
@@ -81,7 +81,7 @@ def _replace(
 
 
 class _Named:
-    """A new file in the folder, gone when the block is left before it became something."""
+    """A new temporary file in the folder. Removed at the end of the `with` block unless it replaced a file."""
 
     def __init__(self, folder: int, mode: int) -> None:
         self.folder = folder
@@ -94,7 +94,7 @@ class _Named:
         return os.open(self.name, NEW_FILE, mode, dir_fd=self.folder)
 
     def become_new(self, name: str) -> None:
-        """Take `name`, which nothing must have. Raises FileExistsError."""
+        """Give the new file `name`. Raises FileExistsError if a file has that name."""
         try:
             os.link(self.name, name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
         except FileExistsError:
@@ -102,13 +102,13 @@ class _Named:
         except OSError as error:
             if error.errno not in _NO_LINK:
                 raise
-            # Without hard links: looked at a moment before, since rename(2) overwrites.
+            # Without hard links: check right before rename(2), because it overwrites.
             if status_of(self.folder, name) is not None:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
             self.become(name)
 
     def become(self, name: str) -> None:
-        """Take `name` from the file that has it."""
+        """Replace the file that has `name`."""
         os.replace(self.name, name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         self.name = ""
 
@@ -125,7 +125,7 @@ class _Named:
 
 
 class _Nameless(_Named):
-    """The same without a name until the end. Raises _NoNameToBeHad where that cannot be."""
+    """A new file without a name until the end. Raises _NoNameToBeHad if that is impossible here."""
 
     def open(self, mode: int) -> int:
         try:
@@ -136,7 +136,7 @@ class _Nameless(_Named):
             raise
 
     def become_new(self, name: str) -> None:
-        # The folder is given twice: without src_dir_fd Python calls link(2), which does not follow the magic link.
+        # `folder` is passed twice: without src_dir_fd Python calls link(2), which does not follow the magic link.
         source = f"/proc/self/fd/{self.descriptor}"
         try:
             os.link(source, name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=True)
@@ -163,10 +163,10 @@ class TornError(Exception):
 
 
 def overwrite(folder: int, name: str, old: bytes, content: bytes) -> None:
-    """Write `content` over the bytes `old` of the file itself, if it cannot be replaced by another.
+    """Overwrite the bytes `old` of a file in place with `content`. For a file that cannot be replaced.
 
-    Not atomic: a concurrent reader may see a part of each, and a crash may leave that. The caller keeps `old`
-    elsewhere before. Raises OSError when the old bytes were put back, and TornError when even that failed.
+    Not atomic: a concurrent reader may see a mix of both, and a crash may leave one. The caller saves `old` elsewhere
+    first. If writing fails, `old` is restored: raises OSError if that succeeds, and TornError if it fails.
     """
     descriptor = os.open(name, os.O_WRONLY | _OLD, dir_fd=folder)
     done = 0
@@ -183,7 +183,7 @@ def overwrite(folder: int, name: str, old: bytes, content: bytes) -> None:
 
 
 def _put_back(descriptor: int, old: bytes, written: int) -> None:
-    """Give a file its old bytes again, of which the first `written` may be others now."""
+    """Restore the old bytes of a file, of which at most the first `written` were overwritten."""
     done, end = 0, min(written, len(old))
     try:
         while done < end:
@@ -201,22 +201,22 @@ def _take_over(folder: int, name: str, descriptor: int, present: os.stat_result)
     if (created.st_uid, created.st_gid) != (present.st_uid, present.st_gid):
         try:
             os.fchown(descriptor, present.st_uid, present.st_gid)
-        except OSError as error:  # not ours to give, or an owner that has no number in a user namespace
+        except OSError as error:  # no permission, or an owner without a number in this user namespace
             mode = present.st_mode
             alike = (mode >> 3) & 0o7 == mode & 0o7 and not has_list
             if created.st_uid != present.st_uid or not alike:
                 raise NotKeptError(error.strerror or str(error)) from None
-    # Last, since a change of owner clears bits; set-id bits are never given to content that a model wrote.
+    # Last, because a change of owner clears bits. Content that a model wrote never gets set-id bits.
     os.fchmod(descriptor, present.st_mode & 0o777)
 
 
 def _take_over_attributes(folder: int, name: str, descriptor: int) -> bool:
-    """Copy the attributes; say whether an access list is among them. Raises NotKeptError if it cannot be copied."""
-    # A folder's default list is given to every new file in it (acl(5)): what the old file lacks must go.
+    """Copy the attributes. Return whether an access list is among them. Raises NotKeptError if it cannot be copied."""
+    # Every new file gets its folder's default list (acl(5)). Remove that one: the old file may have none.
     try:
         os.removexattr(descriptor, _ACCESS_LIST)
     except OSError:
-        pass  # there is none, mostly, or no such thing here
+        pass  # usually there is none; some file systems have no access lists
     try:
         old = os.open(name, os.O_RDONLY | _OLD, dir_fd=folder)
     except OSError:
@@ -231,7 +231,7 @@ def _copy_attributes(old: int, new: int) -> bool:
     try:
         names = os.listxattr(old)
     except OSError:
-        return False  # a file system without them
+        return False  # a file system without attributes
     for attribute in names:
         if attribute.startswith(_KEPT_ATTRIBUTES):
             try:
@@ -239,7 +239,7 @@ def _copy_attributes(old: int, new: int) -> bool:
             except OSError as error:
                 if attribute == _ACCESS_LIST:
                     raise NotKeptError(error.strerror or str(error)) from None
-                # else not ours to give
+                # other attributes: no permission to set them
     return _ACCESS_LIST in names
 
 

@@ -1,6 +1,6 @@
-"""Files that the model of this session has read, with digests, so that it does not overwrite unseen changes.
+"""Files that the model has read, with digests, so that it does not overwrite changes it has not seen.
 
-Kept in memory, as long as the session.
+Kept in memory until the session ends.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from harness.record import Record
 MAX_FILES = 10_000
 """Maximum number of digests. The least recently used is dropped, and that file must be read again."""
 _MAX_KEPT_BYTES = 256 * 1024
-"""Maximum size of a content that is kept to show later changes; of a larger file only the digest is kept."""
+"""Maximum size of a kept content, in bytes; it is kept to show later changes. A larger file keeps its digest only."""
 MAX_ALL_KEPT_BYTES = 16 * 1024 * 1024
 
 
 class Baseline(Record):
-    """A file's content as the model last saw it, whole or a page of it."""
+    """A file's content when the model last read it, even if it read one page only."""
 
     sha256: str
     content: bytes | None
@@ -33,7 +33,7 @@ class Baselines:
         self._by_path: OrderedDict[str, Baseline] = OrderedDict()
         self._bytes = 0
         self._lock = allocate_lock()
-        """Files are read on several threads at once."""
+        """For tools that read files on several threads at once."""
 
     def get(self, real: str) -> Baseline | None:
         """Return the baseline of the file at an absolute, resolved path; `None` if the model never read it."""
@@ -44,7 +44,7 @@ class Baselines:
             return baseline
 
     def saw(self, real: str, content: bytes, sha256: str = "") -> None:
-        """Note that the model was shown (a part of) `content`, or wrote it.
+        """Record that the model read `content` (or a part of it) or wrote it.
 
         `sha256` is its digest; empty if the caller has none.
         """

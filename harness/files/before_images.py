@@ -14,21 +14,21 @@ _DIGEST = regex(r"[0-9a-f]{64}")
 class BeforeImages:
     """A content-addressed store in a folder of its own: `<2 hex>/<62 hex>`, named by the SHA-256 of the content.
 
-    INVARIANT: a file under its final name holds the bytes of its name, and they are on disk: it was written under
-    another name, synced, and renamed. A crash leaves a file whose name ends in `.tmp`, which is never read.
+    INVARIANT: a file under its final name is complete and on disk, and its content has the digest in its name. It was
+    written under another name, synced and renamed. A crash may leave a file ending in `.tmp`, which is never read.
     """
 
     def __init__(self, folder: str) -> None:
-        """Take the folder (absolute); it is made, for its owner only, when the first content is kept."""
+        """Use an absolute `folder`. It is created, for its owner only, with the first stored content."""
         self.folder = folder
 
     def keep(self, data: bytes) -> str:
-        """Store `data` and return its SHA-256 in hex; when this returns, it is on disk.
+        """Store `data` and return its SHA-256 in hex. The data is on disk when this returns.
 
-        Raises OSError; then it is not to be counted on.
+        Raises OSError; then the data may be lost.
         """
         digest = digest_of(data)
-        # INVARIANT: touched before it is looked at: `audit prune` removes none that is younger than a day.
+        # INVARIANT: touch the file before reading it. `audit prune` removes no file touched within the last day.
         if self._touch(digest) and self.get(digest) == data:
             return digest
         folder = os.path.dirname(self.path_of(digest))
@@ -42,7 +42,7 @@ class BeforeImages:
         return digest
 
     def get(self, sha256: str) -> bytes | None:
-        """Return the content with this digest (64 hex digits), or None: not kept, not readable, or damaged since."""
+        """Return the content with this digest (64 hex digits). `None` if missing, unreadable or damaged."""
         if not _DIGEST.fullmatch(sha256):
             return None
         try:
@@ -54,7 +54,7 @@ class BeforeImages:
         return data if digest_of(data) == sha256 else None
 
     def _touch(self, digest: str) -> bool:
-        """Say that what is kept under this digest is needed from now on; return whether there is such a file."""
+        """Renew the time stamp of the file with this digest, so that it is not pruned. Return whether it exists."""
         try:
             os.utime(self.path_of(digest), follow_symlinks=False)
         except OSError:
@@ -62,5 +62,5 @@ class BeforeImages:
         return True
 
     def path_of(self, digest: str) -> str:
-        """Return the path of the file that holds the content with this SHA-256 (64 hex digits), if it is kept."""
+        """Return the path at which the content with this SHA-256 (64 hex digits) is or would be stored."""
         return os.path.join(self.folder, digest[:2], digest[2:])

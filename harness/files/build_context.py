@@ -1,8 +1,8 @@
-"""Build context: the files of a folder that a container build sends, as its ignore files leave some out (`.dockerignore`).
+"""Build context: the files of a folder that a container build sends, minus those that ignore files (`.dockerignore`) exclude.
 
-INVARIANT: never fewer are sent than by Docker or Podman. A pattern leaves files out only if it can be read in one way; an
-exception (`!`) that cannot brings everything back. Every ignore file must leave a file out, since programs and their versions
-differ in the one that they read.
+INVARIANT: every file that Docker or Podman sends is listed here too. Ambiguous patterns are skipped; an ambiguous
+exception (`!`) brings all files back. A file is left out only if every ignore file excludes it, because programs and
+their versions differ in which ignore file they read.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _PLAIN = regex(r"/?[A-Za-z0-9_.@~,=*-]+(?:/[A-Za-z0-9_.@~,=*-]+)*/?")
 _ALWAYS_SENT = regex(r"(?is)dockerfile|containerfile|[^/]*\.(?:docker|container)ignore|.*\n.*")
 
 _Matcher: TypeAlias = "tuple[Callable[[str], object], bool]"
-"""Whether a pattern of a group matches a path or a folder above it, and whether it is left out then."""
+"""A function that tests whether a group of patterns matches a path, and whether a match excludes the file."""
 
 
 def sent_files(names: Sequence[str], context: str, ignore_files: Sequence[str]) -> list[str]:
     """Return the names of the files that a build sends.
 
-    `names` lie below `context`, a beginning that ends with a slash or is empty. `ignore_files` are absolute paths. All files
-    are sent if the first does not exist; each of the others counts if it does.
+    All `names` start with `context`, a prefix that ends with a slash or is empty. `ignore_files` are absolute paths. If
+    the first does not exist, all files are sent. The others count if they exist.
     """
     if not os.path.lexists(ignore_files[0]):
         return list(names)
@@ -43,12 +43,12 @@ def _is_sent(name: str, files: Sequence[Sequence[_Matcher]]) -> bool:
 
 
 def _leaves_out(name: str, groups: Sequence[_Matcher]) -> bool:
-    """Return whether an ignore file leaves a file out. Its last pattern that matches decides."""
+    """Return whether an ignore file excludes a file. The last matching pattern decides."""
     return next((ignores for matches, ignores in reversed(groups) if matches(name)), False)
 
 
 def _read(path: str) -> Sequence[_Matcher]:
-    """Return the patterns of an ignore file. A link, and a file that cannot be read, leave nothing out."""
+    """Return the patterns of an ignore file. A link or an unreadable file excludes no files."""
     data = None if os.path.islink(path) else read_small(path, MAX_BYTES)
     return () if data is None else _matchers(data)
 
@@ -72,15 +72,15 @@ def _matchers(data: bytes) -> Sequence[_Matcher]:
 
 
 def _is_exception(line: str) -> bool:
-    """Return whether a line may be an exception: programs strip different blanks, and a byte order mark or not."""
+    """Return whether a line may be an exception. Programs differ in the blanks and byte order marks that they strip."""
     return line.strip().lstrip("\ufeff").lstrip().startswith("!")
 
 
 def _expression(text: str, *, whole_folders: bool) -> str:
     """Return a pattern as a regular expression; empty if it can be read in several ways.
 
-    `whole_folders`: it matches every file in a folder that it matches. Beside exceptions, versions differ on that for a pattern
-    with `**`, and Docker forgets it for a pattern behind an exception.
+    With `whole_folders`, a pattern that matches a folder matches every file in it. Where exceptions exist, versions
+    differ on that for a pattern with `**`, and Docker does not do it for a pattern after an exception.
     """
     parts = posixpath.normpath(text).removeprefix("/").split("/") if _PLAIN.fullmatch(text) else [".."]
     if parts[0] in (".", "..") or not matches_quickly(text) or any("**" in part != "**" for part in parts):

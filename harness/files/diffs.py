@@ -1,4 +1,4 @@
-"""The difference of two contents, as lines for a person or the model: bounded in size and in time."""
+"""Diff of two contents, as lines for the user or the model. Bounded in size and in time."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ from harness.text.visible import visible
 MAX_LINES = 4_000
 """Maximum number of lines of a stored diff; the rest is counted."""
 MAX_LINE_CHARACTERS = 100_000
-"""Characters shown of a changed line, unchanged text left out; behind that it is cut."""
+"""Maximum number of characters shown of a changed line, after unchanged text was left out; the rest is cut."""
 MAX_CHARACTERS = 1_000_000
 """Maximum number of characters of a stored diff."""
 LONG_LINE = 2_000
-"""Characters of the longest line from which nothing is left out."""
+"""Maximum length of a line that is always shown completely, in characters."""
 _BESIDE = 150
-"""Characters shown on both sides of a change within a long line."""
+"""Number of characters shown on each side of a change within a long line."""
 _MIN_LEFT_OUT = 200
-"""Characters of the shortest text that is left out."""
+"""Minimum length of a text that is left out, in characters."""
 _MAX_WORD_CHARACTERS = 3_000_000
-"""Characters of long lines compared word by word in one diff."""
+"""Maximum number of characters in long lines that one diff compares word by word."""
 _BLOCK_BYTES = 4096
 CONTEXT = 3
-"""Unchanged lines shown around a change."""
+"""Number of unchanged lines shown around a change."""
 _MAX_COMPARED_LINES = 200_000
-"""Maximum number of lines of a compared content; of a longer one only the start is shown."""
+"""Maximum number of lines to compare. If there are more, only the start of the new content is shown."""
 _MAX_PAIRS = 40_000
-"""Lines of one content times lines of the other that difflib is given at once: its time grows with more than that."""
+"""Maximum number of line pairs (lines of one content times lines of the other) in one difflib call.
+
+The time of difflib grows faster than this number.
+"""
 _MAX_ALL_PAIRS = 200_000
-"""Maximum number of compared pairs; beyond it, everything between two matching lines counts as replaced."""
+"""Maximum number of line pairs in all difflib calls of a diff. Beyond it, gaps are compared by `_few_changes` only."""
 _LEAST_PAIRS = 20
-"""That are counted however short the lists are: each takes difflib some time."""
+"""Minimum number of pairs counted per difflib call, since even a short call takes time."""
 _MAX_EDITS = 100
 """Maximum number of edits that `_few_changes` looks for."""
 _MAX_LOOKS = 40
@@ -45,13 +48,13 @@ _WORD = regex(r"\w+|\s+|.")
 _BREAK = regex(r"[\s;,\"'<>(){}]")
 _UNCHANGED = regex(rf"[^\r\n]{{{_MIN_LEFT_OUT},}}")
 _LEFT_OUT = "\ud800"
-"""Encloses a number of characters left out. No decoded file holds it: `surrogateescape` makes U+DC80 to U+DCFF only."""
+"""Mark before and after a number of omitted characters. Decoded files lack it: `surrogateescape` yields U+DC80 to U+DCFF."""
 _COUNT_SIGN = "\u2026"
 _LIKE_AN_ESCAPE = regex(r"\\(?:[xuU][0-9a-f]|\Z)")
 
 
 class Diff(Record):
-    """A unified diff. Of a long line, text that stays the same is left out and counted."""
+    """A unified diff. In long lines, unchanged text is replaced by its number of characters."""
 
     lines: tuple[str, ...]
     more: int
@@ -61,19 +64,19 @@ class Diff(Record):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all added and removed text is in it, neither lines nor ends of lines left out."""
+        """Whether it contains all added and removed text: no line is missing or cut."""
         changed = (line for line in self.lines if line.startswith(("+", "-")))
         return not self.more and not any(len(line) > MAX_LINE_CHARACTERS + 1 for line in changed)
 
     def text(self, max_lines: int = MAX_LINES) -> str:
-        """Return at most `max_lines` lines, and one that counts the rest."""
+        """Return at most `max_lines` lines, and a last line with the number of omitted ones."""
         first_lines = self.lines[:max_lines]
         rest = len(self.lines) - len(first_lines) + self.more
         return "\n".join((*first_lines, f"[... {rest:,} more lines of the diff ...]") if rest else first_lines)
 
 
 class Change(Record):
-    """Lines `old_start` to `old_end` (excluded) of the one are lines `new_start` to `new_end` of the other."""
+    """A replacement: lines `old_start` to `old_end` (excluded) became lines `new_start` to `new_end` (excluded)."""
 
     old_start: int
     old_end: int
@@ -84,7 +87,7 @@ class Change(Record):
 def compare(old: bytes, new: bytes) -> Diff:
     """Return the difference between two contents; lines end at LF and are shown decoded, escaped and clipped.
 
-    The CR of CR LF is left out where the lines that are compared all have it, the old ones and the new.
+    The CR of CR LF is not shown if all compared lines have it, old and new.
     """
     start, end = _equal_bytes(old, new)
     first = old.count(b"\n", 0, start)
@@ -97,7 +100,7 @@ def compare(old: bytes, new: bytes) -> Diff:
 
 
 def _compare(before: Sequence[bytes], after: Sequence[bytes], *, first: int, crlf: bool) -> Diff:
-    """Return the difference between two lists of lines, which `first` equal ones precede."""
+    """Return the difference between two lists of lines. In both contents, `first` equal lines precede them."""
     lines: list[str] = []
     added = removed = more = characters = 0
     for sign, line in _diff_lines(_hunks(changes(before, after)), before, after, first):
@@ -113,9 +116,9 @@ def _compare(before: Sequence[bytes], after: Sequence[bytes], *, first: int, crl
 
 
 def _equal_bytes(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return the number of equal bytes at the start and at the end, in whole lines that are not shown.
+    """Return the number of bytes to skip at the start and at the end: equal in both, whole lines, and not shown.
 
-    A change in a large file is mostly small: blocks are compared as a whole, and only the rest as lines.
+    Changes in large files are usually small. So blocks of bytes are compared first, and only the rest as lines.
     """
     shorter = min(len(old), len(new))
     if shorter < _BLOCK_BYTES:
@@ -140,7 +143,7 @@ def _equal_bytes(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def count_lines(data: bytes) -> int:
-    """Return the number of lines; one without an end counts."""
+    """Return the number of lines, including a last line without a newline."""
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
 
 
@@ -155,7 +158,7 @@ def _too_long(old: bytes, new: bytes) -> Diff:
         lines.extend(_rows_of("+", _text(line), crlf=False))
         characters += len(lines[-1])
         line_count += 1
-    # Nothing of what goes is shown, so that it is never the whole.
+    # Removed lines are not shown, so `more` is above 0 and the diff never counts as whole.
     return Diff(lines=tuple(lines), more=removed + added - line_count, added=added, removed=removed)
 
 
@@ -170,8 +173,8 @@ def changes(
 ) -> Iterator[Change]:
     """Yield the changes in order: unique common lines align the two texts, difflib fills the gaps.
 
-    Bounded in time: in a gap that is too long for difflib, or beyond `most_pairs`, only a few changes are
-    distinguished; more count as one change, whatever is equal in it.
+    Bounded in time: a gap that is too long for difflib, or beyond `most_pairs`, is split only if it has few changes.
+    Otherwise the whole gap counts as one change, including its equal lines.
     """
     start, tail = common(before, after)
     old, new = before[start : len(before) - tail], after[start : len(after) - tail]
@@ -189,13 +192,13 @@ def changes(
 
 
 def common(before: Sequence[object], after: Sequence[object]) -> tuple[int, int]:
-    """Return the numbers of equal items at the start and at the end; no item counts twice."""
+    """Return the numbers of equal items at the start and at the end. No item is counted in both."""
     start = _equal_run(before, 0, after, 0)
     return start, _equal_run(before[start:][::-1], 0, after[start:][::-1], 0)
 
 
 def _equal_run(old: Sequence[object], i: int, new: Sequence[object], j: int) -> int:
-    """Return the number of equal items from `i` and `j` on, compared in slices."""
+    """Return the number of equal items starting at `old[i]` and `new[j]`. Compares slices for speed."""
     max_run = min(len(old) - i, len(new) - j)
     run, size, grows = 0, 1, True
     while size and run < max_run:
@@ -208,7 +211,7 @@ def _equal_run(old: Sequence[object], i: int, new: Sequence[object], j: int) -> 
 
 
 def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Return pairs of equal lines, unique on both sides and in order on both: the longest such row (patience sorting)."""
+    """Return the longest sequence of pairs of equal lines: unique and in order on both sides (patience sorting)."""
     places = _unique(new)
     pairs = [(i, places[line]) for line, i in _unique(old).items() if line in places]
     piles: list[int] = []
@@ -228,7 +231,7 @@ def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int
 
 
 def _unique(lines: Sequence[Hashable]) -> dict[Hashable, int]:
-    """Return the lines that occur once, in order, with their places."""
+    """Return the lines that occur once, in order, with their indexes."""
     places: dict[Hashable, int] = {}
     for index, line in enumerate(lines):
         places[line] = -1 if line in places else index
@@ -249,7 +252,9 @@ def _gap(old: Sequence[Hashable], new: Sequence[Hashable], *, closely: bool) -> 
 
 
 def _few_changes(old: Sequence[object], new: Sequence[object]) -> list[tuple[int, int, int, int]]:
-    """Return the fewest changes between two lists; empty where they are many (Myers, "An O(ND) Difference Algorithm", 1986).
+    """Return the fewest changes between two lists, or an empty list if there are too many.
+
+    Source: Myers, "An O(ND) Difference Algorithm", 1986.
 
     INVARIANT: its time is proportional to the length of the lists.
     """
@@ -273,14 +278,14 @@ def _few_changes(old: Sequence[object], new: Sequence[object]) -> list[tuple[int
 
 
 def _step(reached: dict[int, int], diagonal: int, edits: int) -> tuple[int, int]:
-    """Return the place in the old list after the next edit onto a diagonal, and the diagonal before that edit."""
+    """Return the index in the old list after the edit that reaches a diagonal, and the diagonal before that edit."""
     above, below = diagonal + 1, diagonal - 1
     adds = diagonal == -edits or (diagonal != edits and reached[below] < reached[above])
     return (reached[above], above) if adds else (reached[below] + 1, below)
 
 
 def _way_back(trace: Sequence[dict[int, int]], old_end: int, new_end: int) -> list[tuple[int, int, int, int]]:
-    """Return the changes on the way to the ends, edits that touch each other as one."""
+    """Return the changes on the traced path to both ends. Adjacent edits are joined into one change."""
     blocks: list[tuple[int, int, int, int]] = []
     diagonal = old_end - new_end
     for edits in range(len(trace) - 1, 0, -1):
@@ -295,7 +300,7 @@ def _way_back(trace: Sequence[dict[int, int]], old_end: int, new_end: int) -> li
 
 
 def _hunks(changes: Iterator[Change]) -> list[list[Change]]:
-    """Put together what is so near that the lines around would overlap."""
+    """Group changes into hunks: changes whose context lines touch or overlap share one."""
     hunks: list[list[Change]] = []
     for change in changes:
         if hunks and change.old_start - hunks[-1][-1].old_end <= 2 * CONTEXT:
@@ -327,7 +332,7 @@ def _diff_lines(
             else:
                 old_lines, new_lines = list(map(_text, goes)), list(map(_text, comes))
             removed, added = [("-", line) for line in old_lines], [("+", line) for line in new_lines]
-            # A diff is cut at its end: where much goes, what comes is shown first.
+            # A diff is cut at its end. If many lines are removed, the added lines go first.
             yield from (*added, *removed) if len(removed) > MAX_LINES // 2 else (*removed, *added)
             position = change.old_end
         yield from ((" ", _clipped(line)) for line in before[position : position + trail])
@@ -338,7 +343,7 @@ def _text(line: bytes) -> str:
 
 
 def _clipped(line: bytes) -> str:
-    """Return an unchanged line; of a long one, the start and the number of other characters."""
+    """Return an unchanged line. A long one is cut to its start and the number of omitted characters."""
     text = _text(line)
     end = len(text.rstrip("\r\n"))
     if end <= LONG_LINE:
@@ -349,10 +354,10 @@ def _clipped(line: bytes) -> str:
 
 
 def _shortened(before: bytes, after: bytes, max_characters: int) -> tuple[list[str], list[str], int]:
-    """Return the lines of two texts without long stretches that are in both, and the number of characters compared.
+    """Return the lines of two texts without their long equal stretches, and the number of characters compared.
 
-    Of more than `max_characters` characters between their common start and end, all are taken as changed.
-    INVARIANT: a stretch left out is equal in both; everything else is in the lines.
+    If more than `max_characters` characters lie between the common start and end, all of them count as changed.
+    INVARIANT: an omitted stretch is equal in both texts. Everything else is in the lines.
     """
     old, new = _text(before), _text(after)
     ends = len(old), len(old), len(new), len(new)
@@ -381,7 +386,7 @@ def _shortened(before: bytes, after: bytes, max_characters: int) -> tuple[list[s
 
 
 def _changed_words(old: str, new: str, start: int) -> list[tuple[int, int, int, int]]:
-    """Return the places of the words that differ behind an equal start, in both texts."""
+    """Return the ranges of differing words in both texts. The first `start` characters are equal."""
     words = _WORD.findall(old, start), _WORD.findall(new, start)
     before, after = (list(accumulate(map(len, word_list), initial=start)) for word_list in words)
     return [
@@ -391,9 +396,9 @@ def _changed_words(old: str, new: str, start: int) -> list[tuple[int, int, int, 
 
 
 def _left_out(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of unchanged text that are left out, within a line each.
+    """Yield the ranges of unchanged text to omit; each is within one line.
 
-    They begin and end between short words: half a secret could not be distinguished from other text.
+    Ranges start and end at word boundaries if one is near, because a cut secret would not be recognized as one.
     """
     for stretch in _UNCHANGED.finditer(text, start, max(start, end)):
         first, last = stretch.span()
@@ -412,7 +417,7 @@ def _text_lines(text: str) -> list[str]:
 
 
 def _range(start: int, end: int) -> str:
-    """Return a hunk's range as diff -u writes it: the line before it where it is empty."""
+    """Return a hunk's range in the notation of diff -u. An empty range is given by the line before it."""
     length = end - start
     first = start + (length > 0)
     return f"{first}" if length == 1 else f"{first},{length}"
@@ -444,16 +449,16 @@ def _rows_of(sign: str, line: str, *, crlf: bool) -> Iterator[str]:
 
 
 def _visible(text: str, *, is_shortened: bool) -> str:
-    """Return decoded text with hidden characters as escapes; in a shortened line, the sign of counts is escaped too."""
+    """Return decoded text with hidden characters as escapes. In a shortened line, `_COUNT_SIGN` is escaped too."""
     plain = text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     text_shown = visible(plain)
     return text_shown.replace(_COUNT_SIGN, "\\u2026") if is_shortened else text_shown
 
 
 def _looks_escaped(texts: Sequence[str], *, is_shortened: bool) -> bool:
-    """Return whether a line has both escaped characters and backslashes that look like such escapes.
+    """Return whether a line contains both escaped characters and backslashes, which could be confused.
 
-    `texts` are the shown parts of the line. A CR at its end counts as escaped only if the text holds an escape.
+    `texts` are the shown parts of the line. If only a CR at its end is escaped, the backslashes must look like escapes.
     """
     if not any("\\" in text for text in texts):
         return False

@@ -1,4 +1,4 @@
-"""The encoding of a text file: told by its byte-order mark alone, never guessed."""
+"""Encoding of a text file: determined by its byte-order mark only, never guessed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from harness.record import Record
 BINARY_PROBE_BYTES = 8192
 UTF_8_MARK = b"\xef\xbb\xbf"
 _MAX_LONE_SURROGATE_BYTES = 1024 * 1024
-"""Maximum size of a UTF-16 file with lone surrogates; in a larger one each would cost too much time."""
+"""Maximum size of a UTF-16 file with lone surrogates, in bytes. In a larger one they would take too long to decode."""
 _UTF_32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 
 
 class Encoding(Enum):
-    """The encodings that are read and written; the value is Python's name of the codec."""
+    """The supported encodings. The value is Python's codec name."""
 
     UTF_8 = "utf-8"
     UTF_16_LE = "utf-16-le"
@@ -41,15 +41,18 @@ class Encoding(Enum):
 
 
 class Text(Record):
-    """A file's content as UTF-8, in which texts are found and replaced."""
+    """A file's content as UTF-8, for search and replacement."""
 
     encoding: Encoding
     body: bytes
-    """The content as UTF-8. Of a file in UTF-8 these are its very bytes, byte-order mark and invalid ones included; of
-    one in UTF-16 the mark is left out, and a lone surrogate is the three bytes that UTF-8 would give it."""
+    """The content as UTF-8.
+
+    For a UTF-8 file, its exact bytes, including a byte-order mark and invalid bytes. For a UTF-16 file, the text without
+    the mark; a lone surrogate becomes the three bytes that UTF-8 would use for it.
+    """
 
     def encoded(self, body: bytes) -> bytes:
-        """Return the bytes of a file of this encoding whose content is `body`; all that `body` keeps is kept exactly."""
+        """Return the bytes of a file with this encoding and the content `body`. Unchanged text keeps its exact bytes."""
         if self.encoding is Encoding.UTF_8:
             return body
         decoded = body.decode("utf-8", "surrogatepass")
@@ -57,7 +60,7 @@ class Text(Record):
 
 
 def encoding_of(start: bytes) -> Encoding:
-    """Return the encoding that the first bytes of a file tell: UTF-16 by its byte-order mark, else UTF-8."""
+    """Return the encoding of a file with these first bytes: UTF-16 if it has that byte-order mark, else UTF-8."""
     if not start.startswith(_UTF_32_MARKS):
         for encoding in (Encoding.UTF_16_LE, Encoding.UTF_16_BE):
             if start.startswith(encoding.mark):
@@ -106,7 +109,7 @@ class Adapted(Record):
 
     data: bytes
     text: bytes
-    """The same as UTF-8: what `data` holds but for the encoding, and the mark of UTF-16."""
+    """The content of `data` as UTF-8, without a UTF-16 mark."""
     kept_features: tuple[str, ...]
     """Features of the old form that were kept although the new content lacks them, in words."""
 
@@ -114,7 +117,7 @@ class Adapted(Record):
 def adapted(content: bytes, old: bytes) -> Adapted:
     """Return `content` (UTF-8) in the form of the file that held `old`: its encoding, byte-order mark and line ends.
 
-    Line ends become CR LF where all of the old ones are and `content` has no CR at all. What was no text gives no form.
+    Line ends become CR LF if all old ones are, and `content` has no CR. If `old` is not text, `content` is unchanged.
     """
     text = read_text(old)
     if text is None:

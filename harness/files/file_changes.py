@@ -1,6 +1,6 @@
-"""Replacement of a file with judged bytes: wholly or not at all, and only if the file is still what was judged.
+"""Replacement of a file with judged bytes: completely or not at all, and only if the file is unchanged since then.
 
-It decides nothing: the new content was made and shown before, and is only checked for changes since.
+This module makes no decisions. The new content was computed and shown earlier; here only the file is checked again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.safe_files import is_locked_within
 MAX_LOCK_SECONDS = 2.0
 """Seconds to wait for another program's lock of a folder before a write in it fails."""
 _MAX_STALE_LINES = 40
-"""Maximum number of lines shown of the difference to a file that changed since it was read."""
+"""Maximum number of diff lines shown for a file that changed after the model read it."""
 _MAX_STALE_CHARACTERS = 2_500
 
 _RENAME_CANNOT = frozenset((errno.EBUSY, errno.EXDEV))
@@ -60,14 +60,15 @@ class Replacement(Record):
 
 
 class Unable(Record):
-    """Reason why a change cannot be made. The model reads it only once the call was judged, like a change: it may
-    reveal content of the file.
+    """Reason why a change cannot be made.
+
+    The model reads it only after the call was permitted, because it may reveal content of the file.
     """
 
     reason: str
     code: ErrorCode | None
     shows: bytes | None = None
-    """Content of the file, if `reason` shows all of it that the model had not seen."""
+    """Content of the file, if `reason` shows every part of it that the model had not seen."""
 
 
 def unable(error: ToolError) -> Unable:
@@ -78,19 +79,19 @@ def unable(error: ToolError) -> Unable:
 def write_and_read(path: PathAccess, *, new: bool = False) -> tuple[PathAccess, PathAccess]:
     """Return the facets of every call that may write a file; `new` for a call that creates it.
 
-    INVARIANT: they do not depend on the file's content. The result of such a call (a difference, a diagnosis, no
-    change) reveals content, and a refusal to read a file must not.
+    INVARIANT: the facets do not depend on the file's content. The result of such a call (a difference, a diagnosis, no
+    change) reveals content, which a refusal to read the file must not do. So read access is always a facet.
     """
     return (path, replace(path, access=Access.READ, shared=False, new=new))
 
 
 def change_to(path: PathAccess, old: Present | None, content: bytes, *, before: bytes, after: bytes) -> Replacement:
-    """Return the change of the file at `path`, which is `old` (None: there is none), to `content`.
+    """Return the change of the file at `path` from `old` (`None`: it does not exist) to `content`.
 
-    `before` and `after` are the two as text (UTF-8, or bytes that are shown as escapes), which are compared.
+    `before` and `after` are the texts of both for the diff: UTF-8, or bytes that are shown as escapes.
 
-    INVARIANT: `after` is what `content` was made of. Were it read out of `content` again, an edit could make the file
-    look like something else (a NUL or a byte-order mark that moves to its start), and what it adds would not be shown.
+    INVARIANT: `after` is the text from which `content` was made. If it were decoded from `content` again, an edit
+    could change how the file is read (a NUL, or a byte-order mark that moves to its start) and hide what it adds.
     """
     return Replacement(
         path=path,
@@ -103,9 +104,7 @@ def change_to(path: PathAccess, old: Present | None, content: bytes, *, before: 
 
 
 def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
-    """Return the reason why the model must read a file of content `data` again before a change; `None` if it need
-    not.
-    """
+    """Return the reason to read a file again before a change, or `None` if its content `data` matches the baseline."""
     if digest_of(data) == baseline.sha256:
         return None
     message = f"The file changed on disk after it was read: {display_path(path)}."
@@ -123,22 +122,24 @@ def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
 def apply(change: Replacement, workspace: Workspace, images: BeforeImages | None) -> str:
     """Make the change durable and return a note about it, usually empty.
 
-    The old bytes are stored in `images` first, if there are any; if that fails nothing is changed. The new ones go to
-    a temporary file in the same folder, which then replaces the old one: at any moment the whole old file or the
-    whole new one exists. Owner, access rights and permission bits are kept (set-id bits are not), extended attributes
-    where possible; a new file gets 0666 less the umask, and the folders it needs. A file that cannot be replaced (its
-    folder is not writable, its owner or its group is another's) is written in place, if its old bytes are stored.
+    The old bytes are first stored in `images` (if not `None`); if that fails, the file stays unchanged. The new bytes
+    go to a temporary file in the same folder, which then replaces the old one. So at any moment either the complete
+    old file or the complete new one exists. Owner, access rights and permission bits are kept (except set-id bits), and
+    extended attributes where possible. A new file gets 0666 less the umask, and missing folders are created.
 
-    Raises ToolError if the path leads elsewhere or the file is no longer what was judged, and if it cannot be
-    written; then nothing was changed. Raises TornError if writing in place failed and the old bytes could not be put
-    back.
+    A file that cannot be replaced (its folder is not writable, or it belongs to another user or group) is written in
+    place, if its old bytes are stored.
+
+    Raises ToolError if the path now leads elsewhere, the file changed after the call was judged, or it cannot be
+    written; then the file is unchanged. Raises TornError if writing in place failed and the old bytes could not be
+    restored.
     """
     check_unmoved(workspace, change.path)
     return put(change, images)
 
 
 def put(change: Replacement, images: BeforeImages | None) -> str:
-    """Do the same for a path that is known to be resolved: no link is followed on the way."""
+    """Make the change like `apply`, for a path that is already resolved. No link on the way is followed."""
     from harness.process.own_code import own_code  # with the first write
 
     path = change.path
@@ -167,7 +168,7 @@ def put(change: Replacement, images: BeforeImages | None) -> str:
 
 
 def check_unchanged(change: Replacement) -> None:
-    """Raise ToolError if the file is no longer what was judged. For a change that would write the same content."""
+    """Raise ToolError if the file changed after the call was judged. For a change that writes the same content."""
     folder_path, name = os.path.split(change.path.real)
     try:
         folder = open_folder(folder_path)
@@ -182,7 +183,7 @@ def check_unchanged(change: Replacement) -> None:
 
 
 def _replace(folder: int, name: str, change: Replacement, images: BeforeImages | None) -> str:
-    """Do it in an open folder; return a note, mostly nothing."""
+    """Make the change in an open folder. Return a note, usually empty."""
     present = atomic.status_of(folder, name)
     if present is None:
         _judged_content(folder, name, change)
@@ -219,7 +220,10 @@ def _replace(folder: int, name: str, change: Replacement, images: BeforeImages |
 
 
 def _check_writable(folder: int, name: str, present: os.stat_result, path: PathAccess) -> None:
-    """Refuse what writing in place would refuse: a rename needs leave of the folder only, and root needs none."""
+    """Raise ToolError if the file is read-only.
+
+    Only writing in place would fail: a rename needs permission for the folder only, and root needs none.
+    """
     mode = present.st_mode & 0o7777
     if not mode & 0o222 or not os.access(name, os.W_OK, dir_fd=folder, effective_ids=True):
         text = f"Permission denied: {display_path(path)} is read-only (mode {mode:04o}); nothing was written."
@@ -227,8 +231,9 @@ def _check_writable(folder: int, name: str, present: os.stat_result, path: PathA
 
 
 def _judged_content(folder: int, name: str, change: Replacement) -> bytes:
-    """Return the present content of the file (empty if it does not exist). Raises ToolError if it differs from the
-    judged one.
+    """Return the present content of the file (empty if it does not exist).
+
+    Raises ToolError if it differs from the content that was judged.
     """
     try:
         data = read_in(folder, name, change.path)
@@ -245,7 +250,7 @@ def _changed(path: PathAccess) -> ToolError:
 
 
 def _keep(old: bytes, path: PathAccess, images: BeforeImages | None) -> bool:
-    """Keep the old bytes; say whether there is anywhere to keep them. Raises ToolError if that fails."""
+    """Store the old bytes in `images`. Return whether there is a store. Raises ToolError if storing fails."""
     if images is None:
         return False
     try:
@@ -258,7 +263,7 @@ def _keep(old: bytes, path: PathAccess, images: BeforeImages | None) -> bool:
 
 
 def _may_replace(folder: int, present: os.stat_result) -> bool:
-    """Say whether another file may take the place of this one and be what it was: in this folder, with this owner."""
+    """Return whether this user may replace the file by a new one in this folder with the same owner."""
     user = os.geteuid()
     if user not in (0, present.st_uid):
         return False
@@ -273,17 +278,17 @@ def _in_place(folder: int, name: str, old: bytes, change: Replacement, *, is_sav
     try:
         atomic.overwrite(folder, name, old, change.content)
     except atomic.TornError as error:
-        # No ToolError: that would say that nothing was changed.
+        # Not a ToolError, which would mean that the file is unchanged.
         message = f"{display_path(change.path)} was written in part, and what it held could not be put back ({error})"
         raise atomic.TornError(f"{message}. That is kept: `harness undo` names the file in which.") from None
     return "[note: the file could not be replaced and was written in place]"
 
 
 def _lock_of(folder: int, path: PathAccess) -> int:
-    """Return a descriptor that holds the folder's lock (flock(2), advisory) until it is closed; -1 where there is none.
+    """Return a descriptor that holds the folder's lock (flock(2), advisory) until it is closed, or -1 without a lock.
 
-    Two sessions that write one file do it one after the other. A folder that may not be read, and a file system without
-    locks, have none. Raises ToolError if it is never free.
+    The lock makes two sessions write one file in turn. An unreadable folder has no lock, nor has a file system without
+    locks. Raises ToolError if another program holds the lock longer than MAX_LOCK_SECONDS.
     """
     try:
         descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)

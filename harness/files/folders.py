@@ -1,6 +1,6 @@
-"""Open a folder by its resolved path, with no link followed anywhere on the way.
+"""Open a folder by its resolved path without following any link on the way.
 
-The path is walked part by part from the root on, each folder opened in the one before.
+The path is walked part by part from the root: each folder is opened relative to its parent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OPEN_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def open_folder(folder: str, new_folders: list[str] | None = None) -> int:
     """Return a descriptor (O_PATH) of the absolute, resolved `folder`; the caller closes it.
 
-    Where `new_folders` is a list, folders that are missing are made (0777 less the umask) and their paths appended to it.
+    If `new_folders` is a list, missing folders are created (0777 less the umask) and their paths are appended to it.
 
     Raises OSError: FileNotFoundError for a missing folder, NotADirectoryError for a file on the way, ELOOP for a link.
     """
@@ -41,7 +41,7 @@ def _open_part(parent: int, part: str, path: str, new_folders: list[str] | None)
         os.mkdir(part, dir_fd=parent)
         new_folders.append(path)
     except FileExistsError:
-        pass  # someone else was faster
+        pass  # another process created it first
     return _open_folder_in(parent, part)
 
 
@@ -49,7 +49,7 @@ def _open_folder_in(parent: int, part: str) -> int:
     try:
         return os.open(part, _OPEN_FOLDER, dir_fd=parent)
     except NotADirectoryError:
-        # open(2) says so of a link as well, where it is not to be followed.
+        # With O_NOFOLLOW, open(2) returns this error for a link too.
         if stat.S_ISLNK(os.stat(part, dir_fd=parent, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part) from None
         raise
@@ -65,7 +65,7 @@ def open_to_list(folder: str) -> int:
 
 
 def names_in(folder: str, max_names: int) -> list[str] | None:
-    """Return at most `max_names` names in the absolute, resolved `folder`, sorted, or None if it cannot be listed."""
+    """Return at most `max_names` names in the absolute, resolved `folder`, sorted. `None` if it cannot be listed."""
     try:
         readable = open_to_list(folder)
         try:

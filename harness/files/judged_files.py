@@ -1,7 +1,7 @@
-"""Reading of judged files, with errors about files and folders in the model's words.
+"""Reading of judged files, with errors about files and folders that the model can read.
 
-INVARIANT: the opened path is the resolved path of the `PathAccess`, every folder on the way opened without following
-links, so that a link swapped in after the judgement is an error and never another file.
+INVARIANT: the opened path is the resolved path of the `PathAccess`, and no link on the way is followed. So a link that
+was put there after the judgement causes an error and never opens another file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.record import Record
 from harness.text.visible import one_line, visible_line
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
-"""Maximum size of a file that is written or edited: its bytes are held in memory and shown as a diff."""
+"""Maximum size of a file to write or edit, in bytes: they are held in memory and shown as a diff."""
 
 _OPEN_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _KINDS = (
@@ -49,15 +49,15 @@ class Present(Record):
 
 
 def display_path(path: PathAccess) -> str:
-    """Return the path as the model wrote it, safe to show; uncut, since half a secret would not be masked.
+    """Return the path as the model wrote it, safe to show. Not cut, because a cut secret would not be masked.
 
-    Its length is bounded by that of a path (Workspace.resolve).
+    `Workspace.resolve` limits its length to that of a path.
     """
     return one_line(path.written)
 
 
 def location_of(path: PathAccess) -> str:
-    """Return the path for a person, with its target if a link is on the way."""
+    """Return the path for the user, followed by its target if a link is on the way."""
     return visible_line(" -> ".join(path.names), 1000)
 
 
@@ -77,7 +77,7 @@ def moved(path: PathAccess) -> ToolError:
 
 
 def check_regular(status: os.stat_result, path: PathAccess) -> None:
-    """Raise ToolError unless `status` is that of a regular file; the text says what it is."""
+    """Raise ToolError unless `status` belongs to a regular file. The error names the kind of file."""
     mode = status.st_mode
     if stat.S_ISREG(mode):
         return
@@ -90,7 +90,7 @@ def check_regular(status: os.stat_result, path: PathAccess) -> None:
 
 
 def _link_on_the_way(path: PathAccess) -> ToolError:
-    """Return the error for a link in a resolved path: following it never ends, or it was put there just now."""
+    """Return the error for a link in a resolved path: a link loop, or a link that was put there just now."""
     try:
         os.stat(path.real)
     except OSError as error:
@@ -100,9 +100,9 @@ def _link_on_the_way(path: PathAccess) -> ToolError:
 
 
 def open_file(path: PathAccess) -> int | None:
-    """Return a descriptor of a regular file, for reading, or None if there is nothing; the caller closes it.
+    """Return a descriptor of a regular file, for reading; the caller closes it. `None` if the file does not exist.
 
-    Raises ToolError (written for the model) if it is not regular or not readable.
+    Raises ToolError (written for the model) if the file is not regular or not readable.
     """
     folder_path, name = os.path.split(path.real)
     try:
@@ -122,12 +122,12 @@ def open_file(path: PathAccess) -> int | None:
 
 
 def names_folder(path: PathAccess) -> bool:
-    """Say whether a path as written can be that of a folder only: the kernel takes no other for `x/` and `x/.`."""
+    """Return whether the written path can only name a folder. The kernel accepts `x/` and `x/.` for folders only."""
     return path.written.endswith(("/", "/."))
 
 
 def _open_in(folder: int, name: str, path: PathAccess) -> int:
-    # Looked at before it is opened, since opening a device can do something; and again after, since it may have changed.
+    # Checked before opening, because opening a device can have effects; and again after, because it may have changed.
     check_regular(os.stat(name, dir_fd=folder, follow_symlinks=False), path)
     descriptor = os.open(name, _OPEN_FILE, dir_fd=folder)
     try:
@@ -139,9 +139,9 @@ def _open_in(folder: int, name: str, path: PathAccess) -> int:
 
 
 def read_whole(path: PathAccess) -> Present | None:
-    """Return a regular file of at most 10 MiB, or None if there is nothing.
+    """Return a regular file of at most 10 MiB. `None` if it does not exist.
 
-    Raises ToolError if it is larger, not regular or not readable.
+    Raises ToolError if the file is larger, not regular or not readable.
     """
     descriptor = open_file(path)
     if descriptor is None:
@@ -175,9 +175,9 @@ def binary(path: PathAccess, start: bytes, size: int) -> ToolError:
 
 
 def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
-    """Return the error for the model about an OSError with a file or a folder.
+    """Return the model's error message for an OSError on a file or folder.
 
-    `verb` is the attempted action, as in "Cannot read x": `read`, `write`, or another verb of your tool.
+    `verb` is the attempted action in "Cannot read x": `read`, `write`, or another verb of the tool.
     """
     name = display_path(path)
     match error.errno:
@@ -198,7 +198,7 @@ def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
         case errno.EFBIG:
             text = f"File too large for the process limit; {name} is unchanged."
             return ToolError(text, code=ErrorCode.TOO_LARGE)
-        case errno.ENXIO:  # a socket, put there just now: it cannot be opened
+        case errno.ENXIO:  # a socket that was put there just now; sockets cannot be opened
             return ToolError(f"Not a regular file (socket): {name}.", code=ErrorCode.NOT_REGULAR)
         case _:
             return ToolError(f"Cannot {verb} {name}: {error.strerror or error}.", code=ErrorCode.IO)
@@ -207,14 +207,14 @@ def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
 _MAX_SEARCHED_NAMES = 5_000
 """Maximum number of names searched in one folder."""
 _MAX_INDEX_BYTES = 5_000_000
-"""Maximum size of git's index for a hint, in bytes. It then names some 50,000 files, a fifth of a second."""
+"""Maximum size of git's index for a hint, in bytes: about 50,000 files, which take a fifth of a second."""
 _MAX_WALKED_NAMES = 5_000
-"""Names looked at for a file elsewhere, where git tracks nothing."""
+"""Maximum number of names examined to find a file elsewhere, if git tracks no files."""
 MAX_NAMED = 3
 
 
 def not_found(path: PathAccess, workspace: Workspace) -> ToolError:
-    """Return the error for a missing file, with names that are like it."""
+    """Return the error for a missing file, with suggestions: similar names, and files of the same name elsewhere."""
     from difflib import get_close_matches
 
     folder, name = os.path.split(path.real)
@@ -233,8 +233,11 @@ def not_found(path: PathAccess, workspace: Workspace) -> ToolError:
 
 
 def _of_this_name(name: str, root: str) -> list[str]:
-    """Return the files of this very name in the workspace, those near its root first: those that git tracks; where it
-    tracks nothing, those found by a bounded walk. None in a hidden folder, which may be one that must not be read."""
+    """Return the files with exactly this name in the workspace, nearest to its root first.
+
+    These are files that git tracks or, if it tracks none, files found by a bounded walk. Hidden folders are excluded,
+    because reading them may be forbidden.
+    """
     top, tracked = tracked_from(root, _MAX_INDEX_BYTES) or ("", ())
     if not tracked:
         return list(islice(_walk_to(name, root), MAX_NAMED))
@@ -245,7 +248,7 @@ def _of_this_name(name: str, root: str) -> list[str]:
 
 
 def _walk_to(name: str, root: str) -> Iterator[str]:
-    """Yield the files of this name below `root`, folder by folder, following no link."""
+    """Yield the files with this name below `root`, nearest first. Links to folders are not followed."""
     remaining = _MAX_WALKED_NAMES
     waiting = deque([""])
     while waiting and remaining > 0:

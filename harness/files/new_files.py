@@ -1,4 +1,4 @@
-"""Files that are made, empty, before a program runs: a wall can open one file alone only where it is there."""
+"""Empty files that are created before a program runs: the walls can permit a single file only if it exists."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NewFiles:
-    """Creates missing files, as a `with` block; at its end the unwritten ones are removed."""
+    """Context manager that creates missing files. At its end, files that are still unwritten are removed."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """Take absolute, resolved paths."""
+        """Use absolute, resolved `paths`. Existing files are skipped."""
         self._paths = [path for path in paths if not os.path.lexists(path)]
         self._stamps: dict[str, tuple[int, int]] = {}
 
     def __enter__(self) -> Self:
-        """Make them. Raises OSError: their folders are not made."""
+        """Create the files. Raises OSError, also for a missing folder."""
         try:
             for path in self._paths:
                 self._make(path)
@@ -33,7 +33,7 @@ class NewFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove what is as it was made."""
+        """Remove the created files that are still empty and unchanged."""
         self._remove()
 
     def _make(self, path: str) -> None:
@@ -53,4 +53,4 @@ class NewFiles:
                 if (status.st_ino, status.st_mtime_ns) == stamp and not status.st_size:
                     os.unlink(path)
             except OSError:
-                pass  # it is gone already, or its folder is closed now
+                pass  # the file no longer exists, or its folder is inaccessible now

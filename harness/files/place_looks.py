@@ -11,24 +11,24 @@ from harness.files.folders import open_folder
 from harness.place_changes import PlaceKind, PlaceState
 
 MOST_BYTES = 1_000_000
-"""Maximum size of a file whose content is kept; a larger one is known by its size and its times alone."""
+"""Maximum size of a file whose content is kept, in bytes. Of a larger one, only size and times are compared."""
 
 Stamp: TypeAlias = tuple[int, ...]
 
 
 class PlaceLook(NamedTuple):
-    """One place as it was looked at."""
+    """State of one place at one moment."""
 
     stamp: Stamp
     is_sure: bool
-    """Whether the same stamp means the same content."""
+    """Whether an equal stamp later means equal content."""
     state: PlaceState
     content: bytes | None
-    """Bytes of a file or target of a link, if they were read and may be kept."""
+    """Bytes of a file or target of a link. `None` if it was not read, or is too large to keep."""
 
 
 def state_of(root: str, path: str) -> PlaceState | None:
-    """Return the present state of a place with its content; `None` if it does not exist."""
+    """Return the present state of a place, including its digest. `None` if the place does not exist."""
     status = status_at(root, path)
     return None if status is None else look_at(root, path, status, 0).state
 
@@ -42,14 +42,17 @@ def status_at(root: str, path: str) -> os.stat_result | None:
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """Return the values that differ after a change of a file or folder."""
+    """Return the metadata of a file or folder that differ after a change."""
     return (
         status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns,
     )  # fmt: skip
 
 
 def look_at(root: str, path: str, status: os.stat_result, sure_before: int) -> PlaceLook:
-    """Return a place, its content read where it is not too large. No link is followed on the way."""
+    """Return the state of a place. Its content is read unless it is too large. No link on the way is followed.
+
+    `sure_before` is a time as for `is_sure`, in nanoseconds since 1970.
+    """
     mode, kind = status.st_mode, PlaceKind.OTHER
     if stat.S_ISDIR(mode):
         kind = PlaceKind.FOLDER
@@ -68,14 +71,17 @@ def look_at(root: str, path: str, status: os.stat_result, sure_before: int) -> P
 
 
 def is_sure(status: os.stat_result, before: int) -> bool:
-    """Say whether something was last changed so long before that another change gives it another stamp."""
+    """Return whether the last change was earlier than `before` (nanoseconds since 1970).
+
+    Then every later change gives another stamp.
+    """
     return status.st_mtime_ns < before and status.st_ctime_ns < before
 
 
 def content_at(root: str, path: str, kind: PlaceKind) -> bytes | None:
-    """Return the bytes of a file, or what a link says; None for all else, and for what is too large or cannot be read.
+    """Return the bytes of a file, or the target of a link. No link on the way is followed.
 
-    No link is followed on the way.
+    `None` for other kinds, for a file larger than MOST_BYTES, and if reading fails.
     """
     folder, _, name = f"{root}/{path}".rpartition("/")
     if kind not in (PlaceKind.FILE, PlaceKind.LINK):

@@ -1,4 +1,4 @@
-"""A walk to the protected places of a workspace: the folders in which a name can be protected, and what matters there."""
+"""Walk through a workspace to find its protected places: protected names, and the parts of them that matter."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from harness.paths import fold, is_within
 from harness.policy.built_in import PROTECTED_NAMES, is_entry_name
 
 MOST_FOLDERS = 4_000
-"""That are looked into, those near the root first: names are protected at any depth."""
+"""Maximum number of examined folders, nearest to the root first. Names are protected at any depth."""
 MOST_ENTRIES = 200_000
 """Maximum number of entries in all folders that are examined."""
 MOST_PLACES = 4_000
-"""Entry points included, of which a large repository has one in each of its packages."""
+"""Maximum number of places, including entry points. A large repository has one of those in each package."""
 MOST_KEPT_BYTES = 16_000_000
-"""Maximum size of all kept contents: they are in memory, and stored if a file changed."""
+"""Maximum total size of kept contents, in bytes. They are in memory, and are stored if a file changed."""
 NEVER_ENTERED = frozenset(
     ("node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox")
 )
-"""Folders of programs' own: a protected name in there has no effect for work in the workspace."""
+"""Folders that belong to programs. A protected name in them has no effect on work in the workspace."""
 _SURE_NS = 1_000_000_000
-"""Age below which a change may be followed by another within the same tick of the clock."""
+"""Minimum age of a change, in nanoseconds, after which another change cannot have the same time stamp."""
 
 _GIT = (
     "config", "config.worktree", "commondir", "gitdir", "hooks/**", "info/attributes", "objects/info/alternates",
@@ -45,16 +45,16 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     ),
     ".yarn": ("releases/**", "plugins/**"),
 }  # fmt: skip
-"""Parts of a protected folder that are run or obeyed, if most of it is a program's store. Default: all of it."""
+"""Parts of a protected folder that other programs run or read, if the rest is only data. Default: the whole folder."""
 _NO_MODULES = frozenset(("objects", "refs", "logs", "hooks", "info"))
-"""Folders of a repository's data in which no data of a submodule lie."""
+"""Folders of a repository's data that never contain data of a submodule."""
 
 _TOO_MANY = "folders and what lies below them: too many"
 _CLOSED = "folders that cannot be listed"
 
 
 _Key: TypeAlias = tuple[str, bool]
-"""A folder, and whether everything in it counts, or only protected names."""
+"""A folder, and whether all names in it count (or only protected ones)."""
 
 
 class _Names(NamedTuple):
@@ -68,21 +68,21 @@ class _Names(NamedTuple):
 
 
 class PlacesLook(NamedTuple):
-    """All places at one moment."""
+    """The state of all places at one moment."""
 
     places: dict[str, PlaceLook]
     gaps: tuple[str, ...]
     """Parts that were not examined, in words."""
     followed: tuple[str, ...]
-    """Targets of links, in the workspace."""
+    """Targets of links, if they are in the workspace."""
     protected: tuple[str, ...]
-    """Places with a protected name, but not their content; and entry points."""
+    """Places with a protected name (without the files inside them), and entry points."""
     folders: Mapping[_Key, _Names]
     """The examined folders."""
     passed: frozenset[str]
-    """Files that were more than can be compared."""
+    """Files beyond the maximum number of compared places."""
     lost: tuple[str, ...]
-    """Folders that were looked into before, and could not be now."""
+    """Folders that could be examined before the command but not after it."""
 
 
 NOTHING_LOOKED_AT = PlacesLook(places={}, gaps=(), followed=(), protected=(), folders={}, passed=frozenset(), lost=())
@@ -92,8 +92,10 @@ class Walk:
     """One look at the places of a workspace."""
 
     def __init__(self, root: str, last: PlacesLook, before: PlacesLook | None) -> None:
-        """Take the last look, of which nothing is read again that has not changed, and the look before a command, if it is
-        over: what was there then comes first."""
+        """Use the last look as a cache: its unchanged files and folders are not read again.
+
+        `before` is the look before a command, for a walk after it; its places are examined first. `None` otherwise.
+        """
         self._root = root
         self._last = last
         self._before = before
@@ -101,7 +103,7 @@ class Walk:
         self._folders: dict[_Key, _Names] = {}
         self._sure_before = time.time_ns() - _SURE_NS
         self._places: dict[str, PlaceLook] = {}
-        times = 2 if before else 1  # so that what a command made takes no room from what was there
+        times = 2 if before else 1  # so that new places leave enough room for the old ones
         self._remaining = {
             "folders": MOST_FOLDERS * times,
             "entries": MOST_ENTRIES * times,
@@ -114,9 +116,9 @@ class Walk:
         self._gaps: dict[str, int] = {}
 
     def look(self, also: Sequence[str]) -> PlacesLook:
-        """Return all of them, and further files.
+        """Return the state of all places, and of the further files `also`.
 
-        INVARIANT: what was looked at before comes first: no number of new files keeps it from being looked at.
+        INVARIANT: places of the earlier look come first, so that no number of new files can crowd them out.
         """
         for path in also:
             self._add_file(path)
@@ -139,7 +141,7 @@ class Walk:
         )
 
     def _look_into_folders(self) -> None:
-        """Look for protected names, near the root first, and first in the folders that were looked into last time."""
+        """Find protected names, nearest to the root first; folders of the last look come before new ones."""
         old, new = deque([""]), deque[str]()
         while old or new:
             folder = old.popleft() if old else new.popleft()
@@ -159,9 +161,9 @@ class Walk:
     # Folders
 
     def _names(self, folder: str, *, everything: bool) -> _Names | None:
-        """Return the protected names in a folder and its other folders, or everything in it.
+        """Return the protected names in a folder, and its other folders. With `everything`, return all names in it.
 
-        `None` if it is not a folder, or beyond the bounds.
+        `None` if it is not a folder, cannot be listed, or exceeds the limits.
         """
         key = (folder, everything)
         if self._was_passed_over(folder):
@@ -185,9 +187,9 @@ class Walk:
         return names
 
     def _was_passed_over(self, folder: str) -> bool:
-        """Return whether a folder existed before without being examined, so that its content may be as old.
+        """Return whether a folder may have existed before the command without being examined.
 
-        INVARIANT: a place is reported as created only if it surely is new, since putting it back removes it.
+        INVARIANT: a place is reported as created only if it certainly is new, because restoring removes it.
         """
         before = self._before
         if before is None or (folder, False) in before.folders or (folder, True) in before.folders:
@@ -202,7 +204,7 @@ class Walk:
         return bool(before.gaps) and not any(key in self._folders for key in keys)
 
     def _read(self, key: _Key, status: os.stat_result) -> _Names | None:
-        """Return the names in a folder, read again only where it was changed; None where it cannot be listed whole."""
+        """Return the names in a folder; an unchanged folder is not read again. `None` if it cannot be listed completely."""
         folder, everything = key
         stamp, names = stamp_of(status), self._last.folders.get(key)
         if names is not None and names.is_sure and names.stamp == stamp:
@@ -219,7 +221,7 @@ class Walk:
         return not self._remaining["folders"] or not self._remaining["entries"]
 
     def _entries_of(self, folder: str) -> list[tuple[str, bool]] | None:
-        """Return the names in a folder, each with whether it is a folder itself."""
+        """Return the names in a folder, each with whether it is a folder. `None` if there are too many, or on errors."""
         try:
             descriptor = open_to_list(f"{self._root}/{folder}".rstrip("/"))
         except OSError:
@@ -246,7 +248,7 @@ class Walk:
     # Places
 
     def _add_protected(self, path: str) -> None:
-        """Take in what has a protected name."""
+        """Add a place with a protected name, and the files inside it that matter."""
         status = status_at(self._root, path)
         if status is None:
             return
@@ -265,7 +267,7 @@ class Walk:
                 self._add_inside(f"{path}/", inside)
 
     def _add_below(self, folder: str) -> None:
-        """Take in everything below a folder."""
+        """Add everything below a folder."""
         waiting = [folder]
         while waiting:
             inner = waiting.pop()
@@ -279,7 +281,7 @@ class Walk:
                 waiting.append(f"{inner}{name}/")
 
     def _add_repository(self, folder: str) -> None:
-        """Take in what git obeys in the data of a repository, and in those of its submodules."""
+        """Add the files that control git in the data of a repository and of its submodules."""
         self._add_inside(folder, _GIT)
         waiting = [f"{folder}modules/"]
         while waiting:
@@ -296,7 +298,7 @@ class Walk:
             self._add_matching(folder, pattern.split("/"))
 
     def _add_matching(self, folder: str, parts: Sequence[str]) -> None:
-        """Take in what a pattern names below a folder: `*` within a name, and `**` for everything."""
+        """Add the files below a folder that match a pattern: `*` matches within a name, `**` everything."""
         first, *rest = parts
         if first == "**":
             self._add_below(folder)
@@ -325,8 +327,8 @@ class Walk:
             self._add(path, status)
 
     def _add(self, path: str, status: os.stat_result) -> None:
-        """Take in one place; and where a link leads, in the workspace."""
-        if path in self._places or (path.endswith(".sample") and "/hooks/" in path):  # git runs none of that name
+        """Add one place and, before a command, the target of a link if it is in the workspace."""
+        if path in self._places or (path.endswith(".sample") and "/hooks/" in path):  # git never runs those
             return
         if not self._remaining["places"] or (self._before is not None and path in self._before.passed):
             self._passed.add(path)
@@ -346,10 +348,10 @@ class Walk:
             self._follow(path)
 
     def _follow(self, path: str) -> None:
-        """Note the target of a link in the workspace, even if it does not exist yet.
+        """Record the target of a link if it is in the workspace, even if it does not exist yet.
 
-        INVARIANT: only while the places are noted. The target of a link that was created or changed since existed
-        before; it would be taken for new, and removed.
+        INVARIANT: called before a command only. After it, a new or changed link may point to a file that existed
+        before, which would count as created and be removed.
         """
         real = os.path.realpath(f"{self._root}/{path}")
         inside = real.removeprefix(f"{self._root}/")
@@ -366,7 +368,7 @@ class Walk:
 
 
 def _sorted_out(entries: Sequence[tuple[str, bool]]) -> tuple[list[str], list[str]]:
-    """Split names into the protected ones and the folders to examine as well."""
+    """Split entries into the protected names, and the folders to examine next."""
     protected = [
         name
         for name, is_folder in entries

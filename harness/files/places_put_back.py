@@ -1,4 +1,4 @@
-"""Restores protected places from their copies, each only if it still is in the reported state."""
+"""Restore protected places from their copies, each only if it is still in the reported state."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _TOO_LARGE = "it is too large for a copy, and without one it is not removed"
 
 
 def put_back(root: str, changes: Sequence[PlaceChange], images: BeforeImages) -> tuple[PlaceReturn, ...]:
-    """Restore places of a workspace (`root`, links followed), and return the result for each.
+    """Restore places of a workspace (`root`, links followed). Return the result for each.
 
-    Their present content is kept among the images before. Set-id bits are not restored.
+    Their present content is first stored in `images`. Set-id bits are not restored.
     """
     created = [change for change in changes if change.before is None]
     rest = [change for change in changes if change.before is not None]
@@ -62,7 +62,7 @@ def _tried(root: str, change: PlaceChange, images: BeforeImages) -> str:
 
 
 def _is_alike(state: PlaceState | None, other: PlaceState | None) -> bool:
-    """Return whether two states are equal as far as known. For unread content, the size decides."""
+    """Return whether two states are equal. If no content was read, the sizes are compared."""
     if state is None or other is None:
         return state is other
     if state.kind is not other.kind or (state.mode ^ other.mode) & 0o777:
@@ -71,7 +71,7 @@ def _is_alike(state: PlaceState | None, other: PlaceState | None) -> bool:
 
 
 def _has_copy(root: str, change: PlaceChange, now: PlaceState | None, images: BeforeImages) -> bool:
-    """Keep a copy of the present content if possible; return whether it may be removed. Raises OSError."""
+    """Store a copy of the present content if possible. Return whether the place may be removed. Raises OSError."""
     if now is None or now.kind not in (PlaceKind.FILE, PlaceKind.LINK):
         return True
     content = content_at(root, change.path, now.kind)
@@ -82,7 +82,7 @@ def _has_copy(root: str, change: PlaceChange, now: PlaceState | None, images: Be
 
 
 def _put(root: str, change: PlaceChange, now: PlaceState | None, content: bytes) -> None:
-    """Do it. Raises OSError and NotKeptError."""
+    """Restore a place to its state before: remove, create or replace it. Raises OSError and NotKeptError."""
     before = change.before
     folder_path, name = os.path.split(f"{root}/{change.path}")
     folder = open_folder(folder_path, None if before is None else [])
@@ -117,7 +117,7 @@ def _kind_differs(before: PlaceState, present: os.stat_result) -> bool:
 
 
 def _give_mode(folder: int, name: str, mode: int) -> None:
-    """Give a file or a folder its permission bits, also where it may not be opened (open(2), O_PATH)."""
+    """Set the permission bits of a file or folder, even if it cannot be opened for reading (open(2), O_PATH)."""
     descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         os.chmod(f"/proc/self/fd/{descriptor}", mode)
@@ -126,7 +126,7 @@ def _give_mode(folder: int, name: str, mode: int) -> None:
 
 
 def _remove_empty(root: str, path: str) -> None:
-    """Remove the empty folders around a removed file: those of a protected name, and those inside one."""
+    """Remove the empty folders around a removed file, up to the outermost folder with a protected name."""
     for above in _protected_above(path):
         folder, name = os.path.split(f"{root}/{above}")
         try:
@@ -140,7 +140,7 @@ def _remove_empty(root: str, path: str) -> None:
 
 
 def _protected_above(path: str) -> Iterator[str]:
-    """Yield the folders above that are protected, the nearest first."""
+    """Yield the parent folders that have a protected name, or are inside one that has; the nearest first."""
     parts = path.split("/")[:-1]
     while not PROTECTED_NAMES.isdisjoint(map(fold, parts)):
         yield "/".join(parts)

@@ -1,8 +1,8 @@
-"""The protected places of a workspace, and its entry points, noted before a command and compared when it has ended.
+"""The protected places of a workspace and its entry points, recorded before a command and compared after it.
 
-They are files that other programs run or obey later, by the names of policy/built_in.py: no wall of the kernel takes a file
-out of a folder that may be written. Looking costs a stat for each folder and each place; what a folder or a file holds is
-read again only where its time stamps are not those of the last look.
+A protected place is a file that other programs run or read later; policy/built_in.py lists the names. They must be
+compared, because the kernel cannot protect a single file in a writable folder. A look costs one stat for each folder
+and each place. Their content is read again only if their time stamps differ from the last look.
 """
 
 from __future__ import annotations
@@ -23,30 +23,31 @@ from harness.record import replace
 from harness.text.amounts import count_of
 
 MOST_HELD = 200
-"""Places that a wall is put around; each takes it a mount."""
+"""Maximum number of places that the walls keep read-only; each needs a mount."""
 MOST_DIFF_LINES = 60
 _MOST_DIFFS = 10
 
 
 class ProtectedPlaces:
-    """The protected places of one workspace. What was read is remembered from one look to the next."""
+    """The protected places of one workspace. Contents that were read are cached from one look to the next."""
 
     def __init__(self, root: str, images: BeforeImages | None) -> None:
-        """Take the workspace (links followed), and where copies are kept: without, nothing can be put back."""
+        """Use the workspace `root` (links followed). `images` stores copies; without it, no place can be restored."""
         self.root = root
         self.images = images
         self._last = NOTHING_LOOKED_AT
 
     def note(self, also: Sequence[str] = (), forbidden: Sequence[str] | None = ()) -> NotedPlaces:
-        """Look at all of them; `also` are absolute paths of further files, of which those in the workspace count.
+        """Record the state of all places before a command, and of the further files `also`.
 
-        `forbidden` are the names of all files that a rule forbids to write; None where they cannot be looked for.
+        `also` are absolute paths; those outside the workspace are ignored. `forbidden` are the names of all files that
+        a rule forbids to write, or `None` if they cannot be determined.
         """
         relative_paths = [path.removeprefix(f"{self.root}/") for path in also if is_within(path, self.root)]
         return NotedPlaces(self, self.look(relative_paths), relative_paths, forbidden)
 
     def look(self, also: Sequence[str], before: PlacesLook | None = None) -> PlacesLook:
-        """Return all of them as they are now: those that were there `before` a command first, then what is new."""
+        """Return the present state of all places. After a command, the places of the look `before` it come first."""
         self._last = Walk(self.root, self._last, before).look(also)
         return self._last
 
@@ -57,7 +58,7 @@ class ProtectedPlaces:
         return put_back(self.root, changes, self.images)
 
     def with_differences(self, changes: Sequence[PlaceChange]) -> tuple[PlaceChange, ...]:
-        """Return changes of an earlier session with their differences, as far as copies and files still tell them."""
+        """Return changes of an earlier session with their diffs, if the copies and the files for them still exist."""
         return tuple(
             replace(change, diff=self._diff_of(change)) if n < _MOST_DIFFS else change
             for n, change in enumerate(changes)
@@ -73,7 +74,7 @@ class ProtectedPlaces:
 
     @property
     def holdable_paths(self) -> tuple[str, ...]:
-        """The absolute paths of the last look that a wall can hold as they are: files, and folders as a whole; no links."""
+        """The absolute paths of the places that the walls can keep read-only: files and whole folders, but no links."""
         paths: set[str] = set()
         for path, place in sorted(self._last.places.items()):
             if fold(path).rpartition("/")[2] in INSIDE or _is_entry_point(path) or len(paths) == MOST_HELD:
@@ -96,15 +97,15 @@ class NotedPlaces:
 
     @property
     def words(self) -> str:
-        """Number of places, and the parts that were not examined."""
+        """Description for the user: the number of places, and the parts that were not examined."""
         gaps = f" (not looked at: {', '.join(self._before.gaps)})" if self._before.gaps else ""
         protected = [path for path in self._before.places if not _is_entry_point(path)]
         return f"{count_of(len(protected), 'protected place')} compared when it ends{gaps}"
 
     def compared(self, forbidden: Sequence[str] | None = ()) -> PlacesFound:
-        """Return the changes since. A copy of each earlier content is stored before this returns, if one was kept.
+        """Return the changes since `note`. Earlier contents that were kept are on disk when this returns.
 
-        INVARIANT: a file that rules forbid to write is reported as created only if it surely did not exist.
+        INVARIANT: a file that rules forbid to write is reported as created only if it certainly did not exist before.
         """
         before = self._before.places
         new = () if self._forbidden is None else frozenset(forbidden or ()).difference(self._forbidden)
@@ -142,13 +143,13 @@ class NotedPlaces:
 
 
 def _is_entry_point(path: str) -> bool:
-    """Say whether a place that was looked at is what builds and tests obey, and a granted program may change."""
+    """Return whether a place is an entry point: builds and tests read it, and granted programs may change it."""
     *folders, name = fold(path).split("/")
     return is_entry_name(name) and PROTECTED_NAMES.isdisjoint(folders)
 
 
 def _lost(path: str) -> PlaceChange:
-    """Return the change of a folder that cannot be looked at any more."""
+    """Return the change for a folder that can no longer be examined."""
     before, after = (
         PlaceState(kind=kind, mode=0, size=0, sha256=None) for kind in (PlaceKind.FOLDER, PlaceKind.UNSEEN)
     )
@@ -163,7 +164,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _is_same(was: PlaceLook | None, now: PlaceLook | None) -> bool:
-    """Return whether a place is unchanged. A folder that appeared or vanished is known by its content."""
+    """Return whether a place is unchanged. A created or removed folder counts as unchanged: its files are reported."""
     if was is None or now is None:
         return all(look is None or look.state.kind is PlaceKind.FOLDER for look in (was, now))
     if was.state.kind is not now.state.kind:

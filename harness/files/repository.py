@@ -1,7 +1,6 @@
-"""Settings that git would obey in a folder: finds the repository as git does, and names programs in its
-configuration.
+"""The git repository around a folder: find it as git does, and check its settings, index and files.
 
-Reads a few small files, runs nothing. The list of harmless keys is programs/git_config.py.
+Only reads files and runs no program. The list of harmless configuration keys is in programs/git_config.py.
 """
 
 from __future__ import annotations
@@ -16,22 +15,20 @@ from harness.regex import regex
 from harness.safe_files import read_small
 
 _MODES = frozenset(mode.to_bytes(4, "big") for mode in (0o100644, 0o100755, 0o100664, 0o120000, 0o160000))
-"""Modes of a file, a program, a file of old versions of git, a link and a submodule. Folders occur in sparse indexes
-only.
-"""
+"""Valid modes: file, program, file of old git versions, link, submodule. Only sparse indexes contain folders."""
 _BEFORE_ID = 40
-"""Bytes of an entry in front of the object id."""
+"""Number of bytes of an index entry before its object id."""
 TrackedFile: TypeAlias = "tuple[str, bytes, bytes]"
-"""Name, object id, and the state of the file that git noted: the 40 bytes of an entry in front of the id."""
+"""Name, object id, and the file state that git recorded: the 40 bytes of the index entry before the id."""
 MAX_COMPARED_BYTES = 100_000_000
-"""Bytes of changed files that are compared with what git has of them; further files count as changed."""
+"""Maximum total size of files whose content is compared with git's, in bytes. Further files count as changed."""
 
 
 def read_index(data: bytes) -> tuple[TrackedFile, ...] | None:
-    """Return all that git tracks; names begin at the top of the repository.
+    """Return all files that git tracks. Names are relative to the top of the repository.
 
-    None for an index that names less than git tracks, or that is not understood. Ids have 20 bytes or 32, which the file
-    does not say: of a wrong guess nothing fits.
+    `None` for an index that is invalid, or does not list all tracked files. The index does not say whether ids have 20
+    or 32 bytes, so both are tried; with the wrong size, parsing fails.
     """
     for size in (20, 32):
         try:
@@ -64,7 +61,7 @@ def _entries(data: bytes, size: int) -> Iterator[TrackedFile]:
 
 
 def _number(data: bytes, place: int) -> tuple[int, int]:
-    """Read a number as git packs it (varint.c), and where it ends."""
+    """Return a number in git's variable-length encoding (varint.c), and the offset after it."""
     value = data[place] & 127
     while data[place] & 128:
         place += 1
@@ -73,11 +70,9 @@ def _number(data: bytes, place: int) -> tuple[int, int]:
 
 
 def _check_rest(data: bytes, place: int, size: int) -> None:
-    """Raise ValueError unless only harmless extensions follow up to the checksum, none of which moves names
-    elsewhere.
-    """
+    """Raise ValueError unless only optional extensions precede the checksum. Others may move names elsewhere."""
     while place < len(data) - size:
-        if not data[place : place + 1].isupper():  # `link` of a split index, `sdir` of a sparse one, or none at all
+        if not data[place : place + 1].isupper():  # `link` of a split index, `sdir` of a sparse one, or invalid data
             raise ValueError("an extension that changes what the entries mean")
         place += 8 + int.from_bytes(data[place + 4 : place + 8], "big")
     if place != len(data) - size:
@@ -92,9 +87,10 @@ _SUBMODULE = b"\x00\x00\xe0\x00"
 
 
 def git_problem(folder: str) -> str | None:
-    """Return the reason why a reading git command may run a program or show a file in `folder` (absolute), or `None`.
+    """Return the reason why a read-only git command in `folder` (absolute) may run a program or show other files.
 
-    Every repository on the way up is examined: git skips an invalid `.git`, and takes the next.
+    `None` if it is safe. Every repository on the way up is examined, because git skips an invalid `.git` and uses the
+    next one.
     """
     if ".git" in folder.split("/"):
         return "it is run inside a .git folder"
@@ -109,7 +105,7 @@ def git_problem(folder: str) -> str | None:
 
 
 def git_top(folder: str) -> str:
-    """Return the nearest folder on the way up that holds a `.git`; `folder` (absolute) itself where none does."""
+    """Return the nearest folder that contains a `.git`: `folder` (absolute) or a parent. Without any, `folder`."""
     ancestor = folder
     while not os.path.lexists(os.path.join(ancestor, ".git")):
         if ancestor in ("/", ""):
@@ -134,8 +130,8 @@ Tracked: TypeAlias = "tuple[str, tuple[TrackedFile, ...]]"
 def tracked_from(folder: str, most_bytes: int = _MAX_INDEX_BYTES) -> Tracked | None:
     """Return the files that git tracks in the repository around `folder` (absolute).
 
-    `None` if that is unclear, or if its index is larger than `most_bytes`. A `.git` that git might skip for one
-    further up is skipped if it has no index, and unclear otherwise.
+    `None` if that is uncertain, or if the index is larger than `most_bytes`. A `.git` that git might not accept is
+    skipped if it has no index; otherwise the answer is uncertain.
     """
     top = git_top(folder)
     git_folders = _data_of(top)
@@ -158,21 +154,22 @@ def exclude_file(top: str) -> str:
 
 
 def is_repository(folder: str) -> bool:
-    """Return whether git surely takes this folder for the top of a repository. False in case of doubt."""
+    """Return whether git certainly recognizes this folder as the top of a repository. False in case of doubt."""
     git_folders = _data_of(folder) if os.path.lexists(os.path.join(folder, ".git")) else None
     return isinstance(git_folders, tuple) and _is_surely_one(*git_folders)
 
 
 _SHARED = ("objects", "refs", "logs", "lfs", "rr-cache")
-"""Folders of a repository that git writes from each of its worktrees; not its hooks, nor its configuration."""
+"""Folders of a repository that git writes from every worktree. Hooks and configuration are not included."""
 
 
 def linked_places(folder: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
     """Return the places that git writes in the repository of `folder` (absolute), if its `.git` is a file.
 
-    First those of a repository whose own files name this `.git`: a linked worktree's folder and the shared folders,
-    with `worktrees` that of all worktrees, or the folder of a submodule. Else the one folder that only `.git` names,
-    chosen by the author of that file. Both are empty if the file leads to no repository, or to one of another folder.
+    The first item lists proven places: the repository's own files point back to this `.git`. For a linked worktree
+    these are its folder and the shared folders, with `worktrees` also the folder of all worktrees. For a submodule it
+    is its folder. Otherwise the second item is the one folder that only the `.git` file names, so that the author of
+    that file chose it. Both are empty if `.git` names no repository, or the repository of another folder.
     """
     top = git_top(folder)
     link = os.path.join(top, ".git")
@@ -204,7 +201,7 @@ _BARE = regex(r"(?im)^[ \t]*bare[ \t]*(?:$|=(?![ \t]*false[ \t]*$))")
 
 
 def _is_surely_one(git: str, common: str) -> bool:
-    """Say whether git takes this for the data of a repository (setup.c, is_git_directory)."""
+    """Return whether git recognizes these folders as repository data (setup.c, is_git_directory)."""
     head = os.path.join(git, "HEAD")
     if os.path.islink(head) or not re.fullmatch(r"ref: refs/\S+|[0-9a-f]{40}(?:[0-9a-f]{24})?", _line_of(head)):
         return False
@@ -222,7 +219,10 @@ def _problem_at(folder: str) -> str | None:
 
 
 def _data_of(folder: str) -> tuple[str, str] | str | None:
-    """Return the folders of a repository's data, its own and that of all its worktrees; why they are not plain; or None."""
+    """Return the data folders of the repository at `folder`: its own, and the one shared by all worktrees.
+
+    Returns a reason (text) if they are ambiguous, and `None` if there is no repository.
+    """
     git = os.path.join(folder, ".git")
     if not os.path.isdir(git):
         bare = [os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs", "commondir")]
@@ -244,7 +244,7 @@ def _data_of(folder: str) -> tuple[str, str] | str | None:
 
 
 def _is_plain(target: str) -> bool:
-    """Say whether a path in a file of git's can be read in one way only."""
+    """Return whether a path from one of git's files is unambiguous."""
     return bool(target) and target == target.strip() and target.isprintable()
 
 
@@ -259,9 +259,10 @@ def _configured(git: str, name: str = "config") -> str | None:
 
 
 def _laid_out(git: str) -> str | None:
-    """Return the oddity of a repository's folder, or `None`: git shows the lines of files behind its links.
+    """Return the reason why the layout of a repository's folder is unsafe, or `None`.
 
-    A submodule has a configuration of its own, whose filters the harness cannot switch off.
+    Links are unsafe because git shows lines of their target files. Submodules are unsafe because they have their own
+    configuration, whose filters the harness cannot switch off.
     """
     for below in _FOLDERS_OF_LINES:
         try:
@@ -289,9 +290,9 @@ def _line_of(path: str) -> str:
 
 
 def changed_files(top: str, tracked: Sequence[TrackedFile]) -> tuple[str, ...]:
-    """Return the names of the tracked files below `top` whose content may differ from what git has of it.
+    """Return the names of the tracked files below `top` whose content may differ from git's.
 
-    Content is compared where the noted state differs, up to MAX_COMPARED_BYTES in total; filters are not run.
+    The content is compared if the recorded state differs, up to MAX_COMPARED_BYTES in total. Filters are not run.
     """
     changed, remaining = [], MAX_COMPARED_BYTES
     for name, object_id, noted in tracked:
@@ -313,13 +314,13 @@ def changed_files(top: str, tracked: Sequence[TrackedFile]) -> tuple[str, ...]:
 
 
 def _noted(status: os.stat_result) -> bytes:
-    """Return change time, modification time and size as the index has them."""
+    """Return change time, modification time and size in the format of the index."""
     numbers = [*divmod(status.st_ctime_ns, 10**9), *divmod(status.st_mtime_ns, 10**9), status.st_size]
     return b"".join((number & 0xFFFFFFFF).to_bytes(4, "big") for number in numbers)
 
 
 def _is_object(data: bytes, object_id: bytes) -> bool:
-    """Return whether git would store a file under this id."""
+    """Return whether a file with content `data` has this object id in git."""
     import hashlib  # not for every call of a hook
 
     algorithm = hashlib.sha1 if len(object_id) == 20 else hashlib.sha256  # the repository's choice, not ours
@@ -332,9 +333,9 @@ _MAX_PACKED_BYTES = 16_000_000
 
 
 def checked_out(folder: str) -> str | None:
-    """Return the id of the commit that HEAD names in the repository around `folder`, or None where that is not plain.
+    """Return the id of the commit that HEAD names in the repository around `folder`. `None` if that is uncertain.
 
-    HEAD, a loose ref, packed-refs, and the two files of a linked worktree are read as gitrepository-layout(5) has them.
+    Reads HEAD, a loose ref, packed-refs and the two files of a linked worktree (gitrepository-layout(5)).
     """
     git_folders = _data_of(git_top(folder))
     if not isinstance(git_folders, tuple):

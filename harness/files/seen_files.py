@@ -1,4 +1,4 @@
-"""Files that are run without being named in a call: what they held when a person could last know of it."""
+"""Files that run without being named in a call, such as those of a script tool: their content as the user last saw it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from harness.files.workspace import Workspace
 from harness.record import Record
 
 MAX_KEPT_BYTES = 1_000_000
-"""Maximum size of a file whose change is shown as a difference; a larger one is only named."""
+"""Maximum size of a file whose change is shown as a diff, in bytes. A larger one is only named."""
 MAX_READ_BYTES = 50_000_000
-"""A larger one is known by its times and its size: no content can be changed and leave them all as they were."""
+"""Maximum size of a file to read, in bytes. Of a larger one, inode, size and times are compared: any change alters one."""
 MAX_SHOWN_LINES = 200
 
 
@@ -26,16 +26,19 @@ class SeenFile(Record):
     real: str
     """The resolved path."""
     sha256: str
-    """Digest. Empty unless it is a readable regular file."""
+    """Digest of the content. Empty unless it is a readable regular file."""
     data: bytes | None
-    """None where it is too large to be kept."""
+    """Content of the file. `None` if it is too large to keep."""
 
 
 class SeenFiles:
-    """Files of a workspace, by the names that they are run by, since the session began."""
+    """Files of a workspace that programs run by name, with their content since the session began."""
 
     def __init__(self, names: Sequence[str], workspace: Workspace) -> None:
-        """Examine the files of these names. Names that are outside the workspace, and lead outside, are ignored."""
+        """Record the state of the files with these names. A name outside the workspace is ignored.
+
+        A relative name counts even if it is a link to a file outside.
+        """
         self._workspace = workspace
         self._noted = {name: self._look(name) for name in names if self._is_inside(name)}
 
@@ -44,11 +47,11 @@ class SeenFiles:
         return {name: self._look(name) for name in self._noted}
 
     def changed(self, now: dict[str, SeenFile]) -> list[str]:
-        """Return the names of those that are not what they were when they were last seen."""
+        """Return the names of the files that changed since the user last saw them."""
         return [name for name, file in now.items() if file != self._noted[name]]
 
     def differences(self, now: dict[str, SeenFile]) -> list[str]:
-        """Return these changes as lines for a person."""
+        """Return the changes as lines for the user."""
         lines: list[str] = []
         for name in self.changed(now):
             old, new = self._noted[name].data, now[name].data
@@ -61,7 +64,7 @@ class SeenFiles:
         return lines
 
     def saw(self, now: dict[str, SeenFile]) -> None:
-        """Note that a person has seen these."""
+        """Record that the user has seen these files."""
         self._noted |= now
 
     def _is_inside(self, name: str) -> bool:

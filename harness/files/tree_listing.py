@@ -1,4 +1,4 @@
-"""All names below a folder; a folder is listed again only where its time stamps are not those of the last look."""
+"""All names below a folder. A folder is listed again only if its time stamps changed since the last look."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness.files.place_looks import Stamp, is_sure, stamp_of
 
 _SURE_NS = 1_000_000_000
-"""Age below which a change may be followed by another within the same tick of the clock."""
+"""Minimum age of a change, in nanoseconds, after which another change cannot have the same time stamp."""
 
 
 class _Folder(NamedTuple):
@@ -25,11 +25,11 @@ class ListedTree(NamedTuple):
     """The names below a folder, relative to it."""
 
     files: tuple[str, ...]
-    """Links among them: none is followed."""
+    """Files, and links, which are not followed."""
     folders: tuple[str, ...]
-    """All folders, also those left out; the first is the empty name."""
+    """All folders, including skipped ones. The first is the empty name."""
     is_whole: bool
-    """Whether these are all: not where there are too many, or a folder cannot be listed."""
+    """Whether the lists are complete. False if there are too many names, or a folder cannot be listed."""
 
 
 NOTHING_LISTED = ListedTree((), (), True)
@@ -39,12 +39,15 @@ class TreeListing:
     """The names below one folder, reused from one look to the next."""
 
     def __init__(self, root: str) -> None:
-        """Take the folder, absolute and with links followed."""
+        """Use the folder `root` (absolute, links followed)."""
         self._root = root
         self._cache: dict[str, _Folder] = {}
 
     def look(self, skips: Collection[str], max_names: int) -> ListedTree:
-        """Return the names of at most so many files and folders, those below folders of the names in `skips` left out."""
+        """Return the names of files and folders, without those below folders named in `skips`.
+
+        Stops, incomplete, after more than `max_names`.
+        """
         sure_before = time.time_ns() - _SURE_NS
         cache: dict[str, _Folder] = {}
         files, folders = list[str](), [""]

@@ -15,7 +15,7 @@ NAMES = frozenset((".gitignore", ".ignore", ".rgignore", ".fdignore"))
 
 
 def bring_back_from_above(folder: str, home: str) -> bool:
-    """Say whether an ignore file above `folder` (absolute), or one of the person's own, brings hidden names back."""
+    """Return whether an ignore file above `folder` (absolute), or one of the user's own, un-ignores hidden names."""
     configurations = (f"{home}/.gitconfig", f"{home}/.config/git/config")
     if _brings_back(f"{home}/.config/git/ignore") or any(map(_names_another, configurations)):
         return True
@@ -28,7 +28,7 @@ def bring_back_from_above(folder: str, home: str) -> bool:
 
 
 def _bring_back_here(entries: Sequence[os.DirEntry[str]]) -> bool:
-    """Say whether an ignore file among the entries of a folder, or of a repository there, brings hidden names back."""
+    """Return whether an ignore file in a folder, or of a repository there, un-ignores hidden names."""
     for entry in entries:
         if entry.name in NAMES and _brings_back(entry.path):
             return True
@@ -45,7 +45,7 @@ def _in_repository(folder: str) -> bool:
     git = os.path.join(folder, ".git")
     if not os.path.lexists(git):
         return False
-    # Of a worktree (a file) the exclude file lies elsewhere.
+    # The `.git` of a worktree is a file, and its exclude file is elsewhere.
     return not os.path.isdir(git) or _brings_back(os.path.join(git, "info", "exclude"))
 
 
@@ -58,7 +58,7 @@ def _brings_back(path: str) -> bool:
 
 
 def _names_another(git_config: str) -> bool:
-    """Say whether the person's git configuration names an ignore file of its own, or includes what might."""
+    """Return whether the user's git configuration names an ignore file, or includes a file that might."""
     data = read_small(git_config, MAX_BYTES)
     if data is None:
         return os.path.lexists(git_config)
@@ -67,17 +67,17 @@ def _names_another(git_config: str) -> bool:
 
 
 MAX_BELOW = 500_000
-"""Files below a folder that are named; of more it is not known whether a rule forbids one of them."""
+"""Maximum number of files listed below a folder. Beyond it, a rule might forbid one of the others unnoticed."""
 MAX_MATCHES = 1_000
-"""Maximum number of words of a pattern; a person could not read more either."""
+"""Maximum number of words that a pattern expands to; a reviewer could not read more either."""
 _MAX_ENTRIES = 50_000
-"""Entries that are looked at on the way to the matches of a pattern."""
+"""Maximum number of folder entries examined to match a part of a pattern."""
 _MAX_STARS = 4
 """Maximum number of stars in one part of a pattern; more take too long to match."""
 
 
 class Narrowing:
-    """Files below a folder that a command reads: all of them, unless its options leave some out."""
+    """Selection of the files below a folder that a command reads: all, unless its options exclude some."""
 
     def __init__(
         self,
@@ -87,10 +87,11 @@ class Narrowing:
         excluded: Sequence[str] = (),
         hidden: bool = True,
     ) -> None:
-        """Take the names of the only files that are read, and of excluded folders and files, with at most one `*`
-        each.
+        """Select files by name.
 
-        Other names narrow nothing. `./NAME` is a folder or a file directly in the first folder.
+        `only` names the only files that are read; `skips` names excluded folders, and `excluded` excluded files. Each
+        name has at most one `*`; other names exclude no files. `./NAME` is a folder or file directly in the first
+        folder. Without `hidden`, hidden files and folders are excluded.
         """
         self._only = only
         self._skips = skips
@@ -103,22 +104,22 @@ class Narrowing:
         self.hidden = hidden
 
     def with_hidden(self) -> Narrowing:
-        """Return the same, but that hidden files are read too."""
+        """Return the same selection, but including hidden files."""
         return Narrowing(only=self._only, skips=self._skips, excluded=self._excluded)
 
     def enters(self, folder: str, *, first: bool) -> bool:
-        """Return whether a folder of this name is examined; `first`: it is directly in the first one."""
+        """Return whether a folder with this name is examined. `first`: it is directly in the first folder."""
         if (folder[0] == "." and not self.hidden) or (first and folder in self._skipped_first):
             return False
         return self._skipped is None or not self._skipped(folder)
 
     @property
     def reads_all(self) -> bool:
-        """Whether a file of any name is read."""
+        """Whether files with any name are read."""
         return self.hidden and self._matches_only is None and not self._excluded
 
     def reads(self, file: str, *, first: bool) -> bool:
-        """Return whether a file of this name is read; `first`: it is directly in the first folder."""
+        """Return whether a file with this name is read. `first`: it is directly in the first folder."""
         if (first and file in self._left_out_first) or (self._left_out is not None and self._left_out(file)):
             return False
         return (self.hidden or file[0] != ".") and (self._matches_only is None or bool(self._matches_only(file)))
@@ -127,11 +128,11 @@ class Narrowing:
 def names_below(
     folder: str, root: str, narrowing: Narrowing, *, home: str, follows: bool, max_names: int = MAX_BELOW
 ) -> tuple[Sequence[str], bool]:
-    """Return the files below `folder` by their names relative to `root`, and whether these are all that may be met.
+    """Return the files below `folder` by their names relative to `root`, and whether the list is complete.
 
-    Links are named and not followed; with `follows`, one that leads out of `root` or to a folder makes the answer not
-    whole. All paths are absolute and resolved. Hidden files are left out only as long as no ignore file in the tree,
-    above it or in the person's `home` brings names back.
+    Links are listed and not followed. With `follows`, their targets are listed too, and a link to a folder or out of
+    `root` makes the list incomplete. All paths are absolute and resolved. Hidden files are excluded only if no ignore
+    file in the tree, above it or in the user's `home` un-ignores names.
     """
     if not narrowing.hidden and bring_back_from_above(folder, home):
         narrowing = narrowing.with_hidden()
@@ -154,7 +155,7 @@ def names_below(
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]] | None:
-    """Return the entries of a folder; empty if it is not a folder, `None` if unknown."""
+    """Return the entries of a folder: empty if it is not a folder, `None` if it cannot be listed."""
     try:
         return list(os.scandir(folder))
     except (NotADirectoryError, FileNotFoundError):
@@ -174,7 +175,10 @@ def _look_at(
     follows: bool,
     first: bool,
 ) -> bool:
-    """Add the files of one folder to `names` and its folders to `waiting`; say whether no link leads elsewhere."""
+    """Add the files of one folder to `names`, and its folders to `waiting`. Return whether the list is complete.
+
+    It is incomplete only with `follows`, if a link leads to a folder or out of `root`.
+    """
     inside = root.rstrip("/") + "/"
     prefix = f"{folder.rstrip('/')}/".removeprefix(inside)
     reads_all, is_complete = narrowing.reads_all, True
@@ -194,8 +198,8 @@ def _look_at(
 def plain_below(folder: str, narrowing: Narrowing, *, split: str, bare: bool, max_names: int = MAX_BELOW) -> bool:
     """Return whether the names of all files and folders below `folder` are unambiguous in a list of names.
 
-    `split`: the characters at which the list is split. `bare`: a name in `folder` itself must not look like an
-    option, nor like `NAME=VALUE`. False if unknown.
+    `split` are the characters at which the list is split. With `bare`, a name in `folder` itself must not look like an
+    option or like `NAME=VALUE`. False if a folder cannot be listed, or there are more than `max_names`.
     """
     waiting, count = [folder], 0
     while waiting:
@@ -216,10 +220,10 @@ def plain_below(folder: str, narrowing: Narrowing, *, split: str, bare: bool, ma
 
 
 def plain_in_list(path: str, prefix: str, *, split: str, nul: bool) -> bool:
-    """Return whether a path, seen from `prefix`, is unambiguous in a list of bare names (see `plain_below`).
+    """Return whether a path, relative to `prefix`, is unambiguous in a list of bare names (see `plain_below`).
 
-    False for a name that git quotes: other letters than ASCII's, quotes, backslashes. With a NUL after
-    each name it quotes none.
+    False for a name that git quotes: one with non-ASCII letters, quotes or backslashes. With `nul` (a NUL after each
+    name), git quotes no names.
     """
     first = path.removeprefix(prefix).partition("/")[0] if path.startswith(prefix) else ".."
     quoted = not nul and (not path.isascii() or '"' in path or "\\" in path)
@@ -227,10 +231,10 @@ def plain_in_list(path: str, prefix: str, *, split: str, nul: bool) -> bool:
 
 
 def followed(top: str, names: Sequence[str], root: str) -> tuple[list[str], bool]:
-    """Return the targets of those of many files below `top` that are links or behind one, and whether all are in
-    `root`.
+    """Return the targets of the given names that are links or are reached through one, and whether the list is complete.
 
-    Names are relative to `top` if they are below it; a missing one counts as not a file.
+    It is complete if all targets are in `root`, and neither a name nor a target is a folder. Names are relative to
+    `top`; missing files are skipped.
     """
     inside, ends, is_complete = os.path.join(top, ""), [], True
     folders: dict[str, str] = {}
@@ -273,10 +277,10 @@ def _names_pattern(names: Sequence[str]) -> Callable[[str], object] | None:
 def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
     """Return the expansion of `pattern` in `cwd` by bash 5; see `Workspace.expand`.
 
-    `None` if it is uncertain: too many matches, a part that could match `.` or `..` (which bash before 5.2 gives).
+    `None` if it is uncertain: too many matches, or a part that matches `.` or `..` (as it does in bash before 5.2).
     """
     if "//" in pattern:
-        return None  # which of the slashes bash keeps depends on where they stand
+        return None  # whether bash keeps both slashes depends on their position
     parts = _parts(pattern)
     words = ["/"] if pattern.startswith("/") else [""]
     for place, part in enumerate(parts):
@@ -292,7 +296,7 @@ def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
 
 
 def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
-    """Return the names in the folders `starts` that one part of a pattern matches, or `None` if it is uncertain."""
+    """Return the names in the folders `starts` that match one part of a pattern. `None` if it is uncertain."""
     if part.count("*") > _MAX_STARS:
         return None
     try:
@@ -303,7 +307,7 @@ def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
         return None
     matches: list[str] = []
     looked_at = 0
-    counts = "?" in part or "[" in part  # bytes or characters: where a locale is missing, bash counts bytes
+    counts = "?" in part or "[" in part  # bash counts characters, or bytes if the locale is missing
     for start in starts:
         try:
             names = os.listdir(os.path.join(cwd, start) or ".")
@@ -352,7 +356,7 @@ def _regex(part: str) -> str:
 
 
 def _class(inside: str) -> str:
-    """Return a class of bash for a regular expression. Raises re.error for a reversed range."""
+    """Convert the inside of a bash character class for a regular expression. Raises re.error for a reversed range."""
     pieces: list[str] = []
     position = 0
     while position < len(inside):

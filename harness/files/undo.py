@@ -1,4 +1,4 @@
-"""Undo the changes of files that a session's log tells of: find what can be undone, and put it back."""
+"""Undo the file changes in a session's log: find the changes that can be undone, and restore the files."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ class Undoable(Record):
     call: int
     tool: str
     path: str
-    """Absolute and resolved, as it was when the call was judged; not yet held against the disk."""
+    """Absolute path, resolved when the call was judged. Not yet checked against the disk."""
     before_sha256: str | None
     """Digest before the change. `None` if the file did not exist."""
     after_sha256: str
     before_mode: int | None
-    """Permission bits, without set-id bits, which the call kept; None where there was no file."""
+    """Permission bits before the change, without set-id bits. `None` if the file did not exist."""
     ending: Ending
     earlier: frozenset[str | None]
     """Digests of the file before this call, and before each earlier call of the session that changed it."""
 
 
 class Unrestorable(Record):
-    """A call that may have changed something which cannot be brought back."""
+    """A call that may have made a change that cannot be undone."""
 
     call: int
     tool: str
     subject: str
-    """The command or the path, as the log has it: hostile text."""
+    """The command or the path from the log. Hostile text."""
     reason: str
     is_command: bool
-    """Whether it is a command, whose changes are unknown, and not a file that should have been restored."""
+    """Whether the call ran a command, whose changes are unknown. Otherwise it changed a file that cannot be restored."""
 
 
 Step: TypeAlias = Undoable | Unrestorable
@@ -69,11 +69,11 @@ class FileStanding(Enum):
     """State of a file relative to a change that is to be undone."""
 
     AS_LEFT = "as left"
-    """It is what the call left."""
+    """The file has the content that the call left."""
     UNDONE = "undone"
-    """It is what it was before the call, or before an earlier one."""
+    """The file has its content from before the call, or from before an earlier call."""
     CHANGED = "changed"
-    """It is something else: someone changed it since."""
+    """The file has another content: it was changed after the call."""
 
 
 def standing(step: Undoable, sha256: str | None) -> FileStanding:
@@ -86,8 +86,8 @@ def standing(step: Undoable, sha256: str | None) -> FileStanding:
 def changes_to_undo(records: Iterable[LogRecord], session: str, undone: Collection[int] = ()) -> tuple[Step, ...]:
     """Return the changes of a session, newest first, and the calls with unknown changes.
 
-    `records` are those of a verified log; records of other sessions are skipped, and so are the calls in `undone`. A
-    record that does not make sense becomes an Unrestorable. Raises no exception.
+    `records` come from a verified log. Records of other sessions are skipped, as are the calls in `undone`. A record
+    that does not make sense becomes an Unrestorable. Raises no exception.
     """
     decisions: dict[int, LogRecord] = {}
     intents: dict[int, LogRecord] = {}
@@ -160,9 +160,9 @@ def _change(
         return _file(call, tool, path, "the log does not hold the permissions of the file")
     reported = () if outcome is None or ending is Ending.UNKNOWN else tuple(outcome.get(name) for name in _TOLD)
     if reported and outcome is not None and outcome.get("seen_by") and _is_digest(reported[2]):
-        after = str(reported[2])  # another program made the change: what it was to become was no more than foretold
+        after = str(reported[2])  # another program made the change: the intent contains only a prediction
         if before is not None and _is_digest(reported[1]):
-            before = reported[1]  # and another call may have changed the file since this one was judged
+            before = reported[1]  # another call may have changed the file after this one was judged
     if reported and reported != (path, before, after):
         return _file(call, tool, path, "what the log says of the change before and after the call differs")
     return Undoable(
@@ -199,10 +199,10 @@ def _unforeseen(call: int, tool: str, intent: LogRecord, outcome: LogRecord | No
 
 
 def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Unrestorable | None:
-    """Return the note for a call that was permitted to write something, or None for one that only read."""
+    """Return the note for a call that was permitted to write. `None` if it could only read."""
     effects = intent.get("effects", decision.get("effects"))
     reads_only = isinstance(effects, dict) and effects.get("write") == [] and not effects.get("granted")
-    # Of one that a person let run unconfined, the effects are what is known of it, no more.
+    # For an unconfined run that the user permitted, the effects are only the known ones.
     if reads_only and isinstance(effects, dict) and effects.get("enforcement") != Enforcement.OFF.value:
         return None
     subject = "a command" if tool_kind(tool).does is Does.RUNS else "this tool"
@@ -213,7 +213,7 @@ def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Un
 
 
 def _is_plain(path: str) -> bool:
-    """Say whether a path is absolute and resolved in itself: no empty part, no `.`, no `..`, no NUL."""
+    """Return whether a path is absolute and normalized: without empty parts, `.`, `..` and NUL."""
     parts = path.split("/")
     return len(parts) > 1 and parts[0] == "" and "\0" not in path and not {"", ".", ".."} & set(parts[1:])
 
@@ -235,13 +235,13 @@ class Result(Enum):
 
     RESTORED = "restored"
     REMOVED = "removed"
-    """The call had made the file."""
+    """The file was removed, because the call had created it."""
     ALREADY = "already undone"
     REFUSED = "refused"
 
 
 class StepOutcome(Record):
-    """A change that was to be undone, and the result."""
+    """A change to undo, and the result."""
 
     step: Undoable
     result: Result
@@ -250,7 +250,7 @@ class StepOutcome(Record):
 
 
 class Ready(Record):
-    """A file that is what the call left, with what it is to be."""
+    """A file that still has the content that the call left, with the content to restore."""
 
     step: Undoable
     path: PathAccess
@@ -262,16 +262,16 @@ class Ready(Record):
 def restore(step: Undoable, workspace: Workspace, images: BeforeImages) -> StepOutcome:
     """Undo one change, and return the result.
 
-    `workspace` is the folder of the session. The bytes come back, a file that the call had created is removed, its
-    folders stay. Permission bits stay as they are: the call kept them, so any change is someone else's. The present
-    content is kept among the images before.
+    `workspace` is the folder of the session. The old content is restored; a file that the call created is removed, but
+    not its folders. Permission bits are not restored: the call kept them, so another program must have changed them.
+    The present content is first stored in `images`.
     """
     ready = examine(step, workspace, images)
     return ready if isinstance(ready, StepOutcome) else _carry_out(ready, images)
 
 
 class Rehearsal:
-    """Says what `restore` would come to for several steps after one another, and changes nothing."""
+    """Predicts the results of `restore` for several steps in a row, without changing a file."""
 
     def __init__(self, workspace: Workspace, images: BeforeImages) -> None:
         self._workspace = workspace
@@ -279,7 +279,7 @@ class Rehearsal:
         self._pretended: dict[str, str | None] = {}
 
     def __call__(self, step: Undoable) -> StepOutcome:
-        """Return the outcome that undoing `step` now would have."""
+        """Return the outcome of undoing `step` after the earlier steps."""
         ready = examine(step, self._workspace, self._images, self._pretended)
         if isinstance(ready, StepOutcome):
             return ready
@@ -290,10 +290,10 @@ class Rehearsal:
 def unwind(
     steps: Iterable[Step], undo_one: Callable[[Undoable], StepOutcome], *, all_of_them: bool
 ) -> Iterator[StepOutcome | Unrestorable]:
-    """Undo one step after another, the newest first, and yield the result of each.
+    """Undo one step after another, newest first, and yield the result of each.
 
-    INVARIANT: if a change of a file cannot be undone, earlier changes of that file are not touched either. Without
-    `all_of_them` it stops at the first change that is not undone already.
+    INVARIANT: if a change of a file cannot be undone, earlier changes of that file are not undone either. Without
+    `all_of_them`, only the newest change that is not yet undone is tried.
     """
     stuck: dict[str, int] = {}
     for step in steps:
@@ -320,9 +320,9 @@ def _untouched(step: Undoable, call: int) -> StepOutcome:
 def examine(
     step: Undoable, workspace: Workspace, images: BeforeImages, pretended: Mapping[str, str | None] = _NOTHING
 ) -> Ready | StepOutcome:
-    """Return the necessary action, or the outcome if there is none; changes nothing.
+    """Return the file and the content to restore, or the outcome if no change is needed or possible. Changes no file.
 
-    `pretended` are the digests that files would have by now, by path: for a rehearsal of several steps.
+    `pretended` are the digests that files would have after the earlier steps of a rehearsal, by path.
     """
     try:
         path = _located(step, workspace)
@@ -355,13 +355,13 @@ def examine(
 
 
 def _carry_out(ready: Ready, images: BeforeImages) -> StepOutcome:
-    """Do it, and return the result. The file is checked again right before it is replaced or removed."""
+    """Restore the file, and return the result. It is checked again right before it is replaced or removed."""
     step = ready.step
     try:
         if ready.before is None:
             images.keep(ready.present.data)
             return _remove(ready)
-        change = change_to(ready.path, ready.present, ready.before, before=b"", after=b"")  # nobody is shown it
+        change = change_to(ready.path, ready.present, ready.before, before=b"", after=b"")  # its diff is never shown
         note = put(change, images).strip("[]")
     except ToolError as error:
         return _refused(step, _JUST_NOW if error.code is ErrorCode.STALE else str(error))
@@ -375,7 +375,7 @@ def _carry_out(ready: Ready, images: BeforeImages) -> StepOutcome:
 
 
 def _remove(ready: Ready) -> StepOutcome:
-    """Remove a file that the call had made. Raises OSError or ToolError; then it is still there."""
+    """Remove a file that the call created. Raises OSError or ToolError; then the file still exists."""
     folder_path, name = os.path.split(ready.path.real)
     folder = open_folder(folder_path)
     try:
@@ -396,9 +396,9 @@ def _remove(ready: Ready) -> StepOutcome:
 
 
 def _located(step: Undoable, workspace: Workspace) -> PathAccess:
-    """Return the path of the log, which was resolved. Raises ToolError if it leads elsewhere by now.
+    """Return the resolved path from the log. Raises ToolError if a link is on it now.
 
-    INVARIANT: what is opened is that path with no link followed; that it is looked at here makes a better message.
+    INVARIANT: this path is later opened without following links. The check here only gives a better message.
     """
     real = os.path.realpath(step.path)
     if real != step.path:

@@ -1,7 +1,7 @@
-"""The files of a work tree that git does not track: new ones, and those that it ignores (gitignore(5)).
+"""The untracked files of a work tree: new ones, and those that git ignores (gitignore(5)).
 
-INVARIANT: never fewer are new than to git. An ignore pattern counts only if it can be read in one way; one that starts with
-`!` and cannot brings everything back. The user's own ignore file (core.excludesFile) is not read.
+INVARIANT: every file that git treats as new is listed as new here too. Ambiguous ignore patterns are skipped; an
+ambiguous pattern with `!` un-ignores all files. The user's own ignore file (core.excludesFile) is not read.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class _Pattern(Record):
     """One line of an ignore file."""
 
     matches: Callable[[str], object]
-    """Matches the path from the folder of the ignore file on, or the name alone."""
+    """Matches the path relative to the ignore file's folder if `anchored`, otherwise the name alone."""
     ignores: bool
-    """Whether it starts without `!`."""
+    """Whether a match ignores the file. False for a pattern with `!`, which un-ignores it."""
     anchored: bool
-    """Whether it is about a path."""
+    """Whether it matches a path and not a name in any folder."""
     folders_only: bool
 
 
@@ -47,11 +47,11 @@ def untracked_files(
     below: Sequence[str] = (),
     max_names: int = MAX_BELOW,
 ) -> tuple[list[str], bool]:
-    """Return the untracked files below `top` by their names from there on, and whether these are all.
+    """Return the untracked files below `top` by their names relative to it, and whether the list is complete.
 
-    With `ignored` the ignored ones alone, else the new ones alone. `exclude_file` is that of the repository (an empty path:
-    none). Files elsewhere than `below` (empty: anywhere) may be left out. Repositories are not entered: git adds none of
-    their files.
+    Lists only the ignored files with `ignored`, and only the new ones without. `exclude_file` is the path of the
+    repository's exclude file; empty if it has none. If `below` is not empty, files elsewhere may be missing. Nested
+    repositories are not entered, because git adds none of their files.
     """
     names: list[str] = []
     waiting: list[tuple[str, Sequence[tuple[int, Patterns]], bool]] = [("", [(0, _read(exclude_file))], False)]
@@ -80,7 +80,10 @@ def untracked_files(
 
 
 def _is_ignored(name: str, *, is_folder: bool, ignore_files: Sequence[tuple[int, Patterns]]) -> bool:
-    """Return whether git ignores an untracked file or folder. The nearest ignore file counts first, its last line first."""
+    """Return whether git ignores an untracked file or folder.
+
+    The first match decides, in the order of git: the nearest ignore file first, and in each file the last line first.
+    """
     last = name.rpartition("/")[2]
     for start, patterns in ignore_files:
         for pattern in reversed(patterns):
@@ -90,7 +93,7 @@ def _is_ignored(name: str, *, is_folder: bool, ignore_files: Sequence[tuple[int,
 
 
 def _read(path: str) -> Patterns:
-    """Return the patterns of an ignore file. One that cannot be read, and a link, may bring everything back."""
+    """Return the patterns of an ignore file. An unreadable file, or a link, counts as one that un-ignores all files."""
     if not path or not os.path.lexists(path):
         return ()
     data = None if os.path.islink(path) else read_small(path, MAX_BYTES)
@@ -114,7 +117,7 @@ def _patterns(data: bytes) -> Patterns:
 
 
 def matches_quickly(text: str) -> bool:
-    """Return whether an ignore pattern takes no long time to match: one part may hold two stars, and one folder be `**`."""
+    """Return whether an ignore pattern matches quickly: at most one part has two stars, and at most one folder is `**`."""
     *folders, last = text.strip("/").split("/")
     stars = (part.count("*") - 1 for part in (*folders, last) if "*" in part and part != "**")
     return folders.count("**") <= 1 and sum(stars) <= 1

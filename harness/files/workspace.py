@@ -1,4 +1,4 @@
-"""Workspace: the folder of a session, and the one place that follows links to resolve a path."""
+"""Workspace: the folder of a session. The only module that follows links to resolve a path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.regex import regex
 from harness.text.visible import visible_line
 
 MAX_PATH_BYTES = 4096
-"""PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
+"""PATH_MAX of Linux (limits.h), including the terminating NUL. A longer path cannot name a file."""
 
 _MAX_NAME_BYTES = 255
 """NAME_MAX of Linux (limits.h)."""
@@ -29,11 +29,11 @@ MAX_LINKS = 40
 _ESCAPED_BYTE = regex(r"\\(?:x|udc)([89a-f][0-9a-f])")
 
 _LOOKED_INTO = (Place.INSIDE, Place.ROOT, Place.ADDED)
-"""Places where the names of files may be revealed."""
+"""Places whose file names may be listed."""
 
 
 class Workspace:
-    """The root of what the model works on, fixed for the session."""
+    """The folder in which the model works, fixed for the session."""
 
     def __init__(
         self,
@@ -45,21 +45,23 @@ class Workspace:
         skills: Sequence[str] = (),
         copy_of: str = "",
     ) -> None:
-        """Take the workspace folder, the person's home folder (that of the account where it is None), the folder, if any,
-        in which the full output of this session's commands is kept, folders that may be read like the workspace, and
-        those of skills (or files, absolute, links followed), which are too, though the folder around them may be hidden.
-        `copy_of` is the folder (absolute, links followed) that it is a copy of: a file there has its name in the copy too,
-        so that no rule about files means less there.
+        """Set up a workspace in `folder`.
 
-        Raises UsageError if `folder`, or one that is added, is not an existing folder, or if an added one holds the
-        workspace or the home folder: everything could be read then.
+        `home` is the user's home folder (default: that of the account). `outputs` is the folder with the full output of
+        this session's commands, if any. `added` are folders that may be read like the workspace. `skills` are folders
+        or files of skills (absolute, links followed), which may be read too, even in a hidden folder. `copy_of` is the
+        folder (absolute, links followed) of which the workspace is a copy. A file in that folder also gets its name in
+        the copy, so that every rule about files still applies to it.
+
+        Raises UsageError if `folder` or an added folder does not exist. Raises it also if an added folder contains the
+        workspace or the home folder, because then everything could be read.
         """
         self.root = os.path.realpath(folder)
         """Absolute, links followed."""
         self.home = os.path.realpath(home or os.path.expanduser("~"))
-        """Removing it or a parent of it is never permitted."""
+        """The user's home folder, links followed. Removing it or a parent of it is never permitted."""
         self.outputs = None if outputs is None else os.path.realpath(outputs)
-        """Reading there is like reading in the workspace; it need not exist yet."""
+        """Folder of command outputs, which may be read like the workspace. It need not exist yet."""
         if not os.path.isdir(self.root):
             raise UsageError(f"the workspace is not an existing folder: {folder}")
         self.added = tuple(dict.fromkeys(self._addable(path) for path in added))
@@ -69,9 +71,9 @@ class Workspace:
 
     @classmethod
     def even_if_gone(cls, folder: str, home: str | None) -> Workspace:
-        """Return a workspace whose folder need not be there any more: paths are resolved as if it were, and empty.
+        """Return a workspace whose folder may be missing. Then paths are resolved as if it were an empty folder.
 
-        Raises UsageError for what cannot name a folder.
+        Raises UsageError for a text that cannot name a folder.
         """
         try:
             root = os.path.realpath(folder)
@@ -84,15 +86,15 @@ class Workspace:
         return workspace
 
     def check(self) -> None:
-        """Raise WorkspaceError if the folder is gone."""
+        """Raise WorkspaceError if the folder no longer exists."""
         if os.path.islink(self.root) or not os.path.isdir(self.root):
             raise WorkspaceError(f"the workspace is gone: {self.root}")
 
     def resolve(self, path: str, access: Access, cwd: str | None = None, *, entry: bool = False) -> PathAccess:
-        """Resolve `path`, seen from `cwd` (an absolute folder; the root if `None`).
+        """Resolve `path`, relative to `cwd` (an absolute folder; the workspace if `None`).
 
-        Links are followed part by part and `..` is taken after them, as the kernel does; missing parts are appended.
-        A leading `~` is the home folder. With `entry` a link in the last place is not followed: the path is the name itself.
+        As in the kernel, links are followed part by part, and `..` is applied afterwards. Missing parts are appended. A
+        leading `~` is the home folder. With `entry`, a link in the last part is not followed: the path means the link.
 
         Raises ToolError for a path that cannot name a file: empty, too long, with NUL or a lone surrogate.
         """
@@ -118,7 +120,7 @@ class Workspace:
     def file_name(self, path: str) -> str:
         r"""Return `path` with escapes (`\xff`, `\udcff`) replaced by their bytes, if only that names a file.
 
-        In results, a byte that is not UTF-8 becomes such an escape. Other paths stay as they are.
+        Tool results show a byte that is not UTF-8 as such an escape. Other paths are returned unchanged.
         """
         if not (_ESCAPED_BYTE.search(path) and _is_name(path)):
             return path
@@ -145,7 +147,7 @@ class Workspace:
                 PathAccess(written=word, real=name, names=(name,), access=access, place=Place.OUTSIDE) if word else None
             )
 
-        # Behind a closed folder may lie a link, and a command follows it once the folder is open.
+        # A closed folder may contain a link, which a command follows once the folder is opened.
         return replace(path, place=Place.OUTSIDE) if path.closed else path
 
     def look_below(
@@ -161,13 +163,12 @@ class Workspace:
     ) -> PathAccess:
         """Return a path that covers everything below it, with the names of the files there.
 
-        `only` are names, with `*`, of the only files that count; `skips` those of excluded folders, `excluded` of
-        excluded files. Without `hidden`, hidden files are excluded, unless an ignore file brings them back.
+        `only` names the only files that count (with `*`), `skips` excluded folders, and `excluded` excluded files.
+        Without `hidden`, hidden files are excluded, unless an ignore file un-ignores them. `ignore_files` exclude files
+        from a container build (`build_context.sent_files`).
 
-        `ignore_files` leave files out of the context of a container build (`build_context.sent_files`).
-
-        With `follows` the command follows the links that it meets below. A link out of the workspace makes the names
-        incomplete, as does a tree that is too large, and a folder that cannot be read.
+        With `follows`, the command follows the links below the path. Then a link out of the workspace makes the names
+        incomplete. A tree that is too large, or a folder that cannot be read, always does.
         """
         if path.place not in _LOOKED_INTO:
             return replace(path, tree=True)
@@ -182,12 +183,11 @@ class Workspace:
         return replace(path, tree=True, below=self._names_in(root, names), is_whole=is_complete)
 
     def look_tracked(self, path: PathAccess, selection: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
-        """Return the folder that git runs in, with the names of the files that a command shows or adds, as `selection`
-        selects.
+        """Return the folder in which git runs, with the names of the files in `selection`: those shown or added.
 
-        The names are incomplete if it is unclear which files git tracks. Unless the content of the disk is `sure`,
-        only words after `--` narrow. With `follows` the targets of links are named too, as in `look_below`; a folder
-        in place of a file makes the names incomplete.
+        The names are incomplete if it is uncertain which files git tracks. Unless it is `sure` which files exist, only
+        words after `--` limit the selection. With `follows`, the targets of links are included as in `look_below`; a
+        folder in place of a file makes the names incomplete.
         """
         if path.place not in _LOOKED_INTO:
             return replace(path, tree=True)
@@ -201,10 +201,9 @@ class Workspace:
         return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), is_whole=is_complete)
 
     def plain_tracked(self, folder: str, selection: ShownFiles, *, split: str, nul: bool) -> bool:
-        """Return whether the names that git lists in an absolute folder, seen from there, are unambiguous in a list
-        of names.
+        """Return whether the names that git lists in an absolute folder are unambiguous in a list of names.
 
-        See `trees.plain_in_list`.
+        The names are relative to that folder. See `trees.plain_in_list`.
         """
         tracked = self._tracked(folder, selection, sure=True)
         if tracked is None:
@@ -214,8 +213,10 @@ class Workspace:
         return all(trees.plain_in_list(name, prefix, split=split, nul=nul) for name in names)
 
     def _tracked(self, folder: str, selection: ShownFiles, *, sure: bool) -> tuple[str, Sequence[str], bool] | None:
-        """Return the top of a repository, the names that a command shows or adds of the files there, and whether these are
-        all; None where it is not plain what git tracks. Outside of a repository `folder` may become the top of one.
+        """Return the top of a repository, the names of the selected files, and whether the list is complete.
+
+        `None` if it is uncertain which files git tracks. Outside a repository, a command that adds files treats
+        `folder` as its top.
         """
         tracked = repository.tracked_from(folder)
         if tracked is None:
@@ -243,7 +244,7 @@ class Workspace:
         return top, names, is_complete
 
     def _names_in(self, folder: str, names: Sequence[str]) -> TreeNames:
-        """Return names below a folder as patterns are matched against them: from the root on, or absolute outside of it."""
+        """Return names below a folder in the form for matching patterns: relative to the root, absolute outside it."""
         if folder == self.root:
             return TreeNames(names)
         begin, root = os.path.join(folder, ""), os.path.join(self.root, "")
@@ -263,46 +264,46 @@ class Workspace:
         split: str,
         bare: bool,
     ) -> bool:
-        """Return whether the names below an absolute folder are unambiguous in a list of names; see
-        `trees.plain_below`.
+        """Return whether the names below an absolute folder, hidden ones included, are unambiguous in a list of names.
 
-        Hidden ones count too.
+        See `trees.plain_below`.
         """
         return trees.plain_below(folder, Narrowing(only=only, skips=skips, excluded=excluded), split=split, bare=bare)
 
     def is_folder(self, path: str) -> bool:
-        """Say whether an absolute path is a folder that one can go to."""
+        """Return whether an absolute path is a folder that can be a working directory."""
         return os.path.isdir(path) and os.access(path, os.X_OK)
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
-        """Return bash's expansion of a file name pattern in `cwd`, or `None` if it is uncertain.
+        """Return bash's expansion of a file name pattern in `cwd`. `None` if it is uncertain.
 
-        In `pattern` a backslash precedes every literal character. A pattern without matches gives no word here (bash
-        then keeps it as written).
+        In `pattern`, a backslash precedes every literal character. A pattern without matches gives no words here, while
+        bash keeps it as written.
         """
         return trees.expand(pattern, cwd)
 
     def git_problem(self, folder: str, cwd: str) -> str | None:
-        """Return the reason why git, run in `folder` (seen from `cwd`), may run programs of its configuration; else
-        `None`.
+        """Return the reason why git in `folder` (relative to `cwd`) may run programs from its configuration.
+
+        `None` if it may not.
         """
         return repository.git_problem(_walk(os.path.join(cwd, folder)).real)
 
     def git_top(self, folder: str, cwd: str) -> str:
-        """Return the top of the git repository around `folder` (seen from `cwd`), or the folder itself."""
+        """Return the top of the git repository around `folder` (relative to `cwd`), or the folder itself."""
         return repository.git_top(_walk(os.path.join(cwd, folder)).real)
 
     def git_places(self, folder: str, cwd: str, *, worktrees: bool) -> tuple[tuple[str, ...], str]:
-        """Return the places outside the workspace that git writes, run in `folder` (seen from `cwd`), if `.git` is a file.
+        """Return the places outside the workspace that git in `folder` (relative to `cwd`) writes, if `.git` is a file.
 
-        `worktrees`: those of further worktrees of the repository, too.
+        With `worktrees`, include the folder of all worktrees. See `repository.linked_places` for the two items.
         """
         proved, claimed = repository.linked_places(_walk(os.path.join(cwd, folder)).real, worktrees=worktrees)
         outside = tuple(place for place in proved if not is_within(place, self.root))
         return outside, "" if is_within(claimed, self.root) else claimed
 
     def _walked(self, path: str, *, entry: bool) -> _Way:
-        """Resolve an absolute path; the way to the root was walked when the session began."""
+        """Resolve an absolute path. The path of the root was already resolved when the session began."""
         folder, _, name = path.rpartition("/")
         if entry and name not in ("", ".", ".."):
             way = self._walked(f"{folder}/", entry=False)
@@ -369,7 +370,10 @@ def _check(path: str) -> None:
 
 
 def _is_name(path: str) -> bool:
-    """Return whether the system gives this very text for the name: one file has one text, which patterns are matched on."""
+    """Return whether this text is what the system returns for the file's name.
+
+    So each file has only one text, to which patterns are applied.
+    """
     try:
         return path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape") == path
     except UnicodeEncodeError:
@@ -382,15 +386,15 @@ class _Way(Record):
     real: str
     sure: bool
     closed: bool
-    """Whether a folder may not be searched: the names from there on are taken for plain ones."""
+    """Whether a folder on the way cannot be searched. The names after it are assumed not to be links."""
 
 
 def _walk(path: str, start: str = "") -> _Way:
-    """Resolve `path` from `start`, part by part as the kernel does, and whether that is certain.
+    """Resolve `path` from `start`, part by part like the kernel. Return the result, and whether it is certain.
 
-    `start` is the root of the disk, or a folder whose own path holds no link. It is uncertain if the way leads
-    through /proc, whose links depend on the reader (`/proc/self/cwd`, `/dev/stdin`), if a link cannot be read, and if
-    there are more links than the kernel follows.
+    `start` is the root of the disk, or a folder whose path contains no link. The result is uncertain if the path leads
+    through /proc, whose links depend on the reader (`/proc/self/cwd`, `/dev/stdin`). It is uncertain too if a link
+    cannot be read, or there are more links than the kernel follows.
     """
     waiting = path.split("/")[::-1]
     real, links, sure, closed = start.rstrip("/"), 0, True, False
@@ -406,8 +410,8 @@ def _walk(path: str, start: str = "") -> _Way:
         try:
             target = os.readlink(location)
         except OSError as error:
-            # No link, nothing there, or a name that no disk can hold: plain names all. What else cannot be read may be
-            # a link nevertheless, to whoever comes by a shorter way.
+            # These errors mean that the part is not a link: another file, a missing one, or an impossible name. With
+            # other errors it may still be a link for a process that reaches it by a shorter path.
             closed = closed or error.errno == errno.EACCES
             plain = (
                 error.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EACCES)
