@@ -226,7 +226,7 @@ def _check_writable(folder: int, name: str, present: os.stat_result, path: PathA
     """
     mode = present.st_mode & 0o7777
     if not mode & 0o222 or not os.access(name, os.W_OK, dir_fd=folder, effective_ids=True):
-        text = f"Permission denied: {display_path(path)} is read-only (mode {mode:04o}); nothing was written."
+        text = f"Permission denied: {display_path(path)} is read-only (mode {mode:04o}). The file was not changed."
         raise ToolError(text, code=ErrorCode.ACCESS)
 
 
@@ -257,7 +257,9 @@ def _keep(old: bytes, path: PathAccess, images: BeforeImages | None) -> bool:
         images.keep(old)
     except OSError as error:
         reason = error.strerror or error
-        text = f"The old content of {display_path(path)} could not be kept for undo ({reason}); nothing was written."
+        text = (
+            f"The old content of {display_path(path)} could not be saved for undo ({reason}). The file was not changed."
+        )
         raise ToolError(text, code=ErrorCode.IO) from None
     return True
 
@@ -308,7 +310,7 @@ def _lock(descriptor: int, path: PathAccess) -> None:
     except OSError:
         return
     if not is_locked:
-        text = f"Another program holds the lock of the folder of {display_path(path)}; nothing was written. Try again."
+        text = f"Another program holds the lock of the folder of {display_path(path)}. The file was not changed. Try again."
         raise ToolError(text, code=ErrorCode.IO)
 
 

@@ -14,9 +14,9 @@ from harness.paths import fold
 from harness.place_changes import PlaceChange, PlaceKind, PlaceReturn, PlaceState
 from harness.policy.built_in import PROTECTED_NAMES
 
-_CHANGED = "it was changed since; not touched"
-_NO_COPY = "there is no copy of what it was"
-_TOO_LARGE = "it is too large for a copy, and without one it is not removed"
+_CHANGED = "the file was changed since; not touched"
+_NO_COPY = "no copy of the earlier content exists"
+_TOO_LARGE = "the file is too large to copy, and is not removed without a copy"
 
 
 def put_back(root: str, changes: Sequence[PlaceChange], images: BeforeImages) -> tuple[PlaceReturn, ...]:
@@ -37,7 +37,7 @@ def put_back(root: str, changes: Sequence[PlaceChange], images: BeforeImages) ->
 def _tried(root: str, change: PlaceChange, images: BeforeImages) -> str:
     """Restore one place; return the reason for a failure, or an empty string."""
     if change.after is not None and change.after.kind is PlaceKind.UNSEEN:
-        return "what is in the way of looking at it has to go first"
+        return "the path cannot be inspected; remove the obstacle first"
     now = state_of(root, change.path)
     if _is_alike(now, change.before):
         return ""

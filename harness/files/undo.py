@@ -127,7 +127,7 @@ def _step(
     if ending is None:
         return None
     if not isinstance(change, dict):
-        return _file(call, tool, changed, "the log's record of the change makes no sense")
+        return _file(call, tool, changed, "the log's record of the change is invalid")
     return _change(call, tool, change, outcome, ending, earlier)
 
 
@@ -164,7 +164,7 @@ def _change(
         if before is not None and _is_digest(reported[1]):
             before = reported[1]  # another call may have changed the file after this one was judged
     if reported and reported != (path, before, after):
-        return _file(call, tool, path, "what the log says of the change before and after the call differs")
+        return _file(call, tool, path, "the log has different data on the change before and after the call")
     return Undoable(
         call=call,
         tool=tool,
@@ -195,7 +195,7 @@ def _unforeseen(call: int, tool: str, intent: LogRecord, outcome: LogRecord | No
     effects = intent.get("effects")
     written = effects.get("write") if isinstance(effects, dict) else None
     paths = ", ".join(map(str, written)) if isinstance(written, list) else ""
-    return _file(call, tool, paths, "another program changed it, and what it was before is not recorded")
+    return _file(call, tool, paths, "another program changed the file, and its earlier content was not recorded")
 
 
 def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Unrestorable | None:
@@ -208,7 +208,7 @@ def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Un
     subject = "a command" if tool_kind(tool).does is Does.RUNS else "this tool"
     summary = str(decision.get("summary"))
     return Unrestorable(
-        call=call, tool=tool, subject=summary, reason=f"what {subject} changed is not recorded", is_command=True
+        call=call, tool=tool, subject=summary, reason=f"the changes by {subject} are not recorded", is_command=True
     )
 
 
@@ -227,7 +227,7 @@ def _is_mode(value: JsonValue) -> bool:
 
 
 _NOTHING: Mapping[str, str | None] = {}
-_JUST_NOW = "it was changed just now; not touched"
+_JUST_NOW = "the file was changed just now; not touched"
 
 
 class Result(Enum):
@@ -331,7 +331,7 @@ def examine(
     except ToolError as error:
         return _refused(step, str(error))
     except OSError as error:
-        return _refused(step, f"what it was before cannot be read: {error.strerror or error}")
+        return _refused(step, f"the earlier content cannot be read: {error.strerror or error}")
     digest = pretended.get(step.path, None if present is None else digest_of(present.data))
     match standing(step, digest):
         case FileStanding.UNDONE:
@@ -340,14 +340,14 @@ def examine(
             return _refused(step, _what_else(step, digest, images))
         case FileStanding.AS_LEFT:
             if before is None and step.before_sha256 is not None:
-                return _refused(step, "what it was before is not kept any more; not touched")
+                return _refused(step, "the earlier content is no longer saved; not touched")
             if present is None:
                 return _refused(step, _JUST_NOW)
             if not present.mode & 0o222:
-                return _refused(step, "it is read-only now; not touched")
+                return _refused(step, "the file is read-only now; not touched")
             if step.before_sha256 is None and step.ending is Ending.UNKNOWN:
                 return _refused(
-                    step, "the call that was to make it was cut short: it may be someone else's; not removed"
+                    step, "the call was cut short, so another program may have created the file; not removed"
                 )
             return Ready(step=step, path=path, present=present, before=before)
         case other:
@@ -370,7 +370,7 @@ def _carry_out(ready: Ready, images: BeforeImages) -> StepOutcome:
     except OSError as error:
         return _refused(step, f"{error.strerror or error}; not touched")
     now, then = ready.present.mode & 0o777, step.before_mode
-    mode = f"its permissions are {now:04o} since, and stay so" if then is not None and now != then else ""
+    mode = f"its permissions were changed to {now:04o}, and are kept" if then is not None and now != then else ""
     return StepOutcome(step=step, result=Result.RESTORED, detail="; ".join(text for text in (note, mode) if text))
 
 
@@ -387,7 +387,7 @@ def _remove(ready: Ready) -> StepOutcome:
             os.unlink(name, dir_fd=folder)
             os.fsync(readable)
         except BlockingIOError:
-            return _refused(ready.step, "another program is writing in its folder; not touched")
+            return _refused(ready.step, "another program is writing in the folder; not touched")
         finally:
             os.close(readable)
     finally:
@@ -409,16 +409,16 @@ def _located(step: Undoable, workspace: Workspace) -> PathAccess:
 
 def _what_else(step: Undoable, digest: str | None, images: BeforeImages) -> str:
     if digest is None:
-        return "it is gone; not made again"
+        return "the file is gone; not restored"
     if step.ending is Ending.UNKNOWN:
-        message = "it is neither what it was before the call, which was cut short, nor what the call was to leave; not touched"
+        message = "the content is neither that before the call, which was cut short, nor that after it; not touched"
         saved_digest = step.before_sha256
         return (
-            f"{message}; what it was is kept in {images.path_of(saved_digest)}"
+            f"{message}; the earlier content is saved in {images.path_of(saved_digest)}"
             if saved_digest is not None and images.get(saved_digest)
             else message
         )
-    return "it was changed since; not touched"
+    return "the file was changed since; not touched"
 
 
 def _refused(step: Undoable, reason: str) -> StepOutcome:

@@ -43,8 +43,8 @@ MOST_KEPT_CHARACTERS = 100_000
 DRY_RUN = "dry run; every call is judged and recorded, and none is run. This one may run"
 """Reason why a permitted call did not run."""
 NO_WALLS = (
-    "the walls that were chosen at the question cannot hold this call any more: files that a rule speaks of appeared "
-    "meanwhile. Nothing was run. Send the call again: it is asked about again."
+    "the walls that were chosen at the approval prompt cannot hold this call any more: new files match a rule. "
+    "The call was not run. Send it again to be asked again."
 )
 
 
@@ -246,7 +246,7 @@ class Gate:
             approval = Approval(answer=Answer.STOP, by="person")
         except Interrupted:
             approval = Approval(
-                answer=Answer.STOP, by="nobody", words="all was stopped before anybody saw the question"
+                answer=Answer.STOP, by="nobody", words="the run was stopped before the approval prompt was shown"
             )
         except (GateError, LogError):
             raise

@@ -123,7 +123,7 @@ class GrantsInForce:
         slept = tuple(replace(grant, changed=tuple(changes)) for grant in self._grants if grant.id in identities)
         self._put_in_place(slept)
         lost = [grant.id for grant in slept if self._keep_asleep(grant)]
-        return slept, f"that {', '.join(lost)} sleeps could not be kept for later sessions" if lost else ""
+        return slept, f"later sessions do not know that {', '.join(lost)} sleeps: it could not be saved" if lost else ""
 
     def wake(self, identity: str) -> None:
         """Let a grant that slept decide again."""
@@ -201,7 +201,7 @@ class GrantsInForce:
         offered = () if isinstance(offer, str) else offer.choices
         choice = next((choice for choice in offered if choice.patterns == approval.patterns), None)
         if not granted or choice is None or (choice.session_only and approval.scope is not GrantScope.SESSION):
-            raise GateError("the approver granted what was not offered")
+            raise GateError("the approver returned a grant that was not offered")
 
     def add(self, proposal: Proposal, approval: Approval, scope: GrantScope) -> None:
         """Record what is granted, and judge by it from now on. Raises LogError."""
@@ -220,7 +220,7 @@ class GrantsInForce:
         `words` are those of `narrowed`. Raises LogError.
         """
         if old_grant.changed:
-            return f"it sleeps: {_answer_first(old_grant.id)}"
+            return f"{old_grant.id} sleeps: {_answer_first(old_grant.id)}"
         pattern = narrowed(old_grant.pattern, words)
         if isinstance(pattern, str):
             return pattern
@@ -251,7 +251,7 @@ class GrantsInForce:
         return any(grant.id == EDITS for grant in self._grants)
 
     def _keep(self, pattern: GrantPattern, days: int | None) -> Grant | str:
-        return self._store.keep(pattern, days) if self._store else "there is no place to keep it"
+        return self._store.keep(pattern, days) if self._store else "grants cannot be saved here"
 
 
 def _answer_first(identity: str) -> str:

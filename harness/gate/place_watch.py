@@ -168,9 +168,9 @@ def _note_for_model(places: PlacesFound, answer: PlacesAnswer, returns: Sequence
     stays = ", ".join(visible_line(change.change.path, 200) for change in returns[:MOST_TOLD] if change.problem)
     match answer:
         case PlacesAnswer.KEEP:
-            return f"{sentence}. The person keeps them so."
+            return f"{sentence}. The person keeps the changes."
         case PlacesAnswer.NOBODY:
-            return f"{sentence}. Nobody has answered for it: such a command is asked about again from now on."
+            return f"{sentence}. The person has not answered yet: such commands need approval again from now on."
         case PlacesAnswer.PUT_BACK | PlacesAnswer.REVOKE:
             but = f", but for {stays}" if stays else ""
             return f"{sentence}. The person put them back{but}; do not change them again."

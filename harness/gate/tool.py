@@ -24,7 +24,7 @@ Arguments = Mapping[str, JsonValue]
 
 TIME_OVER = "the time of the run was over"
 """Reason why a body did not begin."""
-CUT_SHORT = "Interrupted by the person; what it had begun may be done in part."
+CUT_SHORT = "Interrupted by the person; the call may be done in part."
 """Text for the model about an interrupted call."""
 _TOOLS_MAY_SAY = (
     ResultStatus.OK,
@@ -269,7 +269,7 @@ class Attempt:
 
     def not_begun(self, reason: str) -> None:
         """Take that the body was not entered. The intent is on disk, so that the log wants an end."""
-        content = f"Error: nothing was done: {reason} before it began."
+        content = f"Error: the call was not run: {reason} before it began."
         self._output = ToolOutput(content=content, status=ResultStatus.FAILED, output_bytes=0)
 
     def __enter__(self) -> Self:

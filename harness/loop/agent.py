@@ -520,4 +520,4 @@ class Agent:
 
 def _check_prices(limits: Limits, prices: Prices | None) -> None:
     if limits.max_cost is not None and prices is None:
-        raise ValueError("a limit on the cost needs prices: what is not known cannot be kept below a limit")
+        raise ValueError("a limit on the cost needs prices")

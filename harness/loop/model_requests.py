@@ -64,7 +64,7 @@ class ModelRequests:
         Raises LogError.
         """
         again = run.unusable < MOST_UNUSABLE
-        problem += " It is asked for once more." if again else " It is the second reply in a row that cannot be used."
+        problem += " The request is repeated once." if again else " This is the second unusable reply in a row."
         self.log_failure(run, ModelError(problem, fault=ModelFault.REPLY))
         if not again:
             run.stop(StopReason.NO_ANSWER, problem)

@@ -207,8 +207,8 @@ def is_cut(response: ModelResponse) -> bool:
 def unusable(response: ModelResponse) -> tuple[StopReason, str]:
     """Return the end of a run on a cut reply."""
     if response.finish_reason is FinishReason.LENGTH:
-        return StopReason.LENGTH, "the reply was cut at the model's length limit; nothing of it ran"
-    return StopReason.CONTENT_FILTER, "the reply was withheld by the provider's content filter; nothing of it ran"
+        return StopReason.LENGTH, "the reply was cut at the model's length limit; none of it ran"
+    return StopReason.CONTENT_FILTER, "the reply was withheld by the provider's content filter; none of it ran"
 
 
 def no_answer(response: ModelResponse) -> str:
@@ -218,8 +218,8 @@ def no_answer(response: ModelResponse) -> str:
     match response.finish_reason:
         case FinishReason.FUNCTION_CALL:
             return (
-                "The reply holds a call in the old form `function_call`, which was not offered; nothing was run. Does the "
-                "server, or a proxy before it, know `tools`?"
+                "The reply contains a call in the old form `function_call`, which was not offered; it was not run. Does the "
+                "server, or a proxy before it, support `tools`?"
             )
         case FinishReason.NO_CALLS:
             return "The reply holds neither text nor a call, though its finish reason speaks of calls."

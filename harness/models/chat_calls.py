@@ -192,7 +192,7 @@ def _short_id(call_id: str) -> str:
 
 def _no_call(subject: str, maximum: int) -> CutReply:
     return CutReply(
-        f"The provider sent a tool call whose {subject} is longer than {maximum} characters; nothing of the reply was used."
+        f"The provider sent a tool call whose {subject} is longer than {maximum} characters. The reply was not used."
     )
 
 

@@ -401,7 +401,7 @@ def _text(  # noqa: C901, PLR0911 - a table
             return f"Model {model!r} at {address} refused a picture ({text})."
         case ModelFault.NOT_FOUND:
             return (
-                f"There is no model {model!r} at {address} ({text}). Check the model's name, and the base URL: it "
+                f"Unknown model {model!r} at {address} ({text}). Check the model's name, and the base URL: it "
                 "usually ends in /v1."
             )
         case ModelFault.CONTEXT:

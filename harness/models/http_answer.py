@@ -329,7 +329,7 @@ def _remedy(problem: str, endpoint: Endpoint) -> str:
 def _no_http(problem: str) -> str:
     """Return the hint for an answer that is not HTTP, by the words of h11: mostly an alert of TLS."""
     is_other = problem.startswith(("illegal request line", "illegal status line"))
-    return " It does not speak HTTP there; try the address with https://." if is_other else ""
+    return " The server does not speak HTTP there; try the address with https://." if is_other else ""
 
 
 def _of_the_system(causes: Iterable[BaseException]) -> OSError | None:

@@ -208,9 +208,7 @@ class MessagesReply:
         if existing is not None and existing.value == value:
             return ""  # said twice
         if existing is not None or self._reason:
-            self._broken_off = self._broken_off or (
-                "two blocks at one place" if existing else "it went on after its end"
-            )
+            self._broken_off = self._broken_off or ("two blocks at one place" if existing else "a block after the end")
             return ""
         block = _Block(value)
         self._at[len(self._at) if index is None else index] = block

@@ -288,7 +288,7 @@ def _unusable(text: str) -> ModelError:
 def _no_key(endpoint: Endpoint) -> str:
     way = f"Set {endpoint.key_variable}" if endpoint.key_variable else "Name a variable that holds one"
     return (
-        f"There is no API key. {way}; a local server that wants no key takes any text. "
+        f"The API key is missing. {way}; a local server without keys takes any text. "
         "`harness demo` needs neither key nor network."
     )
 

@@ -192,7 +192,7 @@ class OpenAIWire:
             case Limit.IDLE | Limit.TAIL:
                 return reply.cut(f"{address} sent nothing more for {deadlines.idle:g} s", timeout)
             case Limit.TOTAL if reply.started:
-                return reply.cut(f"it took longer than {deadlines.total:g} s", timeout)
+                return reply.cut(f"the reply took longer than {deadlines.total:g} s", timeout)
             case Limit.TOTAL:
                 text = f"{address} did not answer within {deadlines.total:g} s."
             case _:

@@ -156,7 +156,7 @@ class RecordingModel:
         line = line_of(fields)
         try:
             if self._file < 0:
-                self._fail("it was closed")
+                self._fail("the file was closed")
             elif self._size + len(line) > MAX_CASSETTE_BYTES:
                 self._fail(f"a cassette holds at most {MAX_CASSETTE_BYTES:,} bytes")
             else:
@@ -167,7 +167,7 @@ class RecordingModel:
 
     def _fail(self, reason: str) -> None:
         self.problem = (
-            self.problem or f"the cassette {self.path} lacks what came from request {self._requests} on: {reason}"
+            self.problem or f"the cassette {self.path} lacks the replies from request {self._requests} on: {reason}"
         )
 
 

@@ -154,8 +154,8 @@ def _as_it_is(text: str) -> str:
 def _read(path: str) -> bytes:
     data = read_small(path, MAX_CASSETTE_BYTES)
     if data is None:
-        expectation = f"at most {MAX_CASSETTE_BYTES:,} bytes" if os.path.exists(path) else "and there is none"
-        raise UsageError(f"--replay {path}: it cannot be read: a regular file is wanted, {expectation}")
+        limit = f"cannot be read (must be a regular file of at most {MAX_CASSETTE_BYTES:,} bytes)"
+        raise UsageError(f"--replay {path}: {limit if os.path.exists(path) else 'no such file'}")
     return data
 
 
@@ -181,7 +181,7 @@ def _notes(header: Header, count: int, *, torn: bool) -> tuple[str, ...]:
     api = f" (api: {header.api})" if header.api else ""
     notes = [f"replay: {replies} of {header.model}{api}, recorded by harness {header.harness}"]
     if torn:
-        notes.append("replay: the last line of the cassette has no end, and is left out: its run was killed")
+        notes.append("replay: the last line of the cassette is incomplete and is left out, since its run was killed")
     return tuple(notes)
 
 

@@ -206,7 +206,7 @@ class Items:
         if same is not None:
             item.state_arguments(same.arguments)
         elif any(call.name == item.name and call.arguments for call in streamed):
-            self.doubt = self.doubt or "a call whose arguments cannot be told"
+            self.doubt = self.doubt or "a call with ambiguous arguments"
 
     def _call_at(self, event: dict[str, JsonValue]) -> Item:
         """Return the call that an event about arguments points to; one that never began has no name, and cannot run."""

@@ -40,15 +40,15 @@ _MEANT_LANGUAGES = frozenset(
 )
 """Other languages of a block of commands: a block with one of them does not end the work."""
 _OTHER_LANGUAGE = (
-    "The reply holds a fenced {language} block, and nothing of it ran. To run a command, write it alone, without a prompt sign "
+    "The reply contains a fenced {language} block, which was not run. To run a command, write it alone, without a prompt sign "
     "and output, in one block that begins with ```bash. If the reply is your answer, begin the block with ```text."
 )
 _ONE_ONLY = (
-    "The reply holds {count} fenced bash blocks, and nothing of it ran. Write exactly one block a reply; join commands that "
+    "The reply contains {count} fenced bash blocks, and none of them ran. Write exactly one block a reply; join commands that "
     "belong together in it."
 )
 _UNCLOSED = (
-    "The fenced bash block of the reply has no end, and nothing of it ran. Close it with a line of its own: ``` (or a "
+    "The fenced bash block of the reply has no end, and was not run. Close it with a line of its own: ``` (or a "
     "longer fence, if the command holds such a line)."
 )
 

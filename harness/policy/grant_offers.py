@@ -88,15 +88,15 @@ def offer_for(policy: Policy, action: Action, verdict: Verdict, walls: WallsHere
     """
     asking = [place for place, part in enumerate(verdict.facets) if part.decision is Decision.CONFIRM]
     if verdict.decision is not Decision.CONFIRM or not asking:
-        return "nothing is asked about here"
+        return "the policy asks about no part of the call"
     if hook := next((part for part in verdict.facets if part.source is Source.HOOK), None):
-        return f"{hook.by} asks about it each time"
+        return f"{hook.by} asks about such calls each time"
     if opaque := next(filter(_is_opaque, (verdict.facets[place] for place in asking)), None):
-        return f"{opaque.by} asks about it; a grant lifts only what no rule speaks of"
+        return f"{opaque.by} asks about this call; a grant cannot override that"
     if action.default_of:
-        return "the call would change nothing; what decides is the default for reading"
+        return "the call would change nothing and is judged by the default for reading"
     if destroying := next(iter(destroys(action)), ""):
-        return f"{destroying}: that is asked about each time"
+        return f"{destroying}: such calls need approval each time"
     question = _Question(policy, action, verdict, walls)
     results = [question.choice(name, level, asking) for name, level in question.levels()]
     choices: list[GrantChoice] = []
@@ -149,7 +149,7 @@ class _Question:
             else:
                 patterns[place] = result
         for place in self._useless(patterns, problems):
-            problems[place] = "a part of it is asked about each time"
+            problems[place] = "a part of the call needs approval each time"
             del patterns[place]
         granted = tuple(dict.fromkeys(patterns.values()))
         unsound = self._unsound(granted, patterns.keys()) if granted else next(iter(problems.values()))
@@ -205,7 +205,7 @@ class _Question:
                     folder=facet.folder,
                 )
             case _:
-                return "it has no pattern that could be granted"
+                return "no pattern describes this part of the call"
 
     def whole_tool(self, facet: Facet) -> GrantPattern | str:
         """Return the pattern for every call of a tool from outside; else what is exact."""
@@ -232,7 +232,7 @@ class _Question:
         if command is None:
             return self.exact(facet)
         if not self._walls.confines:
-            return f"there are no walls here to hold a program: {self._walls.missing}"
+            return f"no walls to confine a program here: {self._walls.missing}"
         pattern = self._program(command)
         if isinstance(pattern, GrantPattern) and (command.network and command.act in MODELLED):
             return REACHES_NETWORK
@@ -247,9 +247,9 @@ class _Question:
             return self.exact(facet)
         sandbox = self._policy.sandbox
         if not (self._walls.confines and command.act not in MODELLED and (sandbox.network or sandbox.hosts)):
-            return "it does not reach the network"
+            return "the command does not use the network"
         if self._walls.exposed:
-            return f"nothing holds {self._walls.exposed[0]} here, so not with the network"
+            return f"no network, since the walls cannot protect {self._walls.exposed[0]} here"
         pattern = self._program(command)
         return pattern if isinstance(pattern, str) else _with_reach(pattern, sandbox, command)
 
@@ -262,7 +262,7 @@ class _Question:
         if isinstance(narrower, str):
             return narrower
         if not self._walls.confines or (command is not None and not is_known_work(command, self._walls.root)):
-            return "what it does in the workspace is not known"
+            return "the effects of the command in the workspace are unknown"
         return GrantPattern(
             tools=(self._action.tool,),
             path=EVERYTHING,
@@ -278,7 +278,7 @@ class _Question:
         if isinstance(begins, str):
             return begins
         if not is_within(command.folder, self._walls.root):
-            return "it runs outside the workspace"
+            return "the command runs outside the workspace"
         return GrantPattern(
             tools=(self._action.tool,),
             argv=begins,
@@ -291,13 +291,13 @@ class _Question:
 
     def _file(self, path: PathAccess) -> GrantPattern | str:
         if path.place is Place.ROOT:
-            return "it is the workspace folder itself"
+            return "the path is the workspace folder itself"
         if path.place not in (Place.INSIDE, Place.TEMPORARY):
-            return "it lies outside the workspace"
+            return "the path is outside the workspace"
         if path.tree or path.shared:
-            return "it is a whole folder, or a file with further names"
+            return "the path is a folder, or a file with several names"
         if PATTERN_CHARACTERS & set(path.names[-1]) or path.names[-1] != path.names[-1].strip():
-            return "its name holds characters that mean something in a pattern"
+            return "the name contains pattern characters"
         edits = self._action.kind.does is Does.WRITES  # which read what they change
         tools = tuple(sorted({self._action.tool, *shipped_that(Does.WRITES)})) if edits else (self._action.tool,)
         access = (Access.READ, Access.WRITE) if edits or path.access is not Access.READ else (Access.READ,)
@@ -312,11 +312,11 @@ class _Question:
         after = evaluate(with_grants(self._policy, grants), self._action)
         for place in places:
             if after.facets[place].decision is not Decision.AUTO:
-                return f"{after.facets[place].by} would ask all the same"
+                return f"{after.facets[place].by} would ask anyway"
         if after.decision is not Decision.AUTO:
             return ""
         more = next(_more(after.effects, self._verdict.effects), "")
-        return f"it would be allowed more than is shown here: {more}" if more else ""
+        return f"the grant would allow more than the prompt shows: {more}" if more else ""
 
 
 def all_edits() -> GrantPattern:
@@ -352,7 +352,7 @@ def _rule_problem(verdict: FacetVerdict) -> str:
     """Return the reason why a part behind the question can never be granted, or an empty string."""
     is_text = isinstance(verdict.facet, Opaque) and verdict.source is Source.OPAQUE
     if verdict.source is not Source.DEFAULT and not is_text:
-        return f"{verdict.by} asks about it; a grant lifts only what no rule speaks of"
+        return f"{verdict.by} asks about this call; a grant cannot override that"
     return ""
 
 

@@ -83,15 +83,15 @@ def read_message(line: bytes) -> RpcMessage | RefusedLine:
     if len(line) > MOST_LINE_BYTES:
         return _too_long(line)
     if b"\r" in line.rstrip(b"\r\n"):
-        return _refused(line, "there is a line end within it")
+        return _refused(line, "a line end within the message")
     try:
         value = read_line(line.rstrip(b"\r\n"))
     except NotJsonError as error:
-        return _refused(line, f"it is no JSON that can be read in one way: {error}", RpcCode.PARSE)
+        return _refused(line, f"invalid or ambiguous JSON: {error}", RpcCode.PARSE)
     if isinstance(value, list):
-        return _refused(line, "a batch is not passed on: send each message by itself")
+        return _refused(line, "batches are not supported: send each message by itself")
     if not isinstance(value, dict):
-        return RefusedLine(reason="it is no JSON object", code=RpcCode.REQUEST)
+        return RefusedLine(reason="not a JSON object", code=RpcCode.REQUEST)
     reason = _problem(value)
     if reason:
         return _refused(line, reason)
@@ -159,29 +159,29 @@ def _problem(value: Mapping[str, JsonValue]) -> str:
     """Return the reason why an object is not a message, or an empty string."""
     unknown_key = next((key for key in value if key not in _MEMBERS), None)
     if unknown_key is not None:
-        return f"JSON-RPC knows no member {json.dumps(unknown_key[:50])}"
+        return f"JSON-RPC has no member {json.dumps(unknown_key[:50])}"
     if value.get("jsonrpc") != "2.0":
-        return 'its "jsonrpc" is not "2.0"'
+        return '"jsonrpc" must be "2.0"'
     if "id" in value and not id_text(value["id"]):
-        return "its id is no text and no whole number, or too long"
+        return "the id must be a string or an integer, and not too long"
     if is_deeper(dict(value), MOST_DEPTH):
-        return f"it is nested more than {MOST_DEPTH} deep"
+        return f"nested more than {MOST_DEPTH} levels deep"
     ends = [name for name in ("result", "error") if name in value]
     if "method" in value:
         if not isinstance(value["method"], str) or not value["method"]:
-            return "its method is no text"
+            return "the method must be a string"
         if ends:
-            return "it asks and answers at once"
+            return "both a request and a response"
         params = value.get("params")
-        return "" if params is None or isinstance(params, dict) else "its params are no object"
+        return "" if params is None or isinstance(params, dict) else "params must be an object"
     if len(ends) != 1 or "params" in value:
-        return "it neither asks nor answers"
-    return "" if "id" in value else "it answers nothing: it has no id"
+        return "neither a request nor a response"
+    return "" if "id" in value else "a response without an id"
 
 
 def _too_long(line: bytes) -> RefusedLine:
     asks, answers = _told_at_start(line)
-    return RefusedLine(reason=f"it is longer than {MOST_LINE_BYTES} bytes", asks=asks, answers=answers)
+    return RefusedLine(reason=f"longer than {MOST_LINE_BYTES} bytes", asks=asks, answers=answers)
 
 
 def _told_at_start(line: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -86,7 +86,7 @@ def chosen_tools(
             name.endswith("*") or not name.startswith((script_tool(""), PLUGIN_TOOLS))
         )
         if name not in known_names and not is_later:
-            problem = f"{setting.origin}: there is no tool {visible_line(repr(name), 100)}{nearest(name, known_names)}"
+            problem = f"{setting.origin}: unknown tool {visible_line(repr(name), 100)}{nearest(name, known_names)}"
             outside = f"{server_tool('SERVER', 'TOOL')}, {script_tool('NAME')} and {PLUGIN_TOOLS}NAME"
             raise UsageError(f"{problem}; those from outside are {outside}")
     return ChosenTools(names=() if adds else names, added=names if adds else (), origin=setting.origin)

@@ -120,9 +120,7 @@ def _refuse_an_emptied_one(path: str, noted_head: KnownHead | None) -> None:
     """Raise LogError where a log was noted under this name, and its file holds nothing any more."""
     if noted_head is None or not noted_head.is_missed or not os.path.exists(path) or os.path.getsize(path):
         return
-    raise LogError(
-        _refusal(path, f"it was longer once: a log of {noted_head.records} records was noted there, and it was emptied")
-    )
+    raise LogError(_refusal(path, f"the log was emptied: {noted_head.records} records of it were noted"))
 
 
 def _is_as_closed(log: ActionLog, noted_head: KnownHead | None) -> bool:
@@ -146,7 +144,7 @@ def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:
     findings = judge_log(log.path, heads)
     reason = findings.unfit
     if not reason and (findings.verification.records, findings.verification.head) != (log.count, log.head):
-        reason = "it was changed while it was opened"
+        reason = "the log changed while it was opened"
     if reason:
         raise LogError(_refusal(log.path, reason))
 

@@ -156,7 +156,7 @@ def check_confinement(policy: Policy, tools: Sequence[Tool]) -> str:
     required = policy.sandbox.required
     if required is not None and not walls.confines:
         raise UsageError(
-            f"{required}: commands must be confined here, and this machine cannot: {walls.level}. {CONTAINER_HINT}; "
-            "`harness doctor` shows what it can"
+            f"{required}: commands must be confined, but this machine cannot confine them: {walls.level}. "
+            f"{CONTAINER_HINT}; `harness doctor` shows the machine's abilities"
         )
     return walls.level

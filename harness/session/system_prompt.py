@@ -80,7 +80,7 @@ def find_instructions(root: str, *, user_instructions: Instructions | Skipped | 
 def instructions_of(path: str, data: bytes) -> Instructions | Skipped | None:
     """Return the instructions in `data`, the content of the file at `path`; `None` if it is blank. A long one is cut."""
     if b"\0" in data[: MAX_FILE_BYTES + 1]:
-        return Skipped(path=path, reason="it is no text")
+        return Skipped(path=path, reason="not a text file")
     cut = len(data) > MAX_FILE_BYTES
     data = data[:MAX_FILE_BYTES]
     text = data.decode("utf-8-sig", "replace")
@@ -114,21 +114,23 @@ def _read(path: str, top: str, *, foreign_is_skipped: bool) -> Instructions | Sk
         place = os.path.realpath(path)
         # INVARIANT: no link of a repository has another file read, and sent to a provider, than such a text of its own.
         if not is_within(place, top) or not place.endswith(".md") or "/.git/" in place:
-            return Skipped(path=path, reason="it is a link to what is no Markdown file of the repository")
+            return Skipped(path=path, reason="the link leads to something other than a Markdown file of the repository")
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        return None if place == path else Skipped(path=path, reason="it is a link that leads nowhere")
+        return None if place == path else Skipped(path=path, reason="the link leads to a missing file")
     except OSError as error:
         return Skipped(path=path, reason=str(error.strerror))
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            return Skipped(path=path, reason="it is no regular file")
+            return Skipped(path=path, reason="not a regular file")
         if status.st_nlink > 1:
-            return Skipped(path=path, reason="it has further hard links, and may be another file by its other name")
+            return Skipped(
+                path=path, reason="the file has further hard links, and may be another file under its other name"
+            )
         if foreign_is_skipped and not _is_own(status, os.path.dirname(place)):
-            return Skipped(path=path, reason="it lies above the workspace and belongs to somebody else")
+            return Skipped(path=path, reason="the file is above the workspace and belongs to another user")
         with open(descriptor, "rb", closefd=False) as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:

@@ -84,4 +84,4 @@ def _read(setting: Setting[str], workspace: str) -> tuple[str, str] | None:
 
 def _check_has(template: tuple[str, str] | None, name: str) -> None:
     if template is not None and name not in variables(template[1]):
-        raise UsageError(f"{template[0]}: it has no {{{{{name}}}}}: the model would not read the {name}")
+        raise UsageError(f"{template[0]}: missing {{{{{name}}}}}, without which the model does not get the {name}")

@@ -45,10 +45,10 @@ OLD_SECONDS = 3600.0
 
 _WAY = "the person can start `harness approve` in another terminal, and then have you try again"
 NOBODY_LISTENS = f"nobody is there to ask: {_WAY}"
-TOO_LARGE = "it is too large to be asked about in another terminal"
+TOO_LARGE = "the call is too large to be shown in another terminal"
 IN_TIME = "nobody answered in time"
-LEFT = f"whoever was asked is gone: {_WAY}"
-NO_ANSWER = "what came back was no answer to this question"
+LEFT = f"`harness approve` ended without an answer: {_WAY}"
+NO_ANSWER = "the answer file is invalid"
 NO_PROGRAMS = "the walls that hold a granted program are those of our own commands alone"
 
 _QUESTION, _ANSWER, _LISTENING = "question", "answer", "listening"
@@ -350,11 +350,11 @@ def _approval_from(fields: Mapping[str, JsonValue], identity: str, question: byt
         return nobody(words or LEFT)
     pattern_list = fields["patterns"]
     if not isinstance(pattern_list, list) or not all(isinstance(item, dict) for item in pattern_list):
-        raise ValueError("patterns are a list")
+        raise ValueError("patterns: must be a list of objects")
     patterns = tuple(pattern_from(item) for item in pattern_list if isinstance(item, dict))
     scope = None if fields["scope"] is None else GrantScope(fields["scope"])
     offered = () if isinstance(offer, str) else offer.choices
     choice = next((item for item in offered if item.patterns == patterns), None)
     if (scope is not None or patterns or days is not None) and (choice is None or scope is None):
-        raise ValueError("what was not offered")
+        raise ValueError("the answer grants something that was not offered")
     return Approval(answer=answer, by="person", words=words, scope=scope, days=days, patterns=patterns)

@@ -86,7 +86,7 @@ def places_rows(question: PlacesQuestion, width: int) -> Iterator[Row]:
 
 def _place_rows(change: PlaceChange, width: int) -> Iterator[Row]:
     sizes = "" if change.diff else f" ({change.sizes})"
-    no_copy = "" if change.is_kept else "; there is no copy of what it was"
+    no_copy = "" if change.is_kept else "; no copy of the earlier content exists"
     text = f"{one_line(change.path)}  {change.description}{sizes}{no_copy}"
     yield from rows_of(text, width, gutter="! ", tone=Tone.BAD)
     if change.diff:

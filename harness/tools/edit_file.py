@@ -129,7 +129,9 @@ class EditFileTool:
             return EditFileRequest(path=path, change=Unable(reason=reason, code=spliced.code))
         content = text.encoded(spliced.content)
         if len(content) > MAX_FILE_BYTES:
-            reason = f"{display_path(path)} would become larger than {MAX_FILE_BYTES:,} bytes; nothing was written."
+            reason = (
+                f"{display_path(path)} would become larger than {MAX_FILE_BYTES:,} bytes. The file was not changed."
+            )
             return EditFileRequest(path=path, change=Unable(reason=reason, code=ErrorCode.TOO_LARGE))
         change = change_to(path, old, content, before=text.body, after=spliced.content)
         return EditFileRequest(path=path, change=change, replacements=spliced.replacements)

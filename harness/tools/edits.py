@@ -102,9 +102,9 @@ def splice_all(data: bytes, edits: Sequence[Edit], *, most_bytes: int) -> Splice
 
 
 def _in_list(unmatched: Unmatched, number: int, count: int) -> Unmatched:
-    reason, end = unmatched.reason, "; nothing was applied."
+    reason, end = unmatched.reason, ". No edit was applied."
     several = "\n" in reason
-    text = f"{reason}\n(Nothing was applied.)" if several else f"{reason.rstrip('.')}{end}"
+    text = f"{reason}\n(No edit was applied.)" if several else f"{reason.rstrip('.')}{end}"
     return replace(unmatched, reason=f"edit {number} of {count}: {text}")
 
 
@@ -196,7 +196,7 @@ def _unless_equal(data: bytes, content: bytes, replacements: int) -> Spliced | U
 
 
 def _too_large(most_bytes: int) -> Unmatched:
-    reason = f"{{path}} would become larger than {most_bytes:,} bytes; nothing was written."
+    reason = f"{{path}} would become larger than {most_bytes:,} bytes. The file was not changed."
     return Unmatched(reason=reason, code=ErrorCode.TOO_LARGE)
 
 

@@ -130,12 +130,12 @@ def _problems(declaration: ScriptDeclaration, arguments: Mapping[str, Mapping[st
     if not declaration.argv or not declaration.argv[0]:
         yield "argv: must name a program"
     elif "{" in declaration.argv[0]:
-        yield "argv: the program must be named, and stand for no argument"
+        yield "argv: the program must be a fixed word, not a placeholder"
     if len(declaration.argv) > MAX_WORDS:
         yield f"argv: has more than {MAX_WORDS} words"
     for name in declaration.env:
         if not _VARIABLE.fullmatch(name) or name.startswith(_STEERS_THE_START):
-            yield f"env: {name[:50]!r} is no name of a variable that can be passed on"
+            yield f"env: {name[:50]!r} is not a variable that can be passed on"
     yield from _argument_problems(declaration, arguments)
 
 
@@ -146,7 +146,7 @@ def _argument_problems(declaration: ScriptDeclaration, arguments: Mapping[str, M
             yield f"arguments: {name[:50]!r} must hold letters, digits and _ alone"
         for key in argument:
             if key not in ("type", "description", "required", *_FITS[types[name]]):
-                yield f"arguments: {name}: {key} says nothing of a value of type {types[name]}"
+                yield f"arguments: {name}: {key} does not apply to the type {types[name]}"
     for key, words in (("argv", declaration.argv), ("reads", declaration.reads), ("writes", declaration.writes)):
         yield from (f"{key}: {problem}" for word in words for problem in _word_problems(word, types))
     for word in declaration.writes:

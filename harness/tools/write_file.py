@@ -109,7 +109,7 @@ class WriteFileTool:
 
     def _request(self, path: PathAccess, old: Present | None, content: bytes) -> WriteFileRequest:
         if old is None and names_folder(path):
-            reason = f"Path is that of a directory: {display_path(path)}; nothing was written."
+            reason = f"Path is that of a directory: {display_path(path)}. No file was written."
             return WriteFileRequest(path=path, change=Unable(reason=reason, code=ErrorCode.IS_FOLDER))
         if old is None:
             return WriteFileRequest(path=path, change=change_to(path, None, content, before=b"", after=content))
@@ -168,10 +168,10 @@ class WriteFileTool:
 
 def _unread(path: PathAccess, old: Present) -> Unable:
     """Return the reason not to overwrite a file that the model has not read."""
-    reason = f"Read the file before overwriting it: {display_path(path)}. It exists; nothing was written."
+    reason = f"Read the file before overwriting it: {display_path(path)}. The file exists and was not changed."
     if read_text(old.data) is None:
         problem = f"{display_path(path)} exists and is a binary file, which cannot be read"
-        reason = f"{problem}; nothing was written. Write to another path."
+        reason = f"{problem}. The file was not changed. Write to another path."
     return Unable(reason=reason, code=ErrorCode.NOT_READ)
 
 
@@ -185,7 +185,7 @@ def _preview(request: WriteFileRequest, old: Present | None) -> str:
             pass
     diff = change.diff
     if not change.changes:
-        return f"{location_of(path)} holds this already; nothing will be written"
+        return f"{location_of(path)} already has this content; no change"
     if old is None:
         title = f"new file {location_of(path)}" + (", CRLF line endings" if b"\r\n" in change.content else "")
     elif read_text(old.data) is None:

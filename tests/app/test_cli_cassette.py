@@ -106,7 +106,7 @@ REFUSED = {
     "no cassette": (("--replay", "there"), "there:1: invalid JSON: column 1"),
     "nothing there": (
         ("--replay", "nowhere"),
-        "nowhere: it cannot be read: a regular file is wanted, and there is none",
+        "nowhere: no such file",
     ),
     "no schema": (("--output-schema", "there"), "there: invalid JSON: line 1, column 1: Expecting value"),
 }

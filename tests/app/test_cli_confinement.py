@@ -166,7 +166,7 @@ def test_a_policy_that_requires_walls_does_not_begin_without(program: Program) -
     done = in_a_container(program, "run", "go", "--base-url", url, "--policy", policy(program, required=True))
     assert done.returncode == Exit.USAGE
     assert (
-        "commands must be confined here, and this machine cannot: none: something forbids Landlock's system calls"
+        "commands must be confined, but this machine cannot confine them: none: something forbids Landlock's system calls"
         in done.stderr
     )
     assert "seccomp profile" in done.stderr
@@ -266,7 +266,7 @@ def test_a_log_that_a_command_could_write_is_refused_before_the_first_request(pr
     log = given.format(workspace=program.workspace, home=program.home)
     url = program.serve(playing("true"))
     done = program.run("run", "go", "--base-url", url, "--policy", "readonly", "--log", log)
-    told = ("a command of the run could write it", f"leave --log out, and it lies below {program.state}")
+    told = ("a command of the run could write it", f"leave --log out to keep the log below {program.state}")
     assert (done.code, [text for text in told if text not in done.err]) == (Exit.USAGE, []), done
     assert (program.players[0].requests, list(program.workspace.rglob("*.jsonl"))) == ([], [])
 

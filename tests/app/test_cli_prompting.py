@@ -69,7 +69,8 @@ def test_linked_instructions_are_reported_and_not_read(program: Program) -> None
     (program.workspace / "AGENTS.md").symlink_to(program.home / "key")
     err = run(program, "go")
     assert "private" not in first_messages(program)[0]
-    assert f"not read: {program.workspace}/AGENTS.md: it is a link to what is no Markdown file of the repository" in err
+    problem = "the link leads to something other than a Markdown file of the repository"
+    assert f"not read: {program.workspace}/AGENTS.md: {problem}" in err
 
 
 def test_a_system_template(program: Program, in_workspace: InWorkspace) -> None:
@@ -137,8 +138,8 @@ def test_templates_of_the_task_and_of_results(program: Program) -> None:
         ("task_template", "a\n{{tsak}}", "task_template.md:2: no value for {{tsak}}; did you mean task?"),
         ("result_template", "{{reslt}}", "no value for {{reslt}}; did you mean result?"),
         ("result_template", "{{", "begins a variable"),
-        ("task_template", "Go.", "task_template.md: it has no {{task}}: the model would not read the task"),
-        ("result_template", "{{tool}}", "it has no {{result}}: the model would not read the result"),
+        ("task_template", "Go.", "task_template.md: missing {{task}}, without which the model does not get the task"),
+        ("result_template", "{{tool}}", "missing {{result}}, without which the model does not get the result"),
     ],
     anew={"program": made_program},
 )

@@ -77,11 +77,11 @@ def test_block_that_writes_an_entry_point_suspends_the_rules_that_run_it(program
 
 
 WRONG = {
-    "two blocks": ("```bash\ncat a\n```\n```bash\ncat a\n```", "holds 2 fenced bash blocks"),
+    "two blocks": ("```bash\ncat a\n```\n```bash\ncat a\n```", "contains 2 fenced bash blocks"),
     "no end": ("```bash\ncat a", "has no end"),
     "a session's form": (
         "1. I look.\n    ```console\n    $ cat a\n    ```",
-        "a fenced console block, and nothing of it ran",
+        "a fenced console block, which was not run",
     ),
 }
 

@@ -183,7 +183,7 @@ def test_changes_by_commands_are_reported_and_not_undone(program: Program) -> No
         program, edit("a", "1", "2"), bash("cat a"), bash("printf x > made\nprintf y"), write("b", "x"), bash("touch b")
     )
     done = program.run("undo", "--to", "1")
-    why = "what a command changed is not recorded"
+    why = "the changes by a command are not recorded"
     assert (done.code, told(done)) == (
         0,
         [
@@ -207,11 +207,11 @@ def swap_for_folder(path: Path) -> None:
 
 
 REFUSALS = [
-    pytest.param(lambda path: path.write_text("mine"), "it was changed since; not touched", id="changed since"),
-    pytest.param(lambda path: path.unlink(), "it is gone; not made again", id="gone"),
+    pytest.param(lambda path: path.write_text("mine"), "the file was changed since; not touched", id="changed since"),
+    pytest.param(lambda path: path.unlink(), "the file is gone; not restored", id="gone"),
     pytest.param(swap_for_link, "a link is in the way now", id="a link now"),
     pytest.param(swap_for_folder, "Path is a directory", id="a folder now"),
-    pytest.param(lambda path: path.chmod(0o444), "it is read-only now", id="read-only now"),
+    pytest.param(lambda path: path.chmod(0o444), "the file is read-only now", id="read-only now"),
 ]
 
 
@@ -242,7 +242,7 @@ def test_without_to_a_change_that_cannot_be_undone_is_where_it_ends(program: Pro
     work(program, edit("b", "1", "2"), edit("a", "one", "two"))
     path.write_text("mine")
     done = program.run("undo")
-    assert (done.code, told(done)) == (7, ["refused a [call 2 edit_file]: it was changed since; not touched"])
+    assert (done.code, told(done)) == (7, ["refused a [call 2 edit_file]: the file was changed since; not touched"])
     assert (program.workspace / "b").read_text() == "2"
     assert [one.name for one in program.logs() if "undo" in one.read_text()] == [], (
         "nothing was done: nothing to record"
@@ -276,7 +276,7 @@ def test_missing_image_is_reported(program: Program) -> None:
     done = program.run("undo")
     assert (done.code, told(done)) == (
         7,
-        ["refused a [call 1 edit_file]: what it was before is not kept any more; not touched"],
+        ["refused a [call 1 edit_file]: the earlier content is no longer saved; not touched"],
     )
     assert path.read_text() == "two"
 

@@ -253,4 +253,4 @@ def test_a_tool_of_a_plugin_is_offered_unless_other_tools_are_chosen(
 def test_a_tool_that_no_plugin_offers_cannot_be_chosen(used: Used) -> None:
     used.name("words")
     done = used.run("run", "go", "--model", "m", "--tools", "plugin__other")
-    assert (done.returncode, "there is no tool 'plugin__other'" in done.stderr) == (Exit.USAGE, True), done.stderr
+    assert (done.returncode, "unknown tool 'plugin__other'" in done.stderr) == (Exit.USAGE, True), done.stderr

@@ -231,7 +231,7 @@ def test_grants_never_lift_a_question_of_a_hook(tmp_path: Path) -> None:
         scene.at_question = lambda action, verdict: offered.append(agent.gate.grants.offer(action, verdict))
         agent.run("go")
     assert [said for said in offered if not isinstance(said, str)] == []
-    assert offered[0] == "hook hook-1 (config.toml:7) asks about it each time"
+    assert offered[0] == "hook hook-1 (config.toml:7) asks about such calls each time"
     assert len(scene.asked) == 2
     deciding = [verdict.facets[-1] for _, verdict in scene.asked]
     assert [(one.source, one.reason) for one in deciding] == [(Source.HOOK, "look at this")] * 2

@@ -329,14 +329,14 @@ IN_PLACE = "[note: the file could not be replaced and was written in place]"
         pytest.param(
             lambda w: make(w / "f", b"old\n", 0o444),
             (WRITE, {"path": "f", "content": "new\n"}),
-            "Error: Permission denied: f is read-only (mode 0444); nothing was written.",
+            "Error: Permission denied: f is read-only (mode 0444). The file was not changed.",
             (b"old\n", 0o444, NOBODY),
             id="a read-only file in a writable folder",
         ),
         pytest.param(
             lambda w: make(w / "f", b"old\n", 0o644, owner=0),
             (WRITE, {"path": "f", "content": "new\n"}),
-            "Error: Permission denied: f is read-only (mode 0644); nothing was written.",
+            "Error: Permission denied: f is read-only (mode 0644). The file was not changed.",
             (b"old\n", 0o644, 0),
             id="another's file that only its owner may write",
         ),

@@ -263,7 +263,7 @@ def test_folder_locked_for_too_long_is_an_error(road: Road, monkeypatch: pytest.
     finally:
         os.close(folder)
 
-    said = "Another program holds the lock of the folder of f.txt; nothing was written. Try again."
+    said = "Another program holds the lock of the folder of f.txt. The file was not changed. Try again."
     assert held == failed(f"Error: {said}")
     assert road.run("write_file", path="f.txt", content="new\n").status is ResultStatus.OK
     assert road.tree() == {"f.txt": b"new\n"}

@@ -120,9 +120,9 @@ def test_places_changed_again_are_not_restored(tmp_path: Path) -> None:
     run(f"echo y >> .npmrc; mv .git g; {link} .git; rm -r .vscode; {link} .vscode", root)
     problems = {one.change.path: one.problem for one in put_back(str(root), found.changes, images)}
     assert problems == {
-        ".git/config": "it was changed since; not touched",
+        ".git/config": "the file was changed since; not touched",
         ".git/hooks/post-commit": "",  # it is gone
-        ".npmrc": "it was changed since; not touched",
+        ".npmrc": "the file was changed since; not touched",
         ".vscode/tasks.json": "Too many levels of symbolic links",
     }
     assert sorted(os.listdir(outside)) == ["config", "hooks", "victim"]
@@ -146,7 +146,7 @@ def test_missing_store_prevents_restoring_but_not_reporting(tmp_path: Path) -> N
     found = noted.compared()
     assert [(one.path, one.is_kept) for one in found.changes] == [(".npmrc", False), (".envrc", True)]
     returns = put_back(str(root), found.changes, BeforeImages(str(tmp_path / "images")))
-    assert [one.problem for one in returns] == ["there is no copy of what it was", ""]
+    assert [one.problem for one in returns] == ["no copy of the earlier content exists", ""]
 
 
 def test_differences_are_shown_in_lines_and_binary_ones_in_sizes(tmp_path: Path) -> None:

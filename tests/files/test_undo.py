@@ -103,7 +103,7 @@ def undoable(
 
 def command(call: int, what: str = "make gen") -> Unrestorable:
     return Unrestorable(
-        call=call, tool="bash", subject=what, reason="what a command changed is not recorded", is_command=True
+        call=call, tool="bash", subject=what, reason="the changes by a command are not recorded", is_command=True
     )
 
 
@@ -225,12 +225,10 @@ NONSENSE = [
         for mode in (None, -1, 0o10000, "644", True, 420.0)
     ),
     pytest.param(intent_with(before_sha256=None), MODE, id="a mode of a file that was not there"),
-    pytest.param(
-        [record("intent", 1, tool="write_file", change="a")], "makes no sense", id="a change that is no object"
-    ),
-    pytest.param(outcome_saying(changed_path="/w/b"), "differs", id="another path in the outcome"),
-    pytest.param(outcome_saying(after_sha256=C), "differs", id="another digest in the outcome"),
-    pytest.param(outcome_saying(before_sha256=None), "differs", id="another digest before in the outcome"),
+    pytest.param([record("intent", 1, tool="write_file", change="a")], "is invalid", id="a change that is no object"),
+    pytest.param(outcome_saying(changed_path="/w/b"), "different data", id="another path in the outcome"),
+    pytest.param(outcome_saying(after_sha256=C), "different data", id="another digest in the outcome"),
+    pytest.param(outcome_saying(before_sha256=None), "different data", id="another digest before in the outcome"),
     pytest.param(
         [record("intent", 1, tool="write_file"), record("outcome", 1, status="ok", **told(MADE))],
         "does not say what the file was",
@@ -354,7 +352,7 @@ def test_undo_keeps_changed_permissions_and_reports_them(tmp_path: Path, mode: i
     """A file that was made private since must not be opened again."""
     place = make_place(tmp_path)
     place.file(b"B", mode=mode)
-    told = "" if mode == 0o644 else f"its permissions are {mode:04o} since, and stay so"
+    told = "" if mode == 0o644 else f"its permissions were changed to {mode:04o}, and are kept"
     assert place.restore(place.step(mode=0o644)) == StepOutcome(step=place.step(), result=Result.RESTORED, detail=told)
     assert place.tree() == {"a": (0o100000 | mode, b"A")}
 
@@ -423,9 +421,9 @@ def bound(place: Place) -> None:
 
 
 LEFT_ALONE = [
-    pytest.param(lambda place: place.file(b"X"), "a", "it was changed since; not touched", id="changed since"),
-    pytest.param(lambda place: None, "a", "it is gone; not made again", id="gone"),
-    pytest.param(lambda place: None, "folder/a", "it is gone; not made again", id="gone with its folder"),
+    pytest.param(lambda place: place.file(b"X"), "a", "the file was changed since; not touched", id="changed since"),
+    pytest.param(lambda place: None, "a", "the file is gone; not restored", id="gone"),
+    pytest.param(lambda place: None, "folder/a", "the file is gone; not restored", id="gone with its folder"),
     pytest.param(
         lambda place: place.file(b"B", "target") and link_to("target")(place),
         "a",
@@ -440,9 +438,11 @@ LEFT_ALONE = [
     pytest.param(lambda place: os.mkfifo(place.root / "a"), "a", "Not a regular file (FIFO)", id="a FIFO"),
     pytest.param(bound, "a", "Not a regular file (socket)", id="a socket"),
     pytest.param(sparse, "a", "too large", id="a gigabyte"),
-    pytest.param(lambda place: place.file(b"B", mode=0o444), "a", "it is read-only now; not touched", id="read-only"),
-    pytest.param(damaged, "a", "is not kept any more", id="the image is damaged"),
-    pytest.param(missing, "a", "is not kept any more", id="the image is missing"),
+    pytest.param(
+        lambda place: place.file(b"B", mode=0o444), "a", "the file is read-only now; not touched", id="read-only"
+    ),
+    pytest.param(damaged, "a", "is no longer saved", id="the image is damaged"),
+    pytest.param(missing, "a", "is no longer saved", id="the image is missing"),
 ]
 
 
@@ -484,7 +484,7 @@ def test_restore_of_a_torn_file_names_the_kept_copy(place: Place) -> None:
     step = undoable(1, A, B, path=f"{place.workspace.root}/a", ending=Ending.UNKNOWN)
     outcome = place.restore(step)
     assert (outcome.result, "which was cut short" in outcome.detail) == (Result.REFUSED, True)
-    kept = outcome.detail.rpartition("what it was is kept in ")[2]
+    kept = outcome.detail.rpartition("the earlier content is saved in ")[2]
     assert Path(kept).read_bytes() == b"A"
 
 
@@ -492,7 +492,7 @@ def test_a_file_that_the_call_may_not_have_made_is_not_removed(place: Place) -> 
     """The call was cut short: a person may have made the same file since."""
     place.file(b"B")
     outcome = place.restore(undoable(1, None, B, path=f"{place.workspace.root}/a", ending=Ending.UNKNOWN))
-    assert (outcome.result, "it may be someone else's" in outcome.detail) == (Result.REFUSED, True)
+    assert (outcome.result, "another program may have created the file" in outcome.detail) == (Result.REFUSED, True)
     assert place.tree() == {"a": (0o100644, b"B")}
 
 
@@ -621,7 +621,7 @@ OTHERS = [
     pytest.param(NOBODY, 0o755, 0o644, A, 0o644, "restored: note: the file could not be replaced and was", b"A",
                  id="a folder that one may not write"),
     pytest.param(0, 0o777, 0o644, A, 0o644, "refused: Permission denied", b"B", id="another's file that one may read"),
-    pytest.param(0, 0o777, 0o666, A, 0o600, "its permissions are 0666 since, and stay so", b"A",
+    pytest.param(0, 0o777, 0o666, A, 0o600, "its permissions were changed to 0666, and are kept", b"A",
                  id="permissions of another's file"),
     pytest.param(NOBODY, 0o755, 0o644, None, 0, "refused: Permission denied; not touched", b"B",
                  id="a new file in a folder that one may not write"),

@@ -470,7 +470,7 @@ CRASHED = "Error: the tool probe crashed: "
         (raises(Mute()), ResultStatus.CRASHED, CRASHED + "Mute"),
         (
             raises(KeyboardInterrupt()), ResultStatus.INTERRUPTED,
-            "Interrupted by the person; what it had begun may be done in part.",
+            "Interrupted by the person; the call may be done in part.",
         ),
         (lambda action: None, ResultStatus.CRASHED, CRASHED + "TypeError: expected a ToolOutput, got NoneType"),
         (lambda action: "done", ResultStatus.CRASHED, CRASHED + "TypeError: expected a ToolOutput, got str"),

@@ -389,8 +389,8 @@ def test_missing_approver_can_be_a_block(path: str) -> None:
 
 # --- replies that cannot be used -----------------------------------------------------------------------------------
 
-CUT_SHORT = "the reply was cut at the model's length limit; nothing of it ran"
-WITHHELD = "the reply was withheld by the provider's content filter; nothing of it ran"
+CUT_SHORT = "the reply was cut at the model's length limit; none of it ran"
+WITHHELD = "the reply was withheld by the provider's content filter; none of it ran"
 
 
 def test_calls_of_a_withheld_reply_do_not_run(path: str) -> None:
@@ -586,7 +586,7 @@ def test_an_interrupted_tool_ends_the_turn_and_the_rest_is_answered(path: str) -
     assert (result.stop, scene.ran) == (StopReason.INTERRUPTED, ["free be interrupted"])
     assert result.detail == "interrupted during free: be interrupted"
     assert scene.results() == [
-        "Interrupted by the person; what it had begun may be done in part.",
+        "Interrupted by the person; the call may be done in part.",
         "Not run: interrupted during free: be interrupted",
     ]
     assert scene.story().endswith("intent 1; outcome 1 interrupted; decide 2 none; outcome 2 not_run; end interrupted")
@@ -1301,7 +1301,7 @@ def test_time_is_looked_at_before_every_call(path: str) -> None:
     assert scene.results()[3:] == [f"Not run: {result.detail}"] * 2
 
 
-NOT_BEGUN = "Error: nothing was done: {} before it began."
+NOT_BEGUN = "Error: the call was not run: {} before it began."
 
 
 def test_unasked_call_does_not_begin_after_the_time_limit(path: str) -> None:

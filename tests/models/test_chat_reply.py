@@ -580,12 +580,12 @@ BROKEN = {
     "a name that is none for its length": (
         sse(calls(fragment("{}", call_id="c1", name="x" * 257)), STOP),
         CutReply,
-        "The provider sent a tool call whose name is longer than 256 characters; nothing of the reply was used.",
+        "The provider sent a tool call whose name is longer than 256 characters. The reply was not used.",
     ),
     "an id that is none for its length": (
         sse(*[calls(fragment(call_id=f"{number}" * 30_000, name="bash")) for number in range(3)], STOP),
         CutReply,
-        "The provider sent a tool call whose id is longer than 65536 characters; nothing of the reply was used.",
+        "The provider sent a tool call whose id is longer than 65536 characters. The reply was not used.",
     ),
     "[DONE] and nothing else": (
         sse(DONE),

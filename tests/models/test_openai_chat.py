@@ -283,7 +283,7 @@ REFUSED = {
         http(404, b"404 page not found"),
         ModelError,
         (
-            "There is no model 'm1' at {url} (HTTP 404: 404 page not found). Check the model's name, and "
+            "Unknown model 'm1' at {url} (HTTP 404: 404 page not found). Check the model's name, and "
             "the base URL: it usually ends in /v1."
         ),
     ),
@@ -479,7 +479,7 @@ def test_a_failing_observer_is_not_taken_for_a_failing_provider() -> None:
 
 
 NO_KEY = (
-    "There is no API key. Set OPENAI_API_KEY; a local server that wants no key takes any text. "
+    "The API key is missing. Set OPENAI_API_KEY; a local server without keys takes any text. "
     "`harness demo` needs neither key nor network."
 )
 BAD_SETTINGS = {
@@ -524,8 +524,8 @@ def test_unusable_settings_are_reported_before_sending(
 @all_rows(
     ("variable", "key", "words"),
     [
-        ("X_KEY", "", "There is no API key. Set X_KEY; a local server"),
-        ("", "", "There is no API key. Name a variable that holds one; a local server"),
+        ("X_KEY", "", "The API key is missing. Set X_KEY; a local server"),
+        ("", "", "The API key is missing. Name a variable that holds one; a local server"),
         ("X_KEY", "a\nb", "a line end or another character that cannot be sent; see X_KEY."),
         ("", "a\nb", "a line end or another character that cannot be sent."),
     ],

@@ -113,7 +113,7 @@ LATE: dict[str, tuple[Steps, Deadlines, float | None, type[ModelError], str]] = 
         within(total=600),
         10.0,
         CutReply,
-        CUT_OFF + "it took longer than 600 s" + UNUSED.format(0),
+        CUT_OFF + "the reply took longer than 600 s" + UNUSED.format(0),
     ),
     "nothing at all for too long": (
         [LEFT_OPEN],

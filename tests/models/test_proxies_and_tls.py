@@ -252,4 +252,4 @@ def test_authorities_that_cannot_be_read_are_named_with_their_variable(
 def test_plain_http_to_a_server_of_tls_asks_for_the_other_address() -> None:
     alert = b"\x15\x03\x01\x00\x02\x02\x28"
     with Wire(alert * 3) as wire:
-        assert str(failed(wire.url)).endswith(". It does not speak HTTP there; try the address with https://.")
+        assert str(failed(wire.url)).endswith(". The server does not speak HTTP there; try the address with https://.")

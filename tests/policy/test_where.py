@@ -319,10 +319,14 @@ def test_a_call_and_a_tool_can_be_granted_for_a_session(workspace: Workspace) ->
         (
             "",
             {"unseen": "nobody looked"},
-            "built-in unseen-tool asks about it; a grant lifts only what no rule speaks of",
+            "built-in unseen-tool asks about this call; a grant cannot override that",
         ),
-        ("", {"says_destroys": True}, f"the server of {TOOL} says that it may destroy: that is asked about each time"),
-        (strict("where = {path = ['src/']}", "confirm"), {}, "a grant lifts only what no rule speaks of"),
+        (
+            "",
+            {"says_destroys": True},
+            f"the server of {TOOL} says that it may destroy: such calls need approval each time",
+        ),
+        (strict("where = {path = ['src/']}", "confirm"), {}, "a grant cannot override that"),
     ],
 )
 def test_call_asked_about_each_time_is_not_granted(

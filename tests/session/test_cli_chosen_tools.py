@@ -64,13 +64,13 @@ def test_the_tools_on_offer(
 
 
 WRONG = {
-    "unknown": ("bsh", "there is no tool 'bsh'; did you mean bash?"),
+    "unknown": ("bsh", "unknown tool 'bsh'; did you mean bash?"),
     "of a server alone": ("mcp__files__*", "name at least one tool that needs no server"),
     "none": (" , ", "names no tool"),
     "added, and alone": ("+todo,bash", "put + before each name, to add these tools, or before none"),
     "a script that is not declared": (
         "bash,script__suhc",
-        "there is no tool 'script__suhc'; did you mean script__such?",
+        "unknown tool 'script__suhc'; did you mean script__such?",
     ),
 }
 

@@ -312,7 +312,7 @@ REFUSED = {
     ),
     "a header with a blank": (
         '[extra_headers]\n"x a" = "b"',
-        "c.toml:2: [extra_headers] x a: is no name of a header",
+        "c.toml:2: [extra_headers] x a: is not a valid header name",
     ),
     "a profile's slip": (
         '[models.fast]\nmodle = "m"',
@@ -930,8 +930,8 @@ def test_prices_are_those_of_the_model() -> None:
 
 
 SENSELESS = {
-    "a provider": ({"provider": "opnai"}, {}, "flag --provider: there is no provider 'opnai'; did you mean openai?"),
-    "a provider's variable": ({}, {"HARNESS_PROVIDER": "x"}, "environment HARNESS_PROVIDER: there is no provider 'x'"),
+    "a provider": ({"provider": "opnai"}, {}, "flag --provider: unknown provider 'opnai'; did you mean openai?"),
+    "a provider's variable": ({}, {"HARNESS_PROVIDER": "x"}, "environment HARNESS_PROVIDER: unknown provider 'x'"),
     "an API": ({}, {"HARNESS_API": "rest"}, "environment HARNESS_API: unknown API 'rest'"),
     "an address": ({"base_url": "h"}, {}, "flag --base-url: must begin with http:// or https://, not 'h'"),
     "OpenAI's": ({}, {"OPENAI_BASE_URL": "h"}, "environment OPENAI_BASE_URL: must begin with http:// or https://"),

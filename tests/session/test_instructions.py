@@ -59,7 +59,7 @@ def test_own_instruction_file_comes_first(repository: Path, tmp_path: Path) -> N
 def test_a_link_leads_to_a_text_of_the_repository_or_nowhere(repository: Path, tmp_path: Path) -> None:
     """A repository could have a private file read, and sent to a provider."""
     link, folder = repository / "AGENTS.md", repository / "a"
-    wrong = "it is a link to what is no Markdown file of the repository"
+    wrong = "the link leads to something other than a Markdown file of the repository"
     for target in (
         lay(tmp_path / "private", "the key", "id_rsa.md"),
         lay(repository, "the key", ".env"),
@@ -71,7 +71,10 @@ def test_a_link_leads_to_a_text_of_the_repository_or_nowhere(repository: Path, t
     link.symlink_to(lay(repository, name="CLAUDE.md").name)
     (folder / "AGENTS.md").symlink_to("../docs/a.md")
     lay(folder, name="CLAUDE.md")
-    assert (texts(folder), skipped(folder)) == (["of repo", "of a"], [("AGENTS.md", "it is a link that leads nowhere")])
+    assert (texts(folder), skipped(folder)) == (
+        ["of repo", "of a"],
+        [("AGENTS.md", "the link leads to a missing file")],
+    )
     lay(repository / "docs", "of docs", "a.md")
     assert (texts(folder), skipped(folder)) == (["of repo", "of docs"], [])
     (folder / "AGENTS.md").unlink()
@@ -93,9 +96,9 @@ def test_special_instruction_files_are_skipped_at_once(repository: Path) -> None
     assert (texts(repository / "a" / "b"), skipped(repository / "a" / "b")) == (
         [],
         [
-            ("../../AGENTS.md", "it is no regular file"),
-            ("../AGENTS.md", "it is no text"),
-            ("AGENTS.md", "it is no regular file"),
+            ("../../AGENTS.md", "not a regular file"),
+            ("../AGENTS.md", "not a text file"),
+            ("AGENTS.md", "not a regular file"),
         ],
     )
 
@@ -105,7 +108,9 @@ def test_instructions_of_another_user_above_the_workspace_are_skipped(repository
     os.chown(lay(repository), 65534, 65534)
     os.chown(lay(repository / "a"), 65534, 65534)
     assert texts(repository / "a") == ["of a"]
-    assert skipped(repository / "a") == [("../AGENTS.md", "it lies above the workspace and belongs to somebody else")]
+    assert skipped(repository / "a") == [
+        ("../AGENTS.md", "the file is above the workspace and belongs to another user")
+    ]
 
 
 def test_long_file_is_cut_with_a_notice(repository: Path) -> None:
@@ -139,7 +144,7 @@ def test_file_cannot_imitate_another(repository: Path) -> None:
 def test_a_further_hard_link_is_passed_over(repository: Path, tmp_path: Path) -> None:
     os.link(lay(tmp_path / "private", "the key", "id_rsa"), repository / "AGENTS.md")
     assert texts(repository) == []
-    assert skipped(repository)[0][1].startswith("it has further hard links")
+    assert skipped(repository)[0][1].startswith("the file has further hard links")
 
 
 @pytest.mark.parametrize(

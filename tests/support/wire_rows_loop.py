@@ -89,7 +89,7 @@ LOOP: dict[str, Callable[[Speaker], Case]] = {
     "no answer, then one": lambda s: fine(empty(s), requests=2),
     "no answer twice": lambda s: unanswered(empty(s), empty(s)),
     "what no answer took is counted": lambda s: unanswered(
-        *[empty(s, usage=COUNTED)] * 2, usage=TWICE, detail="second reply in a row"
+        *[empty(s, usage=COUNTED)] * 2, usage=TWICE, detail="second unusable reply in a row"
     ),
     "blanks are no answer": lambda s: unanswered(
         *[empty(s, s.text(" \n"))] * 2, shown=" \n" * 2, detail="neither text nor a call"

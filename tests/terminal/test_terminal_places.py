@@ -164,7 +164,7 @@ def test_question_is_complete_at_every_width(tmp_path: Path, columns: int, look:
         text = "".join(re.sub("[~↪]", "", played.text()).split())
         for words in (
             "protected places were changed",
-            ".envrc changed (7 bytes before, 9 bytes now); there is no copy of what it was",
+            ".envrc changed (7 bytes before, 9 bytes now); no copy of the earlier content exists",
             "not looked at: 3 folders that cannot be listed",
             "by: python3 build.py",
             "granted, and asleep until you answer: python3 *",

@@ -157,7 +157,7 @@ def test_fifth_tool_passes_through_every_stage(program: Program) -> None:
     program.said("audit", "report", "-o", str(report), str(path))
     assert "a note in notes.md" in report.read_text()
     undone = program.run("undo", "--to", "1")
-    assert "what this tool changed is not recorded" in undone.out + undone.err
+    assert "the changes by this tool are not recorded" in undone.out + undone.err
     assert (root / "notes.md").read_text() == "eggs\n"
     assert "add_note" in program.said("audit", "export", "--to", "csv", str(path))
     events = [json.loads(line) for line in program.said("audit", "export", "--to", "ocsf", str(path)).splitlines()]

@@ -48,7 +48,7 @@ def test_an_unread_file_is_not_overwritten(road: Road) -> None:
 
     result = road.run("write_file", path="a.txt", content="new\n")
 
-    assert result == failed("Error: Read the file before overwriting it: a.txt. It exists; nothing was written.")
+    assert result == failed("Error: Read the file before overwriting it: a.txt. The file exists and was not changed.")
     assert path.read_bytes() == b"old\n"
 
 
@@ -92,11 +92,11 @@ def test_own_writes_are_known(road: Road) -> None:
     ("content", "look", "said"),
     [
         pytest.param(
-            b"old\n", {"offset": 9}, "Read the file before overwriting it: a.bin. It exists; nothing was written.",
+            b"old\n", {"offset": 9}, "Read the file before overwriting it: a.bin. The file exists and was not changed.",
             id="a page behind the end",
         ),
         pytest.param(
-            b"\0\1", {}, "a.bin exists and is a binary file, which cannot be read; nothing was written. Write to another "
+            b"\0\1", {}, "a.bin exists and is a binary file, which cannot be read. The file was not changed. Write to another "
             "path.", id="a binary file",
         ),
     ], anew={"road": new_road})  # fmt: skip
@@ -282,7 +282,7 @@ def test_change_without_a_saved_original_is_refused(
 
     result = road.run(tool, path="a.txt", **arguments)
 
-    said = "The old content of a.txt could not be kept for undo (File exists); nothing was written."
+    said = "The old content of a.txt could not be saved for undo (File exists). The file was not changed."
     assert result == failed(f"Error: {said}")
     assert (path.read_bytes(), set(road.tree())) == (b"two\n", {"a.txt"})
 
@@ -394,20 +394,20 @@ def test_edits_apply_in_order_to_the_result_of_the_previous(road: Road) -> None:
     [
         pytest.param(
             {"old_string": "SELECT", "new_string": "x"},
-            "edit 2 of 3: old_string not found in f.py. Nothing in the file is much like it; read the file again; "
-            "nothing was applied.",
+            "edit 2 of 3: old_string not found in f.py. Nothing in the file is much like it; read the file again. "
+            "No edit was applied.",
             id="not found",
         ),
         pytest.param(
             {"old_string": "=", "new_string": "x"},
-            "edit 2 of 3: old_string occurs 2 times in f.py (lines 1, 2). Add context, or set replace_all; "
-            "nothing was applied.",
+            "edit 2 of 3: old_string occurs 2 times in f.py (lines 1, 2). Add context, or set replace_all. "
+            "No edit was applied.",
             id="twice",
         ),
         pytest.param(
             {"old_string": "a = 0\nvalue = compute(1, 3)", "new_string": "x"},
             "edit 2 of 3: old_string not found in f.py. Nearest text (lines 1-2):\na = 0\nvalue = compute(1, 2)\n"
-            "(Nothing was applied.)",
+            "(No edit was applied.)",
             id="near",
         ),
     ],

@@ -490,7 +490,7 @@ def test_equal_content_is_not_written(road: Road) -> None:
     action = road.prepare("write_file", path="a.txt", content="same\n")
     result = road.run("write_file", path="a.txt", content="same\n")
 
-    assert action.preview == "a.txt holds this already; nothing will be written"
+    assert action.preview == "a.txt already has this content; no change"
     assert result == ToolResult(call_id="c1", status=ResultStatus.OK, content="Unchanged: a.txt", output_bytes=16)
     after = path.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
@@ -578,7 +578,7 @@ def test_extended_attributes_are_kept(road: Road) -> None:
         pytest.param(lambda path: path.symlink_to("/dev/null"), "Not a regular file (device): thing.", id="a device"),
         pytest.param(
             lambda path: (path.write_bytes(b"old\n"), path.chmod(0o444)),
-            "Permission denied: thing is read-only (mode 0444); nothing was written.",
+            "Permission denied: thing is read-only (mode 0444). The file was not changed.",
             id="a file without leave to write",
         ),
         pytest.param(
@@ -615,7 +615,7 @@ def test_special_or_binary_file_is_not_written(
             "Not a directory: a part of file/x is a file.",
             id="below a file",
         ),
-        pytest.param("new/", "Path is that of a directory: new/; nothing was written.", id="the name of a folder"),
+        pytest.param("new/", "Path is that of a directory: new/. No file was written.", id="the name of a folder"),
         pytest.param("file/.", "Not a directory: file/. is a file.", id="a file named like a folder"),
         pytest.param("new/" + "x" * 256, f"File name too long: new/{'x' * 256}.", id="a long name in a new folder"),
     ],
@@ -1159,7 +1159,7 @@ def test_an_edit_cannot_blow_a_file_up(road: Road) -> None:
 
     result = road.run("edit_file", path="f.txt", old_string="x", new_string="y" * 100, replace_all=True)
 
-    assert result == failed("Error: f.txt would become larger than 10,485,760 bytes; nothing was written.")
+    assert result == failed("Error: f.txt would become larger than 10,485,760 bytes. The file was not changed.")
     assert road.tree() == {"f.txt": data}
 
 

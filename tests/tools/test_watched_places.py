@@ -92,7 +92,7 @@ def decisions(scene: Scene) -> list[object]:
             PlacesAnswer.KEEP,
             "a=1\nb=2",
             "auto",
-            "The person keeps them so.",
+            "The person keeps the changes.",
             "~ kept as they are; grant-1 is awake again",
         ),
         "revoked": (
@@ -106,7 +106,7 @@ def decisions(scene: Scene) -> list[object]:
             PlacesAnswer.NOBODY,
             "a=1\nb=2",
             "confirm",
-            "Nobody has answered for it: such a command is asked about again from now on.",
+            "The person has not answered yet: such commands need approval again from now on.",
             "~ nobody answered: all stays as it is, and grant-1 sleeps; /grants answer grant-1",
         ),
     },
@@ -308,7 +308,7 @@ def test_suspended_grant_prevents_new_program_grants_and_can_be_ended(tmp_path: 
     assert decisions(run) == ["confirm", "auto", "confirm", "confirm"]
     (grant,) = run.agent.gate.grants.grants
     assert [len(one.changed) for one in run.kept.read().grants] == [2] * (scope is GrantScope.WORKSPACE)
-    assert run.agent.gate.grants.narrow(grant, ["-c"]) == f"it sleeps: /grants answer {grant.id} comes first"
+    assert run.agent.gate.grants.narrow(grant, ["-c"]) == f"{grant.id} sleeps: /grants answer {grant.id} comes first"
     action = action_for("bash", "python3 a.py", Workspace(str(run.root), None))
     offer = run.agent.gate.grants.offer(action, run.agent.gate.judge(action))
     assert isinstance(offer, Offer)

@@ -155,7 +155,7 @@ def write(change: SettingsChange, *, private: bool) -> None:
     def check() -> None:
         if _file_content(change.path)[1] != change.before:
             raise UsageError(
-                f"another program changed {visible_line(change.path, 1_000)}: nothing was written; try again"
+                f"another program changed {visible_line(change.path, 1_000)}: the file was not changed; try again"
             )
 
     try:

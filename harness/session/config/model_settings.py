@@ -173,7 +173,7 @@ def _json_problem(value: object, name: str) -> str:
 
 def _header_problem(name: str, value: object) -> str:
     if not _HEADER_NAME.fullmatch(name):
-        return "is no name of a header"
+        return "is not a valid header name"
     if is_key_like(name):
         return NO_KEYS
     if _OWN_HEADERS.fullmatch(name.lower()):

@@ -499,4 +499,4 @@ def _setting(layer_value: _Said | None, default: str) -> Setting[str]:
 
 
 def _provider_problem(name: str) -> str:
-    return "" if name in PRESETS else f"there is no provider {name!r}{nearest(name, PRESETS)}"
+    return "" if name in PRESETS else f"unknown provider {name!r}{nearest(name, PRESETS)}"

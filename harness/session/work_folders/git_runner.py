@@ -140,7 +140,7 @@ def _git_path() -> str:
         program = os.path.join(folder, "git")
         if os.access(program, os.X_OK):
             return program
-    raise UsageError(f"tasks need git, and there is none in {', '.join(_SYSTEM_FOLDERS)}")
+    raise UsageError(f"tasks need git, which was not found in {', '.join(_SYSTEM_FOLDERS)}")
 
 
 def _subcommand(arguments: Sequence[str | bytes]) -> str:

@@ -150,7 +150,7 @@ def _fetch(path: str, place: str, commit: str, environment: Mapping[str, str]) -
         except GitFailure as error:
             raise UsageError(f"{label} cannot be fetched: {error}") from None
         if not tips:
-            raise UsageError(f"{label}: it has no branch and no tag, and does not give the commit: {refused}") from None
+            raise UsageError(f"{label} has no branches or tags, and refuses the commit: {refused}") from None
     if problem := _lacks(path, commit, environment):
         raise UsageError(f"{label}: {problem}")
 
@@ -163,9 +163,9 @@ def _lacks(path: str, commit: str, environment: Mapping[str, str]) -> str:
     try:
         kind = git.run([git_dir, "cat-file", "-t", commit]).decode().strip()
     except GitFailure:
-        return f"it does not hold the commit {commit}"
+        return f"missing commit {commit}"
     if kind != "commit":
-        return f"{commit} is a {kind}, and no commit"
+        return f"{commit} is a {kind}, not a commit"
     try:
         # Without the worktrees: one that is just being added, or was when git was killed, has no commit.
         git.run([git_dir, "rev-list", "--single-worktree", "--quiet", "--objects", commit, "--not", "--all"])

@@ -195,7 +195,7 @@ def take_copy(path: str, sha256: str, to: str, *, max_bytes: int | None = None) 
     try:
         problem = _copy(path, sha256, to, max_bytes)
     except OSError as error:
-        problem = f"it cannot be read: {error.strerror}"
+        problem = f"cannot be read: {error.strerror}"
     if problem:
         removed(to)
         raise UsageError(f"{path}: {problem}")
@@ -206,16 +206,16 @@ def _copy(path: str, sha256: str, to: str, max_bytes: int | None) -> str:
     digest, size = hashlib.sha256(), 0
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return "it is no file that can be read"
+            return "not a regular file"
         with _new(to) as copy:
             while piece := file.read(_PIECE):
                 size += len(piece)
                 if max_bytes is not None and size > max_bytes:
-                    return f"it is too large: more than {max_bytes >> 20} MiB"
+                    return f"larger than {max_bytes >> 20} MiB"
                 digest.update(piece)
                 copy.write(piece)
     actual = digest.hexdigest()
-    return "" if actual == sha256 else f"its SHA-256 is {actual}, and the task names {sha256}"
+    return "" if actual == sha256 else f"the SHA-256 digest is {actual}, but the task names {sha256}"
 
 
 def unpack(attempt: str, archive: str, sha256: str, folder: str, environment: Mapping[str, str]) -> WorkFolder:

@@ -132,7 +132,7 @@ def commit_of(top: str, revision: str | None, environment: Mapping[str, str]) ->
     try:
         output = git.run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision_name}^{{commit}}"])
     except GitFailure:
-        problem = f"there is no commit {visible_line(revision_name, 200)!r} in the repository {top}"
+        problem = f"unknown commit {visible_line(revision_name, 200)!r} in the repository {top}"
         raise UsageError(problem if revision else f"{problem}: nothing was committed yet") from None
     return output.decode().strip()
 

@@ -241,7 +241,7 @@ def test_call_is_refused_if_the_approver_is_gone(program: Program, how: str) -> 
             terminal.signal(signal.SIGKILL if how == "killed" else signal.SIGTERM)
         done = asking.end()
     assert done.code == 2
-    assert "whoever was asked is gone: the person can start `harness approve`" in done.err
+    assert "`harness approve` ended without an answer: the person can start `harness approve`" in done.err
     assert [one[:2] for one in answers(program)] == [("nobody", "nobody")]
 
 

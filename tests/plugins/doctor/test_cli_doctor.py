@@ -581,7 +581,7 @@ UNUSABLE: dict[str, tuple[ScriptedAnswer, str, str, str | None]] = {
     "a cut at the greatest length": (Reply(calls=(OK,), finish_reason="length"), "end", "greatest length", None),
     "the content filter": (Reply(finish_reason="content_filter", calls=(OK,)), "end", "content filter", None),
     "a key that is refused": (Failure(status=401), "key", "HTTP 401", "authentication"),
-    "a model that is not there": (Failure(status=404), "model", "There is no model 'm'", "not_found"),
+    "a model that is not there": (Failure(status=404), "model", "Unknown model 'm'", "not_found"),
     "tools that are refused": (
         Failure(status=400, body='{"error": {"message": "no tools"}}'), "request", "no tools", "request",
     ),
@@ -642,7 +642,7 @@ def test_the_key_is_named_and_never_shown(program: Program) -> None:
     ("words", "message"),
     [
         (("--model",), "no model to talk to"),
-        (("--model", "--provider", "opnai"), "there is no provider 'opnai'"),
+        (("--model", "--provider", "opnai"), "unknown provider 'opnai'"),
         (("--model", "--provider", "ollama"), "which model of Ollama"),
         (("--provider", "ollama"), "--provider is about the model: say `harness doctor --model` too"),
         (("--base-url", "http://127.0.0.1:9"), "--base-url is about the model"),

@@ -198,10 +198,10 @@ def test_fetched_commit_is_available_offline(origin: _Origin) -> None:
 
 
 def test_missing_commit_is_named(origin: _Origin) -> None:
-    with pytest.raises(UsageError, match=f"does not hold the commit {NOWHERE}"):
+    with pytest.raises(UsageError, match=f"missing commit {NOWHERE}"):
         origin.mirror(NOWHERE)
     tree = git(origin.repository, "rev-parse", "HEAD^{tree}").strip()
-    with pytest.raises(UsageError, match="is a tree, and no commit"):
+    with pytest.raises(UsageError, match="is a tree, not a commit"):
         origin.mirror(tree)
     with pytest.raises(UsageError, match="no such folder:"):
         origin.mirror(NOWHERE, "/nowhere/at/all")

@@ -104,7 +104,7 @@ def test_tagged_revision_is_packed_and_a_missing_one_named(place: _Place, tmp_pa
     assert place.pack(source / "sub", "v1").commit == git(source, "rev-parse", "v1").strip()
     with pytest.raises(UsageError, match="does not hold the folder sub"):
         place.pack(source / "sub")
-    with pytest.raises(UsageError, match="there is no commit 'v2'"):
+    with pytest.raises(UsageError, match="unknown commit 'v2'"):
         place.pack(source, "v2")
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{source}", "shallow")
     with pytest.raises(UsageError, match="is a shallow clone"):
@@ -115,7 +115,7 @@ def test_bundle_different_from_the_task_is_not_used(place: _Place, tmp_path: Pat
     source = repository(tmp_path / "source")
     packed = place.pack(source)
     commit, path = packed.commit, Path(packed.path)
-    assert "its SHA-256 is" in place.refused(bundle=str(path), sha256="0" * 64, commit=commit)
+    assert "the SHA-256 digest is" in place.refused(bundle=str(path), sha256="0" * 64, commit=commit)
     assert "cannot be read" in place.refused(bundle="/nowhere", sha256="0" * 64, commit=commit)
     assert "Is a directory" in place.refused(bundle=str(tmp_path), sha256="0" * 64, commit=commit)
     cut = tmp_path / "cut"
@@ -128,7 +128,7 @@ def test_bundle_different_from_the_task_is_not_used(place: _Place, tmp_path: Pat
     git(source, "bundle", "create", "--quiet", str(cut), f"{commit}..HEAD")
     thin = place.refused(bundle=str(cut), sha256=sha256(cut), commit=git(source, "rev-parse", "HEAD").strip())
     assert "cannot be used" in thin
-    assert "does not hold the commit" in place.refused(bundle=str(path), sha256=packed.sha256, commit="1" * 40)
+    assert "missing commit" in place.refused(bundle=str(path), sha256=packed.sha256, commit="1" * 40)
     work, _ = place.unpacked(packed)  # none of these is in its way
     assert Path(work.root, "a.txt").read_text() == "one\n"
     mirrors = os.listdir(tmp_path / "state" / "harness" / "mirrors")
@@ -183,7 +183,7 @@ def test_unpackable_folder_is_refused_with_the_reason(place: _Place, tmp_path: P
     with pytest.raises(UsageError, match=r"holds links \(link\)"):
         place.pack(source)
     (source / "link").unlink()
-    with pytest.raises(UsageError, match="a revision needs a repository"):
+    with pytest.raises(UsageError, match="a revision needs a git repository"):
         place.pack(source, "main")
     with pytest.raises(UsageError, match="not an existing folder"):
         place.pack(source / "nowhere")
@@ -236,10 +236,10 @@ HOSTILE = [
     ),
     pytest.param(_tar(_entry("a"), _entry("a/b")), "cannot be unpacked", id="a file below a file"),
     pytest.param(_tar(_entry("x" * 300)), "cannot be unpacked", id="a name that is too long"),
-    pytest.param(_tar(_entry("a", size=2_000))[:1_500], "no plain tar", id="cut off"),
-    pytest.param(gzip.compress(_tar(_entry("a"))), "no plain tar", id="compressed"),
-    pytest.param(b"", "no plain tar", id="empty"),
-    pytest.param(b"x" * 2_000, "no plain tar", id="something else"),
+    pytest.param(_tar(_entry("a", size=2_000))[:1_500], "not a valid tar", id="cut off"),
+    pytest.param(gzip.compress(_tar(_entry("a"))), "not a valid tar", id="compressed"),
+    pytest.param(b"", "not a valid tar", id="empty"),
+    pytest.param(b"x" * 2_000, "not a valid tar", id="something else"),
 ]
 
 
@@ -260,9 +260,9 @@ def test_hostile_archive_writes_no_outside_file_and_is_refused(place: _Place, da
 def test_an_archive_with_another_digest_is_not_read(place: _Place) -> None:
     path = place.folder / "a.tar"
     path.write_bytes(b"x")
-    assert "its SHA-256 is" in place.refused(archive=str(path), sha256="0" * 64)
+    assert "the SHA-256 digest is" in place.refused(archive=str(path), sha256="0" * 64)
     os.mkfifo(place.folder / "pipe")
-    assert "it is no file" in place.refused(archive=str(place.folder / "pipe"), sha256="0" * 64)
+    assert "not a regular file" in place.refused(archive=str(place.folder / "pipe"), sha256="0" * 64)
 
 
 def _many(folder: Path) -> Path:

@@ -117,7 +117,7 @@ def _is_confirmed(
     if not terminal_is_there():
         console.line(f"{head}\n{diff}")
         if not arguments.yes:
-            complain("nothing was written: there is nobody to ask; --yes writes it")
+            complain("the settings were not changed, since there is no terminal to ask at; use --yes")
         return bool(arguments.yes)
     from harness.session.config.settings import settings_from
     from harness.terminal.approver import TerminalApprover

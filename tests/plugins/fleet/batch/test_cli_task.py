@@ -196,8 +196,8 @@ def test_a_folder_that_is_too_large_is_not_copied(made: Callable[[str], Scene], 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        pytest.param({"revision": "nowhere"}, "there is no commit 'nowhere'", id="a revision that is not there"),
-        pytest.param({"revision": "--upload-pack=x"}, "there is no commit", id="a revision that looks like a flag"),
+        pytest.param({"revision": "nowhere"}, "unknown commit 'nowhere'", id="a revision that is not there"),
+        pytest.param({"revision": "--upload-pack=x"}, "unknown commit", id="a revision that looks like a flag"),
         pytest.param({"policy": "ci"}, "a task does not change the policy", id="another policy"),
         pytest.param({"policy_sha256": "0" * 64}, "its SHA-256 is", id="another content of the policy"),
         pytest.param({"cwd": "/nowhere"}, "not an existing folder", id="a folder that is not there"),
