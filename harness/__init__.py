@@ -1,26 +1,28 @@
 """harness: a coding harness for tool-using language models, behind a permission gate.
 
-The road of a call is `Agent.run` (loop/agent.py), `Gate.call` (gate/gate.py), `run` of a tool (tools/). Each folder is a room,
-and its `__init__` says what is inside; docs/architecture.md draws them.
+A tool call passes from `Agent.run` (loop/agent.py) through `Gate.call` (gate/gate.py) to `run` of a tool (tools/). Each
+folder is a room. Its `__init__` describes the contents, and docs/architecture.md draws the rooms.
 
-The modules beside this one are the nouns that every room uses. Read messages.py and actions.py first: what passes between
-model, loop and tools, and what is judged. actions.py and grant_pattern.py have the words of policies, logs and questions,
-tool_kinds.py has what a tool is, model.py what the loop asks of a provider,
-history.py the conversation, limits.py the bounds of a run, interrupt.py a person's wish to stop, errors.py the exceptions.
-record.py, paths.py, safe_files.py and removal.py are tools of the house: values, paths as text, small files, and how a folder
-goes. No noun imports a room.
+The modules next to this one define the nouns that every room uses. Read messages.py and actions.py first. messages.py
+has the values exchanged between model, loop and tools; actions.py has the tool call that the policy judges. actions.py
+and grant_pattern.py define the words of policies, logs and questions. tool_kinds.py describes tools, model.py the
+interface to a provider, history.py the conversation, limits.py the limits of a run, interrupt.py the user's request to
+stop, errors.py the exceptions. record.py, paths.py, safe_files.py and removal.py are helpers: value classes, paths as
+text, small files, and the removal of folders. These modules import no room.
 
-The public names are imported when first used, so that `import harness` loads neither openai, rich nor prompt_toolkit.
+The public names are imported on first use, so that `import harness` loads neither openai, rich nor prompt_toolkit.
 """
 
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False
-"""Not from `typing`: `harness.__main__` settles first from where modules may be imported."""
+"""A constant instead of the import from `typing`. `harness.__main__` must fix the import path before any import."""
 
 is_program = False
-"""Whether this process is the `harness` command. Only then its imports are guarded (own_code.py): another program may well
-import what an agent wrote."""
+"""Whether this process is the `harness` command. Its imports are guarded only then (own_code.py).
+
+Another program that uses this package may import code that an agent wrote.
+"""
 
 if TYPE_CHECKING:
     from harness.actions import Decision

@@ -1,4 +1,4 @@
-"""The `harness` command, and `python -m harness`: the folders that modules come from are settled before any is imported."""
+"""The `harness` command, and `python -m harness`. Cleans the import path before it imports any module."""
 
 import os
 import sys
@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
 
 def program() -> "NoReturn":
-    """Be the `harness` command. What an agent starts for each of its calls begins here, before anything else is loaded."""
+    """Run the `harness` command.
+
+    Processes that other agents start for each of their calls begin here too, before any other module is loaded.
+    """
     sys.path[:] = own_entries(sys.path, "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", ""))
     import harness
     from harness.shipped import start_for_agent
@@ -22,12 +25,12 @@ def program() -> "NoReturn":
 
 
 def own_entries(entries: list[str], python_path: str) -> list[str]:
-    """Return the entries of `sys.path` without folders of the surroundings, in which a repository may keep a
-    `json.py`.
+    """Return the entries of `sys.path` that a repository cannot control.
 
-    The folder that Python puts first (the current one, or that of the script) is dropped, and so are the folders of
-    `python_path` (the variable PYTHONPATH). Of the latter, Python's own stay, and the last entries are folders of
-    installed packages, such as an installation of this program.
+    A repository may contain a `json.py`, which Python would import instead of its own. The first entry is removed if it
+    is the current folder or the script's folder. The folders of `python_path` (the variable PYTHONPATH) are removed
+    too, except Python's own. Folders of installed packages, such as an installation of this program, are moved to the
+    end.
     """
     surroundings = {"", _absolute(""), os.path.dirname(os.path.realpath(sys.argv[0]))}
     if entries and not sys.flags.safe_path and entries[0] in surroundings:
@@ -41,7 +44,7 @@ def own_entries(entries: list[str], python_path: str) -> list[str]:
     named_folders -= {library, f"{library}/lib-dynload", *site.getsitepackages(), site.getusersitepackages()}
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     first = [entry for entry in entries if entry not in named_folders]
-    # A .pth file may name such a folder too, and Python keeps each entry once.
+    # A .pth file may name a folder of PYTHONPATH too, and Python lists each entry only once.
     last = [entry for entry in entries if entry in named_folders and (entry.endswith("-packages") or entry == home)]
     return [*first, *(entry for entry in last if entry != home or _is_installation(home))]
 
@@ -54,7 +57,7 @@ def _absolute(path: str) -> str:
 
 
 def _is_installation(folder: str) -> bool:
-    """Return whether a folder holds an installed harness (`pip install --target`), with what that needs, and no checkout."""
+    """Return whether a folder is an installation of harness (`pip install --target`) and not a checkout."""
     return any(name.startswith("permission_harness-") and name.endswith(".dist-info") for name in os.listdir(folder))
 
 

@@ -1,6 +1,6 @@
-"""Action: a tool call, validated and resolved; the one object that is judged, shown, logged and run.
+"""Action: a tool call, validated and resolved. The same object is judged, shown, logged and run.
 
-An action is made of facets, the parts that a policy has an opinion on: commands, paths, and what could not be read.
+An action is made of facets, the parts that a policy decides on: commands, paths, and text that could not be parsed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUMMARY_CHARACTERS = 4_000
 
 
 class Decision(IntEnum):
-    """The decision on a call. Ordered: the maximum over rules, layers and facets is the answer."""
+    """The decision on a call. Decisions are ordered: the highest of all rules, layers and facets applies."""
 
     AUTO = 0
     CONFIRM = 1
@@ -40,28 +40,28 @@ class Access(Enum):
     READ = "read"
     WRITE = "write"
     EITHER = "either"
-    """An operand of a program that is not known: strict rules for reading and for writing both apply."""
+    """An operand of an unknown program. Strict rules for reading and strict rules for writing both apply."""
 
 
 class Act(Enum):
-    """The kind of a command's act, according to the model of its program. Ordered from least to most."""
+    """The effect of a command, according to the model of its program. Ordered from least to most."""
 
     LOOKS = "looks"
-    """It reads what its operands name, prints, and changes nothing."""
+    """The command reads its operands and prints. It changes nothing."""
     WRAPS = "wraps"
-    """It runs the command among its operands, which is judged by itself, and does nothing else."""
+    """The command only runs the command in its operands, which is judged separately."""
     WRITES = "writes"
-    """It writes the paths that it names, and nothing else."""
+    """The command writes only the paths that it names."""
     CHANGES = "changes"
-    """It changes more than its operands name: an index, a package, a process, another machine."""
+    """The command changes more than its operands: an index, a package, a process, another machine."""
     RUNS = "runs"
-    """It runs code out of files or operands that no policy sees: tests, builds, scripts."""
+    """The command runs code from files or operands that no policy sees: tests, builds, scripts."""
     UNKNOWN = "unknown"
     """No model covers this command: the program, one of its options, or a value is unknown."""
 
 
 class Place(Enum):
-    """Place of a resolved path. OUTSIDE and ABOVE, and writing OUTPUT or ADDED, lead at least to a question.
+    """Place of a resolved path. Access to OUTSIDE and ABOVE, and writing to OUTPUT or ADDED, needs at least a question.
 
     The few exceptions, /dev/null and public facts about the machine, are in policy/built_in.py.
     """
@@ -74,8 +74,9 @@ class Place(Enum):
     OUTPUT = "output"
     """The folder with the full output of this session's commands, which may be read like the workspace."""
     ADDED = "added"
-    """A folder that the person added to the workspace or that of a skill of theirs, and everything in it; it may be
-    read like the workspace.
+    """A folder that the user added to the workspace, or the folder of one of the user's skills, with all its contents.
+
+    It may be read like the workspace.
     """
     TEMPORARY = "temporary"
     """The private folder that `$TMPDIR` names for the call."""
@@ -88,44 +89,49 @@ class PathAccess(Record):
     written: str
     """The path as the model wrote it."""
     real: str
-    """Absolute, links followed, `..` taken physically. In the private temporary folder: `$TMPDIR/` and a name."""
+    """Absolute path with links followed and `..` resolved physically.
+
+    A path in the private temporary folder is `$TMPDIR/` and a name.
+    """
     names: tuple[str, ...]
-    """Names for patterns: relative to the workspace if the path is inside, else absolute; the path as written
-    (normalised) and as resolved, if these differ.
+    """Names that patterns are matched against.
+
+    A name is relative to the workspace if the path is inside, else absolute. There are two if the written path
+    (normalised) and the resolved path differ.
     """
     access: Access
     place: Place
     closed: bool = False
-    """Whether a folder on the way may not be searched, so that its target is unknown."""
+    """Whether the target is unknown because a folder on the way cannot be searched."""
     entry: bool = False
-    """Whether the name itself may be moved, removed or replaced, not only what the file holds."""
+    """Whether the directory entry itself may be moved, removed or replaced, not only the content of the file."""
     tree: bool = False
     """Whether everything below the path counts too, as in `grep -r`, `cp -r` and `rm -r`."""
     below: TreeNames = NO_NAMES
     """Names of the files below a tree in the workspace or in an added folder."""
     tracked: bool = False
-    """Whether these are the files that git shows or adds out of those that it tracks."""
+    """Whether the path means tracked files that a git command shows or adds."""
     untracked: bool = False
-    """Whether these are files that git shows or adds although it does not track them."""
+    """Whether the path means untracked files that a git command shows or adds."""
     is_whole: bool = True
-    """Whether `below` names every file below; a tree that is too large to examine leads to a question."""
+    """Whether `below` has all files. A tree that is too large to examine leads to a question."""
     shared: bool = False
-    """Whether the file has further names (hard links), so that writing it changes files that are not named."""
+    """Whether the file has more hard links, so that a write also changes files with other names."""
     new: bool = False
-    """Whether the file of a read beside a write does not exist yet, so that it reveals nothing."""
+    """Whether the call reads and writes this path and the file does not exist yet. Such a read reveals nothing."""
 
     @property
     def text(self) -> str:
-        """The text of the facet for display, which is from elsewhere as in every facet."""
+        """The text of the facet for display. Like the text of every facet, it is untrusted."""
         return self.written
 
 
 REACHES_NETWORK = "it reaches the network"
-"""What questions, offers, explanations and suggestions say of a command with `network`."""
+"""Description of `network` in questions, offers, explanations and suggestions."""
 
 
 class Command(Record):
-    """One simple command, dequoted: what bash would run, word for word."""
+    """One simple command without quotes: the exact words that bash would run."""
 
     text: str
     """Text of the command in the command line, for display."""
@@ -138,39 +144,39 @@ class Command(Record):
     network: bool = False
     """Whether it may reach the network. Set only with a known `act`."""
     needs: str = ""
-    """The socket that it requires, in words for a person. Empty for a command that needs none."""
+    """Description of the Unix socket that the command requires, for the user. Empty if it requires none."""
     model: str = ""
-    """The model that covers it (`git log`). Empty without one."""
+    """Name of the model that covers the command (`git log`). Empty if none does."""
     gap: str = ""
-    """Reason why no model covers it, in a few words."""
+    """Reason why no model covers the command, in a few words."""
     folder: str = ""
-    """The folder that it runs in, links followed as the shell does. Empty if unknown."""
+    """Working directory of the command, with links followed as the shell does. Empty if unknown."""
     run_by: tuple[tuple[str, ...], ...] = ()
-    """The commands that run it, by their words: `uv run pytest` runs `pytest`."""
+    """The commands that run this one, as words: `uv run pytest` runs `pytest`."""
     opens: tuple[str, ...] = ()
-    """Folders outside the workspace that a git command writes, where its repository is linked from there (absolute)."""
+    """Absolute folders outside the workspace that a git command writes because the repository is linked from there."""
     fed: bool = False
-    """Whether it reads what is not in its words: text of a redirection, a file, or what the command before it prints."""
+    """Whether the command reads input besides its words: a here-document, a file, or the output of a pipe."""
 
 
 class Opaque(Record):
-    """Text that was not plainly understood. It leads at least to a question, whatever rules say auto."""
+    """Text that could not be fully parsed. It leads at least to a question, even if a rule says auto."""
 
     text: str
     reason: str
     column: int
-    """Column at which reading stopped; 1 is the first character."""
+    """Column at which the parser stopped; 1 is the first character."""
     commands: tuple[tuple[str, ...], ...] = ()
-    """A loose tokenisation, which always exists: strict rules are tried on it at every position."""
+    """The text split loosely into commands; always possible. Strict rules are tried at every position of them."""
     paths: tuple[PathAccess, ...] = ()
     is_whole: bool = True
-    """Whether `paths` holds every word that may be a path; a text with too many of them is refused."""
+    """Whether `paths` has every word that may be a path. A text with too many such words is refused."""
     given_to: Command | None = None
     """The known interpreter that runs the text. `None` for a shell."""
 
 
 class Unconfined(Record):
-    """The wish that the kernel shall not hold a command to its effects. It is at least asked about."""
+    """The model's request to run a command without confinement. It needs at least a question."""
 
     justification: str
     """The model's words: data, shown and logged, never trusted."""
@@ -182,7 +188,7 @@ class Unconfined(Record):
 
 
 class ToolArgument(Record):
-    """One text among the arguments of an unknown tool, for the `where` of a rule."""
+    """One text argument of an unknown tool, for the `where` of a rule."""
 
     name: str
     """Name of the argument, with those around it: `edits.path`."""
@@ -192,48 +198,51 @@ class ToolArgument(Record):
     place: Place = Place.OUTSIDE
     """Place of the text, read as a path."""
     host: str = ""
-    """The host that it names, were it the address of something; empty where it is none."""
+    """Host name, if the text is an address. Empty if it is not."""
 
 
 class ToolBounds(Record):
-    """Greatest effects of a tool from outside, as declared."""
+    """Declared limits of an external tool's effects."""
 
     write: tuple[str, ...] = ()
     """Folders and files that it may write, named as in `Effects.granted`."""
     network: bool = False
     is_held: bool = True
-    """Whether the kernel holds it to that here: else it may do anything, and nothing is loosened."""
+    """Whether the kernel confines the tool to these limits. If not, the tool may do anything and no rule is relaxed."""
 
 
 class ToolUse(Record):
-    """The use of a tool that has nothing finer to judge."""
+    """The use of a tool that has no finer facets, such as commands or paths."""
 
     tool: str
     unseen: str = ""
-    """Reason why a person must look at the tool before its use, whatever rules say. Empty once one has."""
+    """Reason why the user must inspect the tool before its use, regardless of rules.
+
+    Empty once the user has done so.
+    """
     hint: str = ""
-    """Advice for an unattended run, on how a person does that."""
+    """Advice for an unattended run: how a user can inspect the tool."""
     arguments: tuple[ToolArgument, ...] = ()
     says_reads: bool = False
-    """Whether the tool's server claims that it only reads: that loosens nothing but by a rule that says so."""
+    """Whether the tool's server claims that the tool only reads. The claim counts only for a rule that refers to it."""
     says_destroys: bool = False
-    """Whether its server says that it may destroy."""
+    """Whether the tool's server says that the tool may destroy data."""
     bounds: ToolBounds | None = None
-    """Greatest effects. `None` if unknown."""
+    """Declared limits of the effects. `None` if unknown."""
     host: str = ""
-    """The host that it connects to, in the form of policy/hosts.py. Empty if unknown or none."""
+    """The host that the tool connects to, in the form of policy/hosts.py. Empty if unknown or none."""
     port: int = 0
     stays_here: bool = False
-    """Whether it is one of our own tools that touches nothing outside of the conversation: no file, no program, no network."""
+    """Whether this is a tool of the harness itself that uses no file, no program and no network."""
 
     @property
     def writes_nothing(self) -> bool:
-        """Whether it can write nothing here, regardless of claims."""
+        """Whether the tool is unable to write here, regardless of its server's claims."""
         return self.bounds is not None and self.bounds.is_held and not self.bounds.write
 
     @property
     def only_reads(self) -> bool:
-        """Whether it can only read, regardless of claims."""
+        """Whether the tool is unable to do more than read, regardless of its server's claims."""
         return self.writes_nothing and self.bounds is not None and not self.bounds.network
 
     @property
@@ -246,7 +255,10 @@ Facet: TypeAlias = Command | PathAccess | Opaque | Unconfined | ToolUse
 
 
 class FileChange(Record):
-    """A call's change of one file, by digest. This same change is shown, approved, logged and checked again."""
+    """The change of one file by a call, as digests.
+
+    The same change is shown, approved, logged and checked again.
+    """
 
     path: str
     """Absolute, links followed."""
@@ -260,8 +272,8 @@ class FileChange(Record):
 class Action(Record):
     """A call that can be judged and, with a permit, run.
 
-    INVARIANT: an action that runs was made by `Tool.prepare` and never changed; what the tool runs is `request`, out of
-    this very object.
+    INVARIANT: an action that runs was made by `Tool.prepare` and never changed. The tool runs `request` of this same
+    object.
     """
 
     call: ToolCall
@@ -272,16 +284,22 @@ class Action(Record):
     summary: str
     """One line of at most SUMMARY_CHARACTERS, for the trace. Mask secrets before cutting it further."""
     preview: str
-    """Text that a person must see before a yes: the whole command, or a diff."""
+    """Text that the user must see before approval: the whole command, or a diff."""
     shown_whole: bool = True
-    """Whether `preview` holds everything; what it does not hold cannot be approved at a terminal."""
+    """Whether `preview` is complete. An incomplete preview cannot be approved at a terminal."""
     request: object
     """The tool's own frozen arguments: resolved paths, time limits, digests."""
     default_of: str = ""
-    """The tool whose default holds for all of it where no rule matches, if that is not the action's own: a call that would
-    change nothing only reads. Strict rules about either tool hold."""
+    """The tool whose default decision applies to the whole action where no rule matches.
+
+    Empty for the action's own tool. Used for a call that would change nothing and therefore only reads. Strict rules
+    about either tool apply.
+    """
     reads_as: str = ""
-    """The tool whose default holds for what the action reads, if that is not its own: an edit reads its file too."""
+    """The tool whose default decision applies to the reads of the action. Empty for its own tool.
+
+    An edit reads its file too.
+    """
     text: str = ""
     """The raw command, for rules with `text`; empty for tools that have none."""
     change: FileChange | None = None
@@ -291,10 +309,11 @@ class Action(Record):
     seconds: float | None = None
     """Time limit in seconds, if there is one."""
     asked_by: str = ""
-    """The helper that wants the call, in words that are safe to show. Empty for the conversation itself."""
+    """The helper that made the call, safe to display. Empty for the main conversation."""
     confinement: str = ""
-    """The helper's confinement, in words that are safe to show. Empty for that of the asked side. Set with
-    `asked_by`.
+    """The helper's confinement, safe to display. Set together with `asked_by`.
+
+    Empty if it is that of the process that asks the user.
     """
     described: ToolKind | None = None
     """The tool's own description; a shipped tool need not repeat it."""
@@ -305,7 +324,7 @@ class Action(Record):
         return self.described or tool_kind(self.tool)
 
     def all_facets(self) -> Iterator[Facet]:
-        """Yield every facet, operands of commands included; at least one, so that nothing is judged by its absence."""
+        """Yield every facet, with the operands of commands. Yields at least one, so that every action is judged."""
         if not self.facets:
             yield ToolUse(tool=self.tool)
         for facet in self.facets:
@@ -315,9 +334,9 @@ class Action(Record):
 
 
 def written_paths(action: Action) -> tuple[str, ...]:
-    """Return the paths that a call writes or may write, as far as its parts tell, operands of commands included.
+    """Return the paths that a call writes or may write, as far as its facets show, with the operands of commands.
 
-    Leaves out those in its private temporary folder.
+    Leaves out paths in the private temporary folder.
     """
     paths = (facet for facet in action.all_facets() if isinstance(facet, PathAccess))
     paths = (path for path in paths if path.place is not Place.TEMPORARY)
@@ -325,53 +344,62 @@ def written_paths(action: Action) -> tuple[str, ...]:
 
 
 class Enforcement(Enum):
-    """Whether the kernel holds a command to its effects."""
+    """Whether the kernel must confine a command to its effects."""
 
     POSSIBLE = "where possible"
-    """Confined as far as this machine can; the level is shown and logged."""
+    """The command is confined as far as this machine can do it. The level is shown and logged."""
     REQUIRED = "required"
-    """A command that cannot be confined does not run."""
+    """A command that cannot be confined is not run."""
     OFF = "off"
-    """A person allowed this very command to run without."""
+    """The user allowed this exact command to run without confinement."""
 
 
 class Effects(Record):
     """The permitted effects of a run. The kernel confines a command to `named_paths`, `granted`, `network` and `hide`."""
 
     read: tuple[str, ...] | None
-    """Paths that its parts read, resolved; None where that is not known. Not enforced."""
+    """Resolved paths that the facets read. `None` if unknown. Not enforced."""
     write: tuple[str, ...] | None
-    """Paths that its parts write, resolved; None where that is not known wholly."""
+    """Resolved paths that the facets write. `None` if not fully known."""
     named_paths: tuple[str, ...] = ()
-    """Resolved paths that its parts surely write, and which it may write in any case."""
+    """Resolved paths that the facets certainly write. The run may always write them."""
     entries: tuple[str, ...] = ()
-    """Paths of `named_paths` that it may move, remove or replace: their folders are opened."""
+    """The paths of `named_paths` that the run may move, remove or replace. Their folders are made writable."""
     granted: tuple[str, ...] = ()
-    """Further writable folders and files, with everything below, in a policy's form: `.` and relative ones are of the
-    workspace, `~/` is the home folder.
+    """Further writable folders and files, with everything below them, in the form of a policy.
+
+    `.` and relative paths are in the workspace; `~/` is the home folder.
     """
     network: bool
-    """Whether it may reach the network."""
+    """Whether the run may reach the network."""
     named_hosts: tuple[str, ...] = ()
-    """For a tool that connects to a host: the rules' patterns of hosts, and non-public addresses."""
+    """For a tool that connects to a host: the host patterns of the rules, and allowed non-public addresses."""
     hosts: tuple[str, ...] = ()
-    """Hosts that it may reach through the harness's proxy even without the network, in a policy's form."""
+    """Hosts that the run may reach through the harness's proxy even without the network, in the form of a policy."""
     hide: tuple[str, ...] = ()
-    """Folders and files that it cannot read, named like `granted`."""
+    """Folders and files that the run cannot read, named like `granted`."""
     left_out: tuple[str, ...] = ()
-    """Files of the workspace that a rule denies to read and that it would meet, by their names there. Hidden too: without
-    walls it does not run."""
+    """Files of the workspace that a rule denies to read although the run's paths contain them, by their names there.
+
+    They are hidden too. Without walls, the command is not run.
+    """
     keep: tuple[str, ...] = ()
-    """Absolute paths that no call may write, whatever is granted: policies, trust, logs."""
+    """Absolute paths that no call may write, regardless of grants: policies, trust, logs."""
     hold: tuple[str, ...] = ()
-    """Absolute paths in what is granted that stay as they are: what rules forbid a granted program to write."""
+    """Absolute paths inside `granted` that stay read-only, because rules forbid a granted program to write them."""
     enforcement: Enforcement = Enforcement.POSSIBLE
     sockets: bool = True
-    """Whether it may connect to Unix sockets of other programs, where it may write at all."""
+    """Whether the run may connect to Unix sockets of other programs, provided that it may write at all."""
     needed_socket: bool = False
-    """Whether it may do so where it writes nothing: it needs a Unix socket, which the question named."""
+    """Whether the run may connect to Unix sockets although it writes nothing.
+
+    The question named the socket that it needs.
+    """
     unasked: bool
-    """Whether it ran without a question: then programs of a repository's configuration are kept from running."""
+    """Whether the command ran without a question.
+
+    If so, programs from a repository's configuration are prevented from running.
+    """
 
     @property
     def reaches(self) -> bool:
@@ -384,7 +412,10 @@ def _as_it_is(text: str) -> str:
 
 
 def describe_facet(facet: Facet, mask: Callable[[str], str] = _as_it_is) -> str:
-    """Return a facet in a few words, for refusals, the log and explanations; `mask` masks secrets before it is cut."""
+    """Return a facet in a few words, for refusals, the log and explanations.
+
+    `mask` masks secrets before the text is cut.
+    """
     return f"{_lead(facet)}{_clip(mask(facet.text))}"
 
 

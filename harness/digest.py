@@ -1,6 +1,6 @@
-"""The SHA-256 of bytes, without OpenSSL where that can be had, as the standard library's `random` does it.
+"""The SHA-256 digest of bytes, without loading OpenSSL if possible (as in `random` of the standard library).
 
-Loading OpenSSL takes 3 ms, and each call of another agent is a short process or two.
+Loading OpenSSL takes 3 ms, and each call of another agent starts one or two short processes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,6 @@ _sha256 = _algorithm()
 
 
 def digest_of(data: bytes) -> str:
-    """Return it in hex."""
+    """Return the SHA-256 digest of `data` in hexadecimal."""
     text: str = _sha256(data).hexdigest()
     return text

@@ -79,10 +79,10 @@ class ModelFault(Enum):
     QUOTA = "quota"
     """Out of money or allowance: waiting does not help."""
     REQUEST = "request"
-    """Refused for any other reason of its own; sending it again would fail alike."""
+    """Refused for another reason. Sending the same request again would fail too."""
     CONNECTION = "connection"
     SERVER = "server"
-    """Overloaded or broken, after all tries."""
+    """Server overloaded or broken, after all tries."""
     TIMEOUT = "timeout"
     REPLY = "reply"
     """The reply was not usable."""
@@ -113,28 +113,35 @@ class GateError(HarnessError):
 
 
 class ChangedCodeError(GateError):
-    """A file of the program itself that was changed where calls may write; it was not loaded, and the run stops."""
+    """A file of the program itself was changed in a place that calls may write.
+
+    It was not loaded, and the run stops.
+    """
 
     first: ClassVar[str] = ""
-    """The text of the first one in this process. Whatever it interrupted, the process does not end as if all were
-    well.
+    """Text of the first such error in this process.
+
+    It keeps the process from ending with success, whatever catches the error.
     """
 
 
 class WorkspaceError(HarnessError):
-    """The folder under work is gone; the run stops, and nothing makes it anew."""
+    """The workspace folder is missing. The run stops, and the folder is not created again."""
 
 
 class SessionRefusedError(HarnessError):
-    """A hook that is asked as sessions begin said no, or gave no answer; the session was ended, and nothing runs."""
+    """A hook for the start of sessions refused or gave no answer. The session was ended, and nothing runs."""
 
 
 class UsageError(HarnessError):
-    """A command line or an environment that does not make sense; the text says what to write instead."""
+    """An invalid command line or environment. The text says what to write instead."""
 
 
 def nearest(word: str, known_words: Iterable[str]) -> str:
-    """Return `; did you mean X?` for the known word that is nearest to `word`, or the list of known words."""
+    """Return `; did you mean X?` for the known word closest to `word`.
+
+    If none is close, return the list of known words.
+    """
     from difflib import get_close_matches  # 10 ms, for an error only
 
     words = list(known_words)

@@ -1,4 +1,4 @@
-"""A person's grant, as questions show it and as logs and files keep it. The rule is in policy/session_grants.py."""
+"""A user's grant, as it appears in questions, logs and files. The rule is in policy/session_grants.py."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ class GrantScope(Enum):
 
     SESSION = "session"
     WORKSPACE = "workspace"
-    """From now on in this workspace, until it is revoked: kept in the person's own state folder."""
+    """The grant applies in this workspace until it is revoked. It is saved in the user's own state folder."""
 
 
 class GrantPattern(Record):
-    """The subject of a grant: a command word for word, a program with any words, files, or calls of a tool from
-    outside.
+    """The subject of a grant.
+
+    It is one exact command, a program with any arguments, files, or calls of an external tool.
     """
 
     tools: tuple[str, ...]
@@ -37,35 +38,39 @@ class GrantPattern(Record):
     """Places that a command may write, named as in `Effects.granted`."""
     network: bool = False
     hosts: tuple[str, ...] = ()
-    """Hosts that it may reach even without the network."""
+    """Hosts that the command may reach even if `network` is false."""
     folder: str = ""
-    """Folder that a command runs in; for a program, that folder and those below it."""
+    """Working directory of the command. A granted program may also run in folders below it."""
     program: bool = False
-    """Whether `argv` is only the beginning of a command. If it is empty, every command counts that plainly works in
-    the workspace, and `path` are the files that its line writes. It runs inside walls: it writes `write` and its
-    temporary folder, and reaches no Unix socket.
+    """Whether `argv` is only the start of a command.
+
+    If `argv` is empty, the grant covers every command that is known to work only in the workspace, and `path` matches
+    the files that the command line writes. The command runs in walls: it writes `write` and its temporary folder, and
+    cannot reach a Unix socket.
     """
     variables: tuple[str, ...] = ()
-    """Names of variables that may be set in front of a program."""
+    """Names of environment variables that may be set in front of a program."""
     exposes: tuple[str, ...] = ()
-    """Files of the workspace that a rule mentions and the program's walls cannot protect, as the question named them.
+    """Files of the workspace that a rule names but the program's walls cannot protect.
+
+    These are the files that the question listed.
     """
     arguments_sha256: str = ""
-    """Digest of the arguments, for one call of a tool from outside."""
+    """Digest of the arguments, for one call of an external tool."""
 
     @property
     def text(self) -> str:
-        """The pattern in one line, for people; not yet safe to show."""
+        """The pattern in one line, for the user. Not yet safe to display."""
         return ", ".join(filter(None, (self.name, self.may())))
 
     @property
     def of_tool(self) -> bool:
-        """Whether it is for calls of a tool from outside, without commands and files."""
+        """Whether the grant is for calls of an external tool, without commands and files."""
         return not (self.argv or self.path or self.program)
 
     @property
     def name(self) -> str:
-        """The grant in a few words; not yet safe to show."""
+        """The grant in a few words. Not yet safe to display."""
         if self.of_tool:
             which = "with exactly these arguments" if self.arguments_sha256 else "with any arguments"
             return f"{', '.join(self.tools)} {which}"
@@ -82,10 +87,10 @@ class GrantPattern(Record):
         return f"{does} in {path.removesuffix('**')}" if path.endswith("/**") else f"{does} of {path}"
 
     def may(self, working_folder: str = "", caches: Sequence[str] | None = None) -> str:
-        """Return the effects of a command, and its folder if that is not `working_folder`; empty for files. Not yet safe to
-        show.
+        """Return the effects of a command, and its folder if that is not `working_folder`. Not yet safe to display.
 
-        Places are named, and `caches` by that word if it may write all of them; otherwise many are counted.
+        Empty for files. Places are listed by name. Without `caches`, more than a few places outside are only counted. A
+        command that may write all of `caches` gets the word "caches" for them.
         """
         if not self.argv and not self.program:
             return ""
@@ -112,7 +117,7 @@ class GrantPattern(Record):
         return f"{'in walls' if self.program else 'exactly'}: {writes}, {network}{exposed}{folder_text}"
 
     def has_caches(self, caches: Sequence[str]) -> bool:
-        """Say whether it may write all of several caches."""
+        """Return whether the grant may write all of several caches."""
         return len(caches) > 1 and set(caches) <= set(self.write)
 
 
@@ -125,7 +130,7 @@ def _folder(folder: str, working_folder: str) -> str:
 
 
 def pattern_fields(pattern: GrantPattern) -> dict[str, JsonValue]:
-    """Return a pattern as logs and files hold it."""
+    """Return a pattern in the form of logs and files."""
     fields: dict[str, JsonValue] = {
         "tools": list(pattern.tools),
         "argv": list(pattern.argv),
@@ -145,7 +150,7 @@ def pattern_fields(pattern: GrantPattern) -> dict[str, JsonValue]:
 
 
 def pattern_from(fields: Mapping[str, JsonValue]) -> GrantPattern:
-    """Return the pattern that `fields` hold. Raises ValueError for what `pattern_fields` never returned."""
+    """Return the pattern of `fields`. Raises ValueError for fields that `pattern_fields` cannot have returned."""
     path, network, folder = (fields.get(name) for name in ("path", "network", "folder"))
     digest = fields.get("of_arguments", "")
     if not isinstance(digest, str):

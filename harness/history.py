@@ -1,7 +1,7 @@
-"""The conversation, and the one place that adds to it.
+"""The conversation. Messages are added only in this module.
 
-INVARIANT: every call has exactly one result, with its id, in call order, and two messages of the person, or two
-replies, are never adjacent: strict servers refuse anything else.
+INVARIANT: every call has exactly one result, with its ID, in call order. Two messages of the user, or two final
+replies, are never adjacent. Strict servers refuse anything else.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from harness.record import replace
 
 
 class History:
-    """A conversation. `messages[0]` is the system message; positions in ranges are counted without it."""
+    """A conversation. `messages[0]` is the system message; positions in ranges do not count it."""
 
     def __init__(self, system: str) -> None:
         """Begin with the system message alone."""
         self.messages: list[Message] = [Message(role=Role.SYSTEM, content=system)]
 
     def ask(self, text: str, attachments: Sequence[Attachment] = ()) -> None:
-        """Add what the person says; it is joined to an earlier message of theirs that got no answer."""
+        """Add a message of the user. It is joined to the previous message if that one is also the user's."""
         self._add(Message(role=Role.USER, content=text, attachments=tuple(attachments)))
 
     def reply(
@@ -31,11 +31,11 @@ class History:
         echo: str = "",
         attachments: Sequence[tuple[Attachment, ...]] = (),
     ) -> None:
-        """Add a reply and the results of its calls, in one step. Raises ValueError unless each call has one result.
+        """Add a reply and the results of its calls, in one step.
 
-        `attachments` go with the results, in the order of these; of results behind the last of them none.
-
-        A reply that says nothing and calls nothing is not added: several servers refuse it ever after.
+        `attachments` belong to `results`, in the same order; it may be shorter. A reply without text and calls is not
+        added, because several servers then refuse all later requests. Raises ValueError unless each call has one
+        result.
         """
         answers = [
             Message(role=Role.TOOL, content=result, tool_call_id=call.id, attachments=attached)
@@ -52,8 +52,9 @@ class History:
     ) -> None:
         """Replace the messages from `start` up to `stop` with `messages`.
 
-        `before` is called once this is certain to succeed; its exceptions pass through. Raises ValueError for an
-        invalid range, or if a call and its result would be separated. After an exception, nothing is changed.
+        `before` is called once the replacement is certain to succeed. Its exceptions pass through. Raises ValueError
+        for an invalid range, or if a call and its result would be separated. After an exception, the conversation is
+        unchanged.
         """
         changed = self._spliced(start, stop, messages)
         if before is not None:
@@ -74,7 +75,7 @@ class History:
 
     @property
     def last_turn(self) -> tuple[int, int]:
-        """The range of the last message of the person and all that followed it; empty where they said nothing."""
+        """The range from the last message of the user to the end. Empty if the user sent no message."""
         stop = len(self.messages) - 1
         spoken = (index for index in range(stop, 0, -1) if self.messages[index].role is Role.USER)
         return next(spoken, stop + 1) - 1, stop
@@ -94,7 +95,7 @@ def _is_final(reply: Message) -> bool:
 
 
 def pairing_problem(messages: Sequence[Message]) -> str:
-    """Return the first call without its result, or result without its call. Empty if all are paired.
+    """Return a description of the first call or result that has no partner. Empty if all are paired.
 
     `messages` are those after the system message.
     """

@@ -1,4 +1,4 @@
-"""A person's wish to stop, which is obeyed at moments when stopping is safe."""
+"""The user's request to stop, which takes effect only when stopping is safe."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _never() -> int:
 
 
 class Interrupt:
-    """A flag that is raised by a signal and obeyed by the loop.
+    """A flag that a signal handler sets and the loop obeys.
 
-    While a window is open (the model is answering, a tool is running) a request raises KeyboardInterrupt at once;
-    elsewhere it is only noted, so that no record is ever written by half.
+    While a window is open (the model is answering, a tool is running), a request raises KeyboardInterrupt at once. At
+    other times it is only recorded, so that every log record is written completely.
     """
 
     def __init__(self, also: Callable[[], int] = _never) -> None:
-        """`also` says how often it was asked to stop from elsewhere; it is never less than before."""
+        """Create it. `also` returns a number of further requests to stop from elsewhere; it must never decrease."""
         self._also = also
         self._is_requested = False
         self._count = 0
@@ -37,32 +37,35 @@ class Interrupt:
 
     @property
     def requested(self) -> bool:
-        """Whether it is to stop."""
+        """Whether a stop was requested."""
         return self._is_requested or self._also() > 0
 
     @property
     def count(self) -> int:
-        """Number of requests to stop; it never falls."""
+        """Number of requests to stop. It never decreases."""
         return self._count + self._also()
 
     @property
     def stops(self) -> int:
-        """Number of requests to stop since the last window was opened, for a thread in which nothing raises."""
+        """Number of requests to stop since the last window was opened.
+
+        For threads in which KeyboardInterrupt is not raised.
+        """
         return self.count - self._since
 
     def tell_by(self, tell: Callable[[], None] | None) -> None:
-        """Report a request in the open window by `tell`, instead of KeyboardInterrupt.
+        """Call `tell` for a request in the open window, instead of raising KeyboardInterrupt.
 
-        For a window with an event loop: an exception from a signal's function may end in a callback that swallows
+        For a window with an event loop. There, an exception from a signal handler may occur in a callback that swallows
         every exception (weakref, `__del__`).
         """
         self._tell = tell
 
     def request(self) -> None:
-        """Ask to stop; called from a signal's function. Raises KeyboardInterrupt while a window is open (see `tell_by`).
+        """Request a stop, from a signal handler. Raises KeyboardInterrupt while a window is open (see `tell_by`).
 
-        INVARIANT: raising closes the window, so that an interrupt that lands while `__exit__` begins leaves none open,
-        and a second one cannot cut short what the first has set going (the end of a process group).
+        INVARIANT: raising closes the window. So no window is left open if the interrupt arrives while `__exit__`
+        begins, and a second interrupt cannot cut short the cleanup that the first one started (ending a process group).
         """
         self.note()
         if self._open:
@@ -72,18 +75,19 @@ class Interrupt:
             self._tell()
 
     def request_later(self) -> None:
-        """Ask to stop at the next safe moment, without raising."""
+        """Request a stop at the next safe moment, without raising."""
         self._is_requested = True
 
     def note(self) -> None:
-        """Ask to stop from another thread than the one that works: nothing is raised in either. Who works looks at `requested`
-        and at `stops`, and meets the request at the next window.
+        """Request a stop from another thread. No exception is raised in either thread.
+
+        The working thread checks `requested` and `stops`. The next window that it opens raises.
         """
         self._is_requested = True
         self._count += 1
 
     def sleep(self, seconds: float) -> None:
-        """Wait, for a thread that no signal interrupts. Raises KeyboardInterrupt as soon as it was asked to stop."""
+        """Sleep, in a thread that no signal interrupts. Raises KeyboardInterrupt as soon as a stop is requested."""
         until = time.monotonic() + seconds
         while (remaining := until - time.monotonic()) > 0:
             if self.requested:
@@ -91,16 +95,19 @@ class Interrupt:
             time.sleep(min(LOOK_SECONDS, remaining))
 
     def clear(self) -> None:
-        """Forget the request: a new turn begins."""
+        """Forget the request, because a new turn begins."""
         self._is_requested = False
 
     def hold(self) -> _Held:
-        """Return a `with` block inside a window in which a request is only noted; leaving it raises what came."""
+        """Return a `with` block in which a request is only recorded, for use inside a window.
+
+        Leaving the block raises KeyboardInterrupt if a request arrived.
+        """
         return _Held(self)
 
     def __enter__(self) -> Self:
-        """Open a window. Raises KeyboardInterrupt if a request came before."""
-        self._since = self.count  # before it is looked at: what comes in between is seen by the one or the other
+        """Open a window. Raises KeyboardInterrupt if a stop was requested before."""
+        self._since = self.count  # before `_reopen` checks: a request in between counts in one of the two
         self._reopen()
         return self
 
@@ -119,7 +126,7 @@ class Interrupt:
 
 
 class _Held:
-    """A window closed for a moment: while a record is written."""
+    """A window that is closed for a moment, while a record is written."""
 
     def __init__(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
@@ -133,8 +140,9 @@ class _Held:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Open the window again. Raises KeyboardInterrupt if a request came in between, unless an exception is on its
-        way.
+        """Reopen the window.
+
+        Raises KeyboardInterrupt if a request arrived in between, unless another exception is being raised.
         """
         if error is None and self._was_open:
             self._interrupt._reopen()  # noqa: SLF001

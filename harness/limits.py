@@ -1,4 +1,4 @@
-"""Bounds on a run, stated by policies and flags; the strictest of each wins."""
+"""Limits of a run, set by policies and flags. The strictest value of each applies."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ from harness.record import Record, field_names
 
 
 class Limits(Record):
-    """Bounds on a run; `None` is a bound that was not stated."""
+    """Limits of a run. `None` is a limit that was not set."""
 
     max_turns: int | None = None
-    """Requests to the model; one that is tried again counts once more with every try."""
+    """Maximum number of requests to the model. Each retry counts as one more."""
     max_seconds: float | None = None
-    """Wall time for a run, or for a turn at the prompt."""
+    """Wall time in seconds, for a run or for a turn at the prompt."""
     max_tokens: int | None = None
-    """Input and output tokens together, as the provider reports them; a reply for which it reports none ends the run."""
+    """Input and output tokens together, as the provider reports them. A reply without reported usage ends the run."""
     max_cost: float | None = None
-    """Dollars, by the prices of the person's own configuration; the cost of a reply must be known."""
+    """Dollars, by the prices in the user's own configuration. A reply of unknown cost ends the run."""
     max_refusals: int | None = None
     max_bad_calls: int | None = None
-    """Calls in a row that could not even be prepared."""
+    """Maximum number of consecutive calls that could not even be prepared."""
     command_seconds: float | None = None
-    """Time limit of a command without one of its own, and the greatest that it may request; at most
-    MAX_COMMAND_SECONDS.
+    """Default time limit of a command in seconds, and the longest limit that it may request.
+
+    At most MAX_COMMAND_SECONDS.
     """
     result_characters: int | None = None
     """Maximum length of a tool result; the middle of a longer one is cut."""
 
     def filled(self) -> Limits:
-        """Return these limits with defaults for those that were not stated."""
+        """Return these limits, with the defaults for limits that were not set."""
         return Limits(**{name: value if (value := getattr(self, name)) is not None else getattr(STANDARD, name)
                          for name in field_names(Limits)})  # fmt: skip
 
 
 STANDARD = Limits(max_turns=50, max_refusals=20, max_bad_calls=5, command_seconds=600.0, result_characters=30_000)
-"""Defaults; seconds, tokens and cost have no bound."""
+"""Default limits. Time, tokens and cost are unlimited."""
 
 MAX_COMMAND_SECONDS = 1_000_000
-"""Eleven days. What waits for a command counts milliseconds in an `int` (poll(2)), which ends after 24."""
+"""Eleven days. The wait for a command counts milliseconds in an `int` (poll(2)), which overflows after 24 days."""
 DEFAULT_COMMAND_SECONDS = 120.0
-"""For a command that names no time limit, where the policy allows as much."""
+"""Time limit of a command that requests none, in seconds, if the policy allows as much."""
 
 
 def strictest(limits: Iterable[Limits]) -> Limits:
-    """Return the least of each bound over all `limits`; None where none of them states it."""
+    """Return the lowest value of each limit. `None` for a limit that is not set in any of `limits`."""
     stated = list(limits)
     return Limits(**{
         name: min((value for limit in stated if (value := getattr(limit, name)) is not None), default=None)

@@ -27,22 +27,32 @@ class ToolCall(Record):
     id: str
     name: str
     arguments: str
-    """The raw argument text. It is kept unchanged, even if it is invalid JSON; an adapter sends back what servers
-    take.
+    """The raw argument text, kept unchanged even if it is invalid JSON.
+
+    Adapters send a form of it that servers accept.
     """
     problem: str = ""
-    """Reason why no call could be parsed. It becomes the result, and nothing is judged or run."""
+    """Reason why the call could not be parsed. It becomes the result, and the call is neither judged nor run."""
 
 
 PIXELS_A_TOKEN = 750
-"""An estimate: "tokens = (width px * height px)/750" (platform.claude.com/docs/en/build-with-claude/vision)."""
+"""Pixels per token, for an estimate.
+
+Source: "tokens = (width px * height px)/750" (platform.claude.com/docs/en/build-with-claude/vision).
+"""
 MOST_ATTACHMENT_TOKENS = 1_600
-"""The maximum for one attachment: the same page says that larger images are scaled down to about as many tokens. Other
-providers count differently, in the same order of magnitude."""
+"""Maximum number of tokens of one attachment.
+
+The same page says that larger images are scaled down to about this number. The counts of other providers differ, but
+not by an order of magnitude.
+"""
 
 
 class Attachment(Record):
-    """Something that the model sees besides the text of a message. Its bytes are stored by digest beside the log."""
+    """An image that the model sees in addition to the text of a message.
+
+    Its bytes are stored by digest next to the log.
+    """
 
     sha256: str
     """The digest of the bytes that are sent."""
@@ -56,7 +66,7 @@ class Attachment(Record):
 
     @property
     def tokens(self) -> int:
-        """An estimate of the tokens that a model counts for it."""
+        """Estimated number of tokens of the attachment."""
         return min(MOST_ATTACHMENT_TOKENS, self.width * self.height // PIXELS_A_TOKEN + 1)
 
     @property
@@ -71,12 +81,14 @@ class Message(Record):
     role: Role
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
-    """Only in assistant messages."""
+    """Only in assistant messages. The calls of the reply."""
     tool_call_id: str | None = None
-    """Only in tool messages: the call that this is the result of."""
+    """Only in tool messages. ID of the call that this message is the result of."""
     echo: str = ""
-    """Only in assistant messages: JSON of what the provider wants back with it (reasoning, signatures). Opaque to all
-    but the adapter that made it; it may be left out, as far as the harness is concerned."""
+    """Only in assistant messages. JSON that the provider wants back with the message (reasoning, signatures).
+
+    Only the adapter that made it reads it. The harness itself does not need it.
+    """
     attachments: tuple[Attachment, ...] = ()
     """Only in messages of the user and in tool messages."""
 
@@ -86,21 +98,21 @@ class ResultStatus(Enum):
 
     OK = "ok"
     FAILED = "failed"
-    """The tool ran and reports an error: a non-zero exit, a file that is not there."""
+    """The tool ran and reports an error, such as a non-zero exit code or a missing file."""
     TIMEOUT = "timeout"
     INTERRUPTED = "interrupted"
     CRASHED = "crashed"
-    """The tool raised something that it should not have: a bug."""
+    """The tool raised an unexpected exception, which is a bug."""
     INVALID = "invalid"
-    """Unknown tool, broken JSON, wrong arguments: never judged, never run."""
+    """Unknown tool, invalid JSON or wrong arguments. The call was neither judged nor run."""
     DENIED = "denied"
     BLOCKED = "blocked"
     NOT_RUN = "not_run"
-    """The run ended (a block, a limit, an interrupt) before this call's turn came, or its reply was cut."""
+    """The run ended before the call's turn (a block, a limit, an interrupt), or the reply was cut off."""
 
 
 class ToolResult(Record):
-    """Result of a call; `content` alone suffices for the model, the rest is for the log and the person."""
+    """Result of a call. The model gets `content`; the other fields are for the log and the user."""
 
     call_id: str
     status: ResultStatus
@@ -111,33 +123,36 @@ class ToolResult(Record):
     """Size of the tool's whole output, before `content` was cut."""
     truncated: bool = False
     printed: str | None = None
-    """A command's own output, as far as `content` holds it, without the tool's additions."""
+    """Output of the command itself, as far as `content` has it, without the tool's additions."""
     terminal: bool = False
-    """Whether a command had the person's terminal: then nothing that it showed is in `content`."""
+    """Whether the command used the user's terminal. If so, its output is not in `content`."""
     changed_path: str | None = None
     """The absolute path of the file that the call wrote, if it wrote one."""
     before_sha256: str | None = None
     """Digest of the file before the call. `None` if it did not exist."""
     after_sha256: str | None = None
     error_code: str = ""
-    """The kind of a file error, if the tool reports it; see errors.ErrorCode."""
+    """The kind of a file error, if the tool reports it. See errors.ErrorCode."""
     extra: Mapping[str, JsonValue] = {}
-    """Further facts that only the tool's feature knows. The outcome in the log holds them, and the feature draws them."""
+    """Further facts of the tool's feature.
+
+    They are stored in the log's outcome record, and the feature displays them.
+    """
     attachments: tuple[Attachment, ...] = ()
-    """What the model sees besides `content`."""
+    """Attachments that the model sees in addition to `content`."""
 
 
 class Usage(Record):
-    """Tokens as the provider reported them; zero where it reported nothing."""
+    """Tokens as reported by the provider. Zero if it reported none."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     """Input tokens that the provider read from a cache."""
     cache_write_tokens: int = 0
-    """Input tokens that it wrote to a cache, if it counts them separately."""
+    """Input tokens that the provider wrote to a cache, if it counts them separately."""
     unreported: int = 0
-    """Replies for which the provider reported nothing: what they took is unknown, not zero."""
+    """Number of replies without reported usage. Their usage is unknown, not zero."""
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum of both."""
@@ -151,18 +166,18 @@ class Usage(Record):
 
 
 class FinishReason(Enum):
-    """Reason for which the model stopped, as far as the loop cares."""
+    """Reason why the model stopped, in the categories that the loop distinguishes."""
 
     DONE = "done"
-    """`stop`, `tool_calls` and every other regular end: whether there are calls decides what happens next."""
+    """`stop`, `tool_calls` and every other regular end. The loop continues if there are calls."""
     LENGTH = "length"
     CONTENT_FILTER = "content_filter"
     REASONING = "reasoning"
-    """A regular end, with reasoning alone: neither text nor a call."""
+    """A regular end with only reasoning, without text or calls."""
     NO_CALLS = "no_calls"
-    """Neither text nor a call, though the finish reason speaks of calls."""
+    """Neither text nor a call, although the finish reason indicates calls."""
     FUNCTION_CALL = "function_call"
-    """A call in the old form, which was never offered, regardless of its text."""
+    """A call in the old form, which was never offered. Any text of the reply is ignored."""
 
 
 class ModelResponse(Record):
@@ -178,7 +193,7 @@ class ModelResponse(Record):
 
 
 class StopReason(Enum):
-    """Reason for the end of a run; the exit codes of the command line follow from it."""
+    """Reason for the end of a run. It determines the exit code of the command line."""
 
     COMPLETED = "completed"
     BLOCKED = "blocked"
@@ -186,21 +201,21 @@ class StopReason(Enum):
     LENGTH = "length"
     CONTENT_FILTER = "content_filter"
     CUT = "cut"
-    """The reply ended without a regular end; no part of it ran."""
+    """The reply broke off. No part of it was run."""
     NO_ANSWER = "no_answer"
-    """The reply held neither text nor a call, also when the model was asked once more."""
+    """The reply had neither text nor a call, even after one more request."""
     UNFIT = "unfit"
     """The answer does not fit the request, even after a correction was requested."""
     MODEL_ERROR = "model_error"
     LOG_ERROR = "log_error"
     GATE_ERROR = "gate_error"
     WORKSPACE_LOST = "workspace_lost"
-    """The folder under work disappeared."""
+    """The workspace folder disappeared."""
     INTERNAL_ERROR = "internal_error"
     """A bug: an unexpected exception passed through the run."""
     INTERRUPTED = "interrupted"
     TERMINAL_CLOSED = "terminal_closed"
-    """The window in which a person worked was closed."""
+    """The user's terminal window was closed."""
 
 
 class RunResult(Record):
@@ -208,9 +223,9 @@ class RunResult(Record):
 
     stop: StopReason
     text: str
-    """The model's last words; the answer, when the run was completed."""
+    """The model's last text. If the run was completed, this is the answer."""
     detail: str = ""
-    """Cause of the end, for a person: the limit and the last action, the error, the block."""
+    """Cause of the end, for the user: the limit and the last action, the error, or the block."""
     turns: int = 0
     refusals: int = 0
     usage: Usage = Usage()

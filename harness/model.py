@@ -10,8 +10,9 @@ from harness.messages import Message, ModelResponse, Usage
 from harness.record import Record, field_names
 
 MAX_REPLY_CHARACTERS = 5_505_024
-"""Maximum length of a reply's text and its logged additions: a longer one would not fit a record, in which a
-character may take twelve bytes.
+"""Maximum length of a reply's text and its logged additions, in characters.
+
+A character may take twelve bytes, and a longer reply would not fit a log record.
 """
 
 
@@ -23,16 +24,19 @@ class ToolSpec(Record):
     parameters: Mapping[str, JsonValue]
     """JSON Schema of the arguments, an object with `additionalProperties` false; the registry checks calls against it."""
     is_checked: bool = True
-    """Whether the registry checks the arguments; the runner of a foreign tool does so itself, by its own schema."""
+    """Whether the registry checks the arguments.
+
+    For a foreign tool, its runner checks them with the tool's own schema.
+    """
 
 
 class ModelSettings(Record):
-    """A person's settings for the model's answers. `None` and empty ones are not sent: the server decides."""
+    """The user's settings for the model. `None` and empty values are not sent, so that the server decides."""
 
     max_output_tokens: int | None = None
     """Maximum number of tokens of a reply."""
     effort: str = ""
-    """Amount of thinking: a word of the provider's, such as low, medium or high."""
+    """Amount of reasoning, in a word of the provider such as low, medium or high."""
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
@@ -46,7 +50,7 @@ class ModelSettings(Record):
     """Further headers of a request. INVARIANT: none of them carries a key."""
 
     def stated_settings(self) -> dict[str, JsonValue]:
-        """Return the stated settings, for the log; only the names of headers."""
+        """Return the settings that are set, for the log. Only the names of headers are included."""
         settings = {name: getattr(self, name) for name in field_names(ModelSettings) if name != "extra_headers"}
         fields = {name: value for name, value in settings.items() if value is not None and value not in ("", (), {})}
         if self.stop:
@@ -55,7 +59,7 @@ class ModelSettings(Record):
 
 
 class Retry(Record):
-    """A request that failed and is sent again: for a passing reason, or in the way that the server wants it."""
+    """A failed request that is sent again: after a transient failure, or in another form that the server requires."""
 
     attempt: int
     """Number of the failed try, from 1."""
@@ -64,15 +68,15 @@ class Retry(Record):
     wait_seconds: float
     reason: str
     usage: Usage = Usage()
-    """Usage of the failed try: a reply that broke off is paid for too."""
+    """Usage of the failed try. A reply that broke off is billed too."""
 
 
 class Model(Protocol):
-    """A provider's model, over any wire."""
+    """A provider's model, with any API."""
 
     @property
     def name(self) -> str:
-        """The model's name, for the log and the person."""
+        """The model's name, for the log and the user."""
         ...
 
     def complete(
@@ -84,20 +88,21 @@ class Model(Protocol):
         on_retry: Callable[[Retry], None],
         seconds: float | None = None,
     ) -> ModelResponse:
-        """Return the whole reply to `messages`.
+        """Return the complete reply to `messages`.
 
-        `on_text` gets the text as it comes, `on_retry` every failed try before the wait. Transient failures are retried
-        in here, as often as the adapter was told to: limits on turns, tokens and cost are looked at before a request, not
-        before each of its tries. `seconds` is what is left of the run: nothing in here, waits included, takes longer.
+        `on_text` receives the text as it arrives, `on_retry` every failed try before the wait. The adapter itself
+        retries after transient failures, as often as it is configured to. Limits on turns, tokens and cost are checked
+        before a request, not before each retry. `seconds` is the remaining time of the run, which also limits the
+        waits.
 
-        Raises CutReply for a reply that was not finished, ModelError for everything else that failed (with the fault
-        TIME where `seconds` have passed); KeyboardInterrupt passes through.
+        Raises CutReply for an unfinished reply, and ModelError for every other failure (with the fault TIME if
+        `seconds` have passed). KeyboardInterrupt passes through.
         """
         ...
 
 
 class OwnModel(Model, Protocol):
-    """A model that one conversation has for itself."""
+    """A model that is used by only one conversation."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -113,9 +118,9 @@ class Prices(Record):
     input: float
     output: float
     cached_input: float | None = None
-    """For input tokens that the provider had in a cache; None: the same as for the others."""
+    """Price of input tokens that the provider read from a cache. `None` means the price of other input tokens."""
     cache_write: float | None = None
-    """For input tokens that it put into a cache; None: the same as for the others."""
+    """Price of input tokens that the provider wrote to a cache. `None` means the price of other input tokens."""
 
     def cost(self, usage: Usage) -> float | None:
         """Return the cost of `usage` in dollars, or `None` if the provider did not report the usage of some reply."""

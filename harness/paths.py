@@ -13,30 +13,36 @@ SHELL_SPLITS = XARGS_SPLITS + "*?["
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Return whether `path` is `folder` or below it: /repo-evil is not within /repo. Both absolute and normalised."""
+    """Return whether `path` is `folder` or below it. Both must be absolute and normalised.
+
+    /repo-evil is not within /repo.
+    """
     return path == folder or path.startswith(folder if folder.endswith("/") else folder + "/")
 
 
 def fold(text: str) -> str:
-    """Return `text` case-folded and in normal form C, so that `.ENV` on a case-blind disk is `.env`."""
+    """Return `text` case-folded and in normal form C. `.ENV` becomes `.env`, as on a case-insensitive disk."""
     if text.isascii():
         return text.casefold()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def is_plain_name(name: str, *, split: str) -> bool:
-    """Say whether a name, or a path, is one line that can be read, with none of the characters of `split` in it."""
+    """Return whether a name or path is one printable line without any of the characters of `split`."""
     return name.isprintable() and set(split).isdisjoint(name)
 
 
 def short_place(by: str) -> str:
-    """Shorten `rule look (/long/way/default.toml:58)` to `rule look (default.toml:58)`: the log has the whole path."""
+    """Shorten `rule look (/long/way/default.toml:58)` to `rule look (default.toml:58)`. The log has the whole path."""
     before, bracket, place = by.rpartition("(")
     return f"{before}{bracket}{place.rpartition('/')[2]}" if bracket else by
 
 
 class TreeNames:
-    """Names of files, as `PathAccess.names` has them. It never changes, and is equal to itself alone: names may be many."""
+    """An immutable list of file names in the form of `PathAccess.names`.
+
+    Compared by identity, because the list may be long.
+    """
 
     __slots__ = ("_folded", "_lines", "_names")
 
@@ -53,7 +59,7 @@ class TreeNames:
 
     @property
     def lines(self) -> str:
-        """A line for each name, with a slash before and behind it, and an empty one in front of all."""
+        """An empty line, then one line per name with a slash before and after the name."""
         if not self._lines:
             lines = "\0".join(self._names).replace("\n", "\ufffd").replace("\0", "/\n/")
             self._lines = f"\n/{lines}/\n" if self._names else "\n"
@@ -61,12 +67,12 @@ class TreeNames:
 
     @property
     def folded(self) -> str:
-        """The same, folded."""
+        """`lines`, case-folded."""
         self._folded = self._folded or fold(self.lines)
         return self._folded
 
     def find(self, expression: re.Pattern[str], text: str) -> Iterator[str]:
-        """Yield the names on whose lines in `text` (`lines` or `folded`) the expression matches, wholly or in part."""
+        """Yield the names on whose lines in `text` (`lines` or `folded`) the expression matches all or a part."""
         start = lines = 0
         while start >= 0 and (match := expression.search(text, start)) is not None:
             first = lines + text.count("\n", start, match.start() + 1) - 1

@@ -16,7 +16,7 @@ class PlaceKind(Enum):
     LINK = "link"
     OTHER = "neither file, folder nor link"
     UNSEEN = "what cannot be looked at"
-    """A folder that was looked at before, and cannot be now: what was made in it is not known."""
+    """A folder that could be examined before and cannot be now. Files created in it are unknown."""
 
 
 class PlaceState(Record):
@@ -31,10 +31,10 @@ class PlaceState(Record):
 
 
 class PlaceChange(Record):
-    """A protected place that is not what it was."""
+    """A changed protected place."""
 
     path: str
-    """Seen from the workspace; `.` is that itself."""
+    """Path relative to the workspace. `.` is the workspace itself."""
     before: PlaceState | None
     """State before. `None` if it did not exist."""
     after: PlaceState | None
@@ -71,11 +71,12 @@ class PlacesFound(Record):
 
     changes: tuple[PlaceChange, ...]
     entry_points: tuple[PlaceChange, ...] = ()
-    """Changed entry points of builds and tests. A granted program may change them; other commands then ask until a
-    person has seen the change.
+    """Changed entry points of builds and tests. A granted program may change them.
+
+    Other commands then need approval until the user has seen the change.
     """
     gaps: tuple[str, ...]
-    """Parts that were not examined, in words. Empty if all were."""
+    """Descriptions of the parts that were not examined. Empty if all were."""
 
 
 class PlaceReturn(Record):
@@ -83,11 +84,11 @@ class PlaceReturn(Record):
 
     change: PlaceChange
     problem: str
-    """Reason for a failure. Empty if it was restored."""
+    """Reason for a failure. Empty if the place was restored."""
 
 
 def change_fields(change: PlaceChange) -> dict[str, JsonValue]:
-    """Return a change as logs and files hold it: without what is shown of it."""
+    """Return a change in the form of logs and files, without its diff."""
     return {
         "path": change.path,
         "how": change.description,
@@ -104,7 +105,7 @@ def _state_fields(state: PlaceState | None) -> JsonValue:
 
 
 def change_from(fields: JsonValue) -> PlaceChange:
-    """Return the change that `fields` hold. Raises ValueError for what `change_fields` never returned."""
+    """Return the change of `fields`. Raises ValueError for fields that `change_fields` cannot have returned."""
     if not isinstance(fields, dict):
         raise ValueError("a place must be an object")  # noqa: TRY004
     path, is_kept = fields.get("path"), fields.get("is_kept")

@@ -1,11 +1,11 @@
-"""The contract between the core and a plugin: the records by which a feature tells what it adds.
+"""The contract between the core and a plugin: the records that describe a plugin's additions.
 
-A plugin is a module with the constant PLUGIN. The plugins that ship are named in harness/shipped.py, and each of them is a
-folder of harness/plugins. Reading a plugin must be cheap: its module imports this one and the shared flags, and names the
-functions that do the work with `later`.
+A plugin is a module with the constant PLUGIN. The plugins that ship are listed in harness/shipped.py, and each is a
+folder of harness/plugins. Loading a plugin must be cheap: its module imports only this one and the shared flags, and
+refers to the functions that do the work by `later`.
 
-Everything that a plugin adds goes through the gate: its tools are judged, confined, logged and shown like the tools that
-ship. A plugin can add, and it can tighten. It can replace nothing and loosen nothing.
+Everything that a plugin adds goes through the gate: its tools are judged, confined, logged and shown like the tools
+that ship. A plugin can add features and tighten decisions. It cannot replace or relax anything.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class CliCommand(Record):
     """One command of the command line."""
 
     name: str
-    """All its words: `undo`, or `audit show`."""
+    """All words of the command: `undo`, or `audit show`."""
     help: str
     """What the command does, in one sentence. It is the description in `--help` and the line in lists of commands."""
     add_flags: Callable[[ArgumentParser], None] = no_flags
@@ -71,21 +71,28 @@ class CliCommand(Record):
     run: Callable[[Namespace, Environment], int]
     """Runs the command and returns the exit code. Raises HarnessError for an expected failure."""
     is_light: bool = False
-    """Whether the command takes milliseconds and leaves nothing to close. Such a process skips the orderly end."""
+    """Whether the command takes milliseconds and leaves nothing to close.
+
+    Such a process exits without the usual shutdown.
+    """
     holds_session: bool = False
-    """Whether the command begins a session, which decides itself when garbage is collected (running_session.collect)."""
+    """Whether the command begins a session. The session then controls garbage collection (running_session.collect)."""
 
 
 SlashRun: TypeAlias = "Callable[[Any, str], None]"
-"""Runs a slash command of a harness.app.commands.conversation.Conversation. The text is what follows the name, stripped. Raises
-HarnessError for invalid text."""
+"""Runs a slash command of a harness.app.commands.conversation.Conversation.
+
+The text is the input after the name, stripped. Raises HarnessError for invalid text.
+"""
 SlashOffers: TypeAlias = "Callable[[Any], Sequence[Any]]"
-"""Returns the possible next words (harness.terminal.completion.Offered) for the menu. Called in any thread; may be slow; raises
-nothing."""
+"""Returns the possible next words (harness.terminal.completion.Offered) for the menu.
+
+May be slow, and may be called in any thread. Raises nothing.
+"""
 
 
 class HelpGroup(Enum):
-    """Under which heading /help names a command."""
+    """The heading under which /help lists a command."""
 
     TALK = "the conversation"
     WORK = "what was done"
@@ -98,15 +105,15 @@ class Effect(Enum):
     """The possible effect of a command."""
 
     SHOWS = "shows"
-    """Nothing but showing: it writes no record and no file, so that Ctrl-C may stop it anywhere."""
+    """The command only shows something. It writes no record and no file, so that Ctrl-C may stop it anywhere."""
     CHANGES = "changes"
 
 
 class SlashCommand(Record):
-    """One slash command: how it is written, what /help says of it, and the function that does it."""
+    """One slash command: its form, its text in /help, and its function."""
 
     name: str
-    """With the slash."""
+    """The name, with the slash."""
     arguments: str = ""
     """Form of the arguments in /help. Empty if there are none."""
     summary: str
@@ -120,7 +127,7 @@ class SlashCommand(Record):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that it goes by."""
+        """All names of the command: `name` and the aliases."""
         return (self.name, *self.aliases)
 
     @property
@@ -130,38 +137,44 @@ class SlashCommand(Record):
 
 
 class ToolPlace(Record):
-    """What a session gives to the plugin that makes a tool."""
+    """The values that a session passes to a plugin's `make` of a tool."""
 
     workspace: Workspace
     """The folder that the session works in."""
     environment: Environment
     """The environment variables of the session."""
     stops: Callable[[], int]
-    """Returns how often the user asked to stop since the call began."""
+    """Returns the number of stop requests by the user since the call began."""
 
 
 class ToolOffer(Record):
-    """A tool for the model. One that ships is offered where the policy or the configuration names it; one of another's plugin,
-    whose name begins with `plugin__`, wherever the configuration names the plugin."""
+    """A tool for the model.
+
+    A tool that ships is offered only if the policy or the configuration names it. A tool of an external plugin has a
+    name that begins with `plugin__`, and is offered if the configuration names the plugin.
+    """
 
     kind: ToolKind
-    """The tool's name, and what its calls do."""
+    """Name and description of the tool."""
     make: Callable[[ToolPlace], Tool]
     """Makes the tool of one session."""
 
 
 class ReportForm(Record):
-    """A form of report on unattended runs: `--report FORM:FILE`."""
+    """A format of reports on unattended runs: `--report FORM:FILE`."""
 
     name: str
-    """The FORM."""
+    """The value of FORM."""
     write: Callable[..., Iterator[str]]
-    """Yields the text of the report. Called with the runs (harness.app.run.reported.ReportedRun) and `with_answer`, which
-    says whether the model's answers belong into it. Raises LogError."""
+    """Yields the text of the report.
+
+    Called with the runs (harness.app.run.reported.ReportedRun) and `with_answer`, which tells whether to include the
+    model's answers. Raises LogError.
+    """
 
 
 class EntryFile(Record):
-    """A file of a project, in a format of its own, whose entries are like those of a settings section."""
+    """A project file in its own format, whose entries correspond to those of a settings section."""
 
     name: str
     """Path of the file within the project."""
@@ -170,13 +183,13 @@ class EntryFile(Record):
     line_of: Callable[[str, bytes], int]
     """Returns the line on which an entry begins."""
     read: Callable[[str, Mapping[str, Any], Environment], Any]
-    """Makes the same record as `SettingsSection.read`. Raises ValueError with the problem."""
+    """Makes the same record as `SettingsSection.read`. Raises ValueError with a description of the problem."""
     words: Callable[[str, Mapping[str, Any]], str]
     """Returns what an entry would start and reach, as one line of the question about trust."""
 
 
 class DeclaredCall(Protocol):
-    """Tells how a call of a tool would be judged, without starting anything."""
+    """Function that predicts how a tool call would be judged, without starting any program."""
 
     def __call__(
         self,
@@ -186,10 +199,10 @@ class DeclaredCall(Protocol):
         environment: Environment,
         entries: Callable[[], Mapping[str, Any]],
     ) -> tuple[Action | None, str] | None:
-        """Return the action of the call and a note on what is unknown of the tool. None for a tool of somebody else.
+        """Return the action of the call, and a note on unknown properties of the tool.
 
-        The action is None where only rules can decide. `entries` reads the entries of the section. Raises ToolError for a
-        call that a session would refuse, and UsageError.
+        The result is `None` for a tool of another plugin. The action is `None` if only rules can decide. `entries`
+        returns the entries of the section. Raises ToolError for a call that a session would refuse, and UsageError.
         """
         ...
 
@@ -202,35 +215,38 @@ class SettingsSection(Record):
     noun: str
     """The word for an entry in messages: `server`."""
     read: Callable[[str, Mapping[str, object]], Any]
-    """Makes a record from the name and the fields of one entry. Raises ValueError with the problem."""
+    """Makes a record from the name and the fields of one entry. Raises ValueError with a description of the problem."""
     words: Callable[[str, Mapping[str, Any]], str]
     """Returns what an entry would start and reach, as one line of the question about trust."""
     project_file: EntryFile | None = None
     judged_call: DeclaredCall | None = None
-    """For `policy explain` of the tools that the entries bring."""
+    """Predicts the decision on calls of the entries' tools, for `policy explain`."""
 
 
 class ActivePart(Protocol):
-    """A part of one session while the session lasts."""
+    """A plugin's part of a running session."""
 
     def begin(self) -> None:
-        """Start in the background, unless it has started. Returns at once."""
+        """Start the part in the background unless it is running. Returns at once."""
         ...
 
     def news(self) -> OutsideTools | None:
-        """Return the tools of the part, where they changed since the last call; else None."""
+        """Return the part's tools if they changed since the last call, else `None`."""
         ...
 
     def close(self) -> None:
-        """End everything that the part started."""
+        """Stop everything that the part started."""
         ...
 
 
 class SessionPart(Record):
-    """A part of a session that a plugin adds, such as servers that run beside it."""
+    """A part that a plugin adds to a session, such as servers that run next to it."""
 
     section: str
-    """Key of the settings section whose entries the part runs. A session without such an entry does not load the part."""
+    """Key of the settings section whose entries the part runs.
+
+    A session without such entries does not load the part.
+    """
     secrets: Callable[[Sequence[Any], Environment], Sequence[str]]
     """Returns the secrets in the entries, which are masked in everything that the session writes."""
     make: Callable[..., ActivePart]
@@ -248,6 +264,6 @@ class Plugin(Record):
     settings: tuple[SettingsSection, ...] = ()
     parts: tuple[SessionPart, ...] = ()
     readers: Callable[[AttachmentKeeper | None], Sequence[FileReader]] | None = None
-    """Makes the readers of files that are not text. Called with the keeper of the session's attachments, if it has one."""
+    """Makes the readers of non-text files. Called with the keeper of the session's attachments, or `None`."""
     shown_endings: tuple[str, ...] = ()
-    """Endings of the names of files that the model can be shown: `png`. A prompt that mentions such a file attaches it."""
+    """File name extensions that the model can be shown: `png`. A prompt that mentions such a file attaches it."""

@@ -1,7 +1,8 @@
-"""Record: a frozen, slotted, keyword-only value class for type checkers a dataclass, at a tenth of the start-up cost.
+"""Record: a frozen, slotted, keyword-only value class.
 
-`import dataclasses` takes 18 ms (it loads `inspect`) and each decorated class about half a millisecond, of a start-up
-budget of some 40 ms; docs/decisions/python.md has the figures.
+Type checkers see a dataclass, but start-up takes a tenth of the time. `import dataclasses` takes 18 ms (it loads
+`inspect`), and each decorated class about half a millisecond. The start-up budget is about 40 ms.
+docs/decisions/python.md has the figures.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class _RecordType(type):
     _names: frozenset[str]
     _defaults: dict[str, Any]
     _values: attrgetter[Any]
-    """Takes the values of all fields, in their order, out of a record."""
+    """Returns the values of all fields of a record, in order."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _RecordType:
         annotations = namespace.get("__annotations__", {})
@@ -42,7 +43,7 @@ class _RecordType(type):
 
 
 class Record(metaclass=_RecordType):
-    """Base of every value type: fields are annotations, defaults must be immutable, nothing changes afterwards.
+    """Base of every value type. Fields are annotations, defaults must be immutable, and values cannot be changed.
 
     Raises TypeError for a missing or an unknown field, AttributeError for an assignment.
     """

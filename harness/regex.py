@@ -1,4 +1,7 @@
-"""Regular expressions that are compiled when they are first used: all of the start's take 15 ms, and a call needs few."""
+"""Regular expressions that are compiled on first use.
+
+Compiling all that the start defines takes 15 ms, and most calls need only a few of them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import AnyStr, cast
 
 
 class _Regex:
-    """Gets each method from the compiled expression when it is first asked for, and keeps it."""
+    """Proxy of a compiled expression. Compiles on first access to a method, and caches that method."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._text = text
@@ -20,5 +23,5 @@ class _Regex:
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Compile an expression on first use, with the methods of `re.compile`'s result; an error in it is raised then."""
+    """Return an expression that is compiled on first use. A syntax error in `text` is raised only then."""
     return cast("re.Pattern[AnyStr]", _Regex(text, flags))

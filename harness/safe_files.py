@@ -1,4 +1,4 @@
-"""Small files that must be safe: written whole and durably, private to their owner, or read only if they are small."""
+"""Small files that need safe handling: complete and durable writes, private permissions, limited reads."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import time
 from collections.abc import Callable, Iterable
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags of open(2) for a file that did not exist."""
+"""Flags of open(2) to create a file. The call fails if the file exists."""
 _MOST_OF_NAME = 200
-"""Maximum number of bytes kept of a name, so that additions do not make it too long (255, NAME_MAX)."""
+"""Maximum number of bytes kept of a name, so that the name with a suffix fits into NAME_MAX (255)."""
 
 
 def write_new(path: str, data: bytes) -> None:
-    """Make a file with this content, mode 0600, on disk when this returns; its name is not (see `sync_path`).
+    """Create a file with mode 0600 and write `data` to disk. The directory entry is not synced (see `sync_path`).
 
-    Raises OSError, FileExistsError where something is there already; then a part of it may be.
+    Raises FileExistsError if the path exists, and OSError. After an OSError, a part of the file may be left.
     """
     descriptor = os.open(path, NEW_FILE, 0o600)
     try:
@@ -30,7 +30,10 @@ def write_new(path: str, data: bytes) -> None:
 
 
 def write_whole(descriptor: int, data: bytes, write: Callable[[int, bytes], int] = os.write) -> None:
-    """Write all of `data`. Raises OSError: a disk that fills up takes a part first, and then says why (write(2))."""
+    """Write all of `data`. Raises OSError.
+
+    A disk that fills up accepts a part first and reports the error only at the next write (write(2)).
+    """
     while data:
         count = write(descriptor, data)
         if count <= 0:
@@ -39,10 +42,10 @@ def write_whole(descriptor: int, data: bytes, write: Callable[[int, bytes], int]
 
 
 def append_line(descriptor: int, line: bytes, *, alone: bool) -> None:
-    """Add a line to a file that is open to be read and appended to; behind a torn line it begins on a line of its own.
+    """Append a line to a file that is open for reading and appending. After a torn line, it begins a new line.
 
-    `alone` says that the caller holds the lock of the file: then a part that was written is taken back where the rest
-    cannot be. Raises OSError.
+    `alone` means that the caller holds the lock of the file. If the write then fails midway, the written part is
+    removed. Raises OSError.
     """
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -56,7 +59,7 @@ def append_line(descriptor: int, line: bytes, *, alone: bool) -> None:
 
 
 def is_locked_within(descriptor: int, seconds: float) -> bool:
-    """Wait for the lock of a file (flock(2)), at most so long; say whether it is held now."""
+    """Wait at most `seconds` for the lock of a file (flock(2)). Return whether the lock was acquired."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -70,18 +73,18 @@ def is_locked_within(descriptor: int, seconds: float) -> bool:
 
 
 def check_size(descriptor: int, size: int, path: str) -> None:
-    """Raise OSError unless the file has this size: some file systems lose what they took."""
+    """Raise OSError unless the file has this size, because some file systems lose written data."""
     if os.fstat(descriptor).st_size != size:
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
 
 def replace_file(path: str, pieces: Iterable[bytes], folder: int | None = None) -> None:
-    """Write or replace the file at `path` with mode 0600: whole, or not at all.
+    """Write or replace the file at `path` atomically, with mode 0600.
 
-    With `folder`, the descriptor of one, `path` is a name in it. The bytes are on disk when this returns; the name is
-    not (see `sync_path`). A link at `path` is replaced, not followed.
+    With `folder`, a directory file descriptor, `path` is a name in that folder. The bytes are on disk on return, but
+    the directory entry is not (see `sync_path`). A link at `path` is replaced, not followed.
 
-    Raises OSError, and the errors of `pieces`; then the old file is unchanged, and no temporary file is left.
+    Raises OSError, and the errors of `pieces`. Then the old file is unchanged, and no temporary file is left.
     """
     temporary = name_beside(path)
     descriptor = os.open(temporary, NEW_FILE, 0o600, dir_fd=folder)
@@ -98,15 +101,15 @@ def replace_file(path: str, pieces: Iterable[bytes], folder: int | None = None) 
 
 
 def name_beside(path: str) -> str:
-    """Return a new name beside `path`, `NAME.<hex>.tmp`, for its replacement; a long name is cut."""
+    """Return a new name next to `path`, `NAME.<hex>.tmp`, for its replacement. A long NAME is cut."""
     head, name = os.path.split(path)
     return os.path.join(head, f"{os.fsdecode(os.fsencode(name)[:_MOST_OF_NAME])}.{os.urandom(6).hex()}.tmp")
 
 
 def sync_path(path: str, folder: int | None = None) -> None:
-    """Bring a file's bytes, or the names in a folder, to the disk: syncing a file does not sync its name (fsync(2)).
+    """Sync a file's bytes, or the entries of a folder, to disk. Syncing a file does not sync its name (fsync(2)).
 
-    With `folder`, the descriptor of one, `path` is a name in it. Raises OSError.
+    With `folder`, a directory file descriptor, `path` is a name in that folder. Raises OSError.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
@@ -116,9 +119,9 @@ def sync_path(path: str, folder: int | None = None) -> None:
 
 
 def sync_names(folder: str | int) -> None:
-    """Bring the names in a folder, its path or a descriptor of it, to the disk, where it lets that be done.
+    """Sync the entries of a folder to disk if possible. `folder` is a path or a file descriptor.
 
-    For what is there all the same where it does not: some folders cannot be opened or synced.
+    Errors are ignored, since some folders cannot be opened or synced. For entries that need not be durable.
     """
     try:
         if isinstance(folder, str):
@@ -130,7 +133,10 @@ def sync_names(folder: str | int) -> None:
 
 
 def remove_if_there(path: str, folder: int | None = None) -> None:
-    """Remove a file that nothing relies on, with `folder` one in the folder of this descriptor. Errors are ignored."""
+    """Remove a file that is no longer needed. Errors are ignored.
+
+    With `folder`, a directory file descriptor, `path` is a name in that folder.
+    """
     try:
         os.unlink(path, dir_fd=folder)
     except OSError:
@@ -138,15 +144,16 @@ def remove_if_there(path: str, folder: int | None = None) -> None:
 
 
 MAY_WRITE, MAY_USE = 0o022, 0o077
-"""Rights that only the owner of a file may have, in bits of its mode (chmod(2))."""
+"""Bits of a file mode (chmod(2)) that only the owner may have."""
 _NO_FILE = "is not a file"
 
 
 def open_private(path: str, flags: int, *, closed: int = MAY_WRITE) -> int:
-    """Open the regular file at `path`, which must be this user's own; O_CREAT among `flags` creates it, mode 0600.
+    """Open the regular file at `path`, which must belong to this user.
 
-    Raises OSError, whose `strerror` has the problem in words: for a link, for anything but a regular file, for a file
-    of another user, and for one with a bit of `closed` in its mode. FileNotFoundError if it does not exist.
+    With O_CREAT in `flags`, the file is created with mode 0600.     Raises OSError with the problem in `strerror` for a
+    link, a non-regular file, a file of another user, or a file with a bit of `closed` in its mode. Raises
+    FileNotFoundError if the file does not exist.
     """
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -164,9 +171,7 @@ def open_private(path: str, flags: int, *, closed: int = MAY_WRITE) -> int:
 
 
 def why_not_private(status: os.stat_result, *, owners: tuple[int, ...], closed: int = MAY_WRITE) -> str:
-    """Return the problem of a file that only `owners` should be able to write (or use: see `closed`), or an empty
-    string.
-    """
+    """Return the reason why a file is not private to `owners`, or an empty string. See `closed` in `open_private`."""
     if not stat.S_ISREG(status.st_mode):
         return _NO_FILE
     if status.st_uid not in owners:
@@ -177,7 +182,7 @@ def why_not_private(status: os.stat_result, *, owners: tuple[int, ...], closed: 
 
 
 def read_small(path: str, max_bytes: int) -> bytes | None:
-    """Return the content of the regular file at `path`, or None for all else: missing, a folder, a pipe, above `max_bytes`."""
+    """Return the content of a regular file. `None` for a missing file, a folder, a pipe, or more than `max_bytes`."""
     try:
         data = read_regular(path, max_bytes + 1)
     except OSError:
@@ -188,7 +193,7 @@ def read_small(path: str, max_bytes: int) -> bytes | None:
 def read_regular(path: str, max_bytes: int = -1) -> bytes:
     """Return the content of the regular file at `path`, or its first `max_bytes` bytes, without waiting for a pipe.
 
-    Raises OSError, whose `strerror` has the problem in words, also for anything but a regular file.
+    Raises OSError with the problem in `strerror`, also for anything but a regular file.
     """
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:

@@ -1,8 +1,8 @@
-"""The commands and plugins that ship, by the names of their modules. Nothing is imported before it is asked for.
+"""The commands and plugins that ship, by the names of their modules. A module is imported only when it is needed.
 
-This is the only module outside of harness/plugins that names one of them (tests/test_imports.py). Each module of a command or
-a plugin holds a constant PLUGIN (harness/plugin.py); harness/session/shipped_plugins.py imports them. This module imports
-nothing, so that every room may read it.
+This is the only module outside harness/plugins that names one of them (tests/test_imports.py). Each module of a command
+or a plugin has a constant PLUGIN (harness/plugin.py); harness/session/shipped_plugins.py imports them. This module
+imports none of them, so that every room may import it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from importlib import import_module
 TOOLS: Mapping[str, str] = {"web_fetch": "harness.plugins.media.plugin"}
 """The module of each tool that a plugin offers, by the name of the tool."""
 READERS = ("harness.plugins.media.plugin",)
-"""The modules of the plugins that read files which are not text."""
+"""The modules of the plugins that read non-text files."""
 SECTIONS = {"mcp.servers": "harness.plugins.mcp.section"}
 """The module of each table of the configuration that a plugin reads, by the key of the table."""
 PROJECT_FILES = {".mcp.json": "mcp.servers"}
-"""Files of a project whose entries belong to such a table."""
+"""Project files with entries for such a table, and the key of the table."""
 RUN_OTHERWISE: Mapping[str, tuple[str, str]] = dict.fromkeys(
     ("task", "out"), ("harness.plugins.fleet.batch.task_run", "run_task")
 )
-"""Module and function that do `harness run` in another way, by the flag that asks for it."""
+"""Module and function that replace `harness run`, by the flag that selects them."""
 HOOK_FORMS = {"claude": "harness.plugins.agents.claude_hooks"}
-"""The module of each further form of a hook's JSON (harness.checks.hook_form), by the value of `form`."""
+"""The module of each additional JSON format of hooks (harness.checks.hook_form), by the value of `form`."""
 STATE_FOLDERS = ("mcp",)
-"""Folders that plugins have in the state folder (harness.session.state), by name."""
+"""Names of the plugins' folders in the state folder (harness.session.state)."""
 PERMISSION_PROMPT = "harness.plugins.agents.permission_prompt"
-"""The module of the tool by which a served client asks."""
+"""The module of the tool with which a served client asks for permission."""
 REPORTS: Mapping[str, str] = {
     "md": "harness.plugins.reports.markdown",
     "junit": "harness.plugins.reports.junit",
@@ -36,7 +36,7 @@ REPORTS: Mapping[str, str] = {
 }
 """The module of each form of report on runs, by the form's name. Such a module holds a constant REPORT."""
 JOB = "harness.plugins.reports.github"
-"""The module that tells a CI job of its runs."""
+"""The module that reports runs to a CI job."""
 COMMANDS: Mapping[str, str] = {
     "": "harness.app.repl.plugin",
     "run": "harness.app.run.plugin",
@@ -97,7 +97,7 @@ COMMANDS: Mapping[str, str] = {
 }
 """The module of each command, by all words of the command. The empty command is the prompt."""
 DEFAULT_ACTIONS: Mapping[str, str] = {"models": "list"}
-"""The action of a command line that names none, by its first word."""
+"""The default action of a command line without one, by its first word."""
 HELP: Mapping[str, Mapping[str, str]] = {
     "work": {
         "run": "run one prompt without a person (CI)",
@@ -125,16 +125,18 @@ HELP: Mapping[str, Mapping[str, str]] = {
         "doctor": "test what can be enforced here; --model tests a model",
     },
 }
-"""What `harness help` says of each first word, by heading."""
+"""Text of `harness help` for each first word, by heading."""
 STARTED_BY_AGENTS: Mapping[str, str] = dict.fromkeys(("hook", "exec"), "harness.plugins.agents.commands.each_call")
-"""The module that takes the command line before anything else is loaded, by the first word. Agents start such a process for
-each of their calls."""
+"""The module that handles the command line before anything else is loaded, by the first word.
+
+Agents start such a process for each of their calls.
+"""
 
 
 def start_for_agent(words: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Do what an agent asks for by these words (without the program's), and end the process.
+    """Handle a command line from an agent (without the program name), and end the process.
 
-    Returns if the words are those of a person.
+    Returns if the command line is from a user.
     """
     if words and words[0] in STARTED_BY_AGENTS:
         import_module(STARTED_BY_AGENTS[words[0]]).start_for_agent(words, environment)

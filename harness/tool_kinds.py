@@ -1,8 +1,8 @@
-"""What a tool is, as far as anybody but itself must know: what it does, what a call is about, what a person may edit.
+"""Description of a tool for all other modules: its effect, the subject of a call, the text that the user may edit.
 
-A tool says it with its `kind`. Rules, questions, logs, reports and exports ask the kind and never the name. Those who have
-no tool at hand, but only its name in a policy or a log, look it up here: `tool_kind`. This table is the only place outside
-of `harness/tools/` where the tools of the core are named; harness/shipped.py names those that plugins offer.
+Each tool has a `kind`. Rules, questions, logs, reports and exports use the kind, never the name. Code that has only a
+name from a policy or a log calls `tool_kind`. Outside `harness/tools/`, the tools of the core are named only in this
+module. harness/shipped.py names the tools of plugins.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Does(Enum):
     """The effect of a tool's call."""
 
     READS = "reads"
-    """It reads one file or one folder, and changes nothing."""
+    """The tool reads one file or one folder, and changes nothing."""
     WRITES = "writes"
-    """It changes one file, which it reads for that; its intent says from what to what."""
+    """The tool reads and changes one file. The intent record has the digests before and after."""
     RUNS = "runs"
-    """It runs a command line, which may do anything that its verdict allows."""
+    """The tool runs a command line, which may have any effect that its verdict allows."""
     OTHER = "other"
     """Another or unknown effect."""
 
@@ -35,32 +35,34 @@ class ToolKind(Record):
     name: str
     does: Does = Does.OTHER
     subject: str = ""
-    """The argument that says what a call is about: the command line, or a path. Read it with `subject_of`."""
+    """Name of the argument that is the subject of a call: the command line, or a path. Read it with `subject_of`."""
     unsaid: str = ""
-    """Subject of a call without `subject`: the folder `.`, say. Empty if the argument is required."""
+    """Subject of a call without the argument `subject`, such as the folder `.`. Empty if the argument is required."""
     creates: bool = False
-    """Whether it may make a file that is not there yet."""
+    """Whether the tool may create a file."""
     edited: str = ""
-    """The argument whose text a person may change at the question."""
+    """Name of the argument that the user may edit at the approval prompt."""
     edited_each: str = ""
-    """A list of objects that may replace `edited`: each of them holds such a text."""
+    """Name of an argument that may replace `edited`: a list of objects, each with such a text."""
     holds: str = ""
-    """Words in the result of a call whose arguments hold until the next such call: they outlast a summary of the
-    conversation. Empty where a call is over with its result."""
+    """Marker in the result of a call whose arguments stay valid until the next such call.
+
+    These arguments are kept when the conversation is summarized. Empty if a call has no lasting arguments.
+    """
 
     goes_to_hosts: bool = False
-    """Whether each call goes to one host of the network. A rule with `host` and no `tool` speaks of such tools."""
+    """Whether each call connects to one host. A rule with `host` but without `tool` applies to such tools."""
     stays_here: bool = False
-    """Whether its calls, where they ask for nothing special, touch nothing outside of the conversation."""
+    """Whether calls without special requests affect only the conversation."""
 
     @property
     def tells_changes(self) -> bool:
-        """Whether the records of a call tell all that it changed in the workspace; those of a command do not."""
+        """Whether the log records of a call show all its changes in the workspace. Not so for commands."""
         return self.is_of_files or self.name in OPTIONAL_NAMES
 
     @property
     def is_of_files(self) -> bool:
-        """Whether it reads or writes one path: then its records tell all that a call changed."""
+        """Whether the tool reads or writes one path. If so, the log records of a call show all its changes."""
         return self.does in (Does.READS, Does.WRITES)
 
     def subject_of(self, arguments: object) -> str | None:
@@ -87,10 +89,10 @@ OPTIONAL_TOOLS: Mapping[str, ToolKind] = {
         ToolKind(name="todo", holds="The list is kept: "),
     )
 }
-"""Tools of the core that are offered only where they are named."""
+"""Tools of the core that are offered only if a policy or the configuration names them."""
 
 OPTIONAL_NAMES = (*OPTIONAL_TOOLS, *TOOLS)
-"""The names of all tools that ship and are offered only where they are named: those of plugins too."""
+"""The names of all shipped tools that are offered only if they are named, including those of plugins."""
 
 
 def tool_kind(name: str) -> ToolKind:
@@ -102,13 +104,16 @@ def tool_kind(name: str) -> ToolKind:
 
 
 SERVER_NAME = "(?!_)(?:[A-Za-z0-9-]|_(?!_)){1,32}(?<!_)"
-"""Name of a server. With two underscores in it, or one at an end, names of its tools could be read in two ways."""
+"""Pattern of a server name.
+
+With two underscores inside, or one at an end, the names of the server's tools would be ambiguous.
+"""
 SERVER_TOOL = "[A-Za-z0-9_./-]{1,128}"
 """Name of a tool, as its server calls it."""
 SCRIPT_NAME = "[A-Za-z][A-Za-z0-9_]{0,51}"
-"""Name of a script that is declared as a tool; with the prefix, models take no more than 64 characters."""
+"""Pattern of the name of a script tool. With the prefix, it stays within the 64 characters that models accept."""
 SERVER_TOOLS, SCRIPT_TOOLS, PLUGIN_TOOLS = "mcp__", "script__", "plugin__"
-"""How the names of tools of servers, of scripts, and of plugins of others begin in policies, logs and requests."""
+"""Prefixes of the names of tools of servers, scripts and external plugins, in policies, logs and requests."""
 _FROM_OUTSIDE = (
     f"{SERVER_TOOLS}(?:{SERVER_NAME}__(?:{SERVER_TOOL})?\\*|{SERVER_NAME}__{SERVER_TOOL}|\\*)"
     f"|(?:{SCRIPT_TOOLS}|{PLUGIN_TOOLS})(?:{SCRIPT_NAME}\\*?|\\*)"
@@ -116,32 +121,33 @@ _FROM_OUTSIDE = (
 
 
 def server_tool(server: str, tool: str) -> str:
-    """Return the name by which policies and logs know a tool of a server."""
+    """Return the name of a server's tool in policies and logs."""
     return f"{SERVER_TOOLS}{server}__{tool}"
 
 
 def script_tool(name: str) -> str:
-    """Return the name by which models, policies and logs know a script that is declared as a tool."""
+    """Return the name of a script tool for models, policies and logs."""
     return f"{SCRIPT_TOOLS}{name}"
 
 
 def is_of_server(name: str) -> bool:
-    """Say whether a tool, by its name in a policy, is one of a server."""
+    """Return whether a tool name in a policy is that of a server's tool."""
     return name.startswith(SERVER_TOOLS)
 
 
 def is_from_outside(name: str) -> bool:
-    """Return whether a name in a policy means tools that do not ship: one of a server, a script or a plugin. With a star at
-    its end it means all that begin so.
+    """Return whether a name in a policy means external tools: those of a server, a script or a plugin.
+
+    A star at the end matches all names that begin so.
     """
     return name.startswith((SERVER_TOOLS, SCRIPT_TOOLS, PLUGIN_TOOLS)) and bool(re.fullmatch(_FROM_OUTSIDE, name))
 
 
 def is_named(tool: str, names: Iterable[str]) -> bool:
-    """Return whether a tool is among those that a policy names; a star at the end of a name matches any end."""
+    """Return whether one of the names of a policy matches a tool. A star at the end of a name matches any end."""
     return any(name == tool or (name.endswith("*") and tool.startswith(name[:-1])) for name in names)
 
 
 def shipped_that(*does: Does) -> tuple[str, ...]:
-    """Return the names of the tools that ship and do one of these things."""
+    """Return the names of the shipped tools with one of these effects."""
     return tuple(kind.name for kind in SHIPPED_TOOLS.values() if kind.does in does)

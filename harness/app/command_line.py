@@ -20,14 +20,14 @@ from harness.text.visible import visible, visible_line
 MOST_WIDTH = 110
 """Maximum width of help, in columns; also its width in a file."""
 _NEAR = 0.75
-"""Similarity (difflib) from which a word is taken for a misspelt command: `doctro`, `polcy`; not `ran`, `doc`."""
+"""Minimum similarity (difflib) of a misspelt command: `doctro` and `polcy` reach it; `ran` and `doc` do not."""
 _WISHES = {"version": "--version"}
 
 
 def named_command(words: Sequence[str], plugin_commands: Sequence[CliCommand] = ()) -> tuple[CliCommand, list[str]]:
-    """Return the command that `words` (without the program's) name, and the words that follow it.
+    """Return the command of a command line (without the program name), and the words after it.
 
-    `plugin_commands` are commands of plugins that do not ship. Words that begin with no command are for the prompt.
+    `plugin_commands` are commands of external plugins. Words that do not begin with a command are for the prompt.
     Raises UsageError for a misspelt command, and for a command whose action is missing or unknown.
     """
     first = words[0] if words else ""
@@ -46,13 +46,16 @@ def named_command(words: Sequence[str], plugin_commands: Sequence[CliCommand] = 
 
 
 def command(name: str, plugin_commands: Sequence[CliCommand] = ()) -> CliCommand:
-    """Return a command by all its words. Raises StopIteration if it is neither in COMMANDS nor one of `plugin_commands`."""
+    """Return the command with this full name.
+
+    Raises StopIteration if it is neither in COMMANDS nor one of `plugin_commands`.
+    """
     candidates = plugin_in(COMMANDS[name]).commands if name in COMMANDS else plugin_commands
     return next(candidate for candidate in candidates if candidate.name == name)
 
 
 def actions(first: str, plugin_commands: Sequence[CliCommand] = ()) -> tuple[str, ...]:
-    """Return the actions that may follow a first word; empty if it takes none, or is not a command."""
+    """Return the actions that may follow a first word. Empty if the word takes none or is not a command."""
     names = (*COMMANDS, *(cli_command.name for cli_command in plugin_commands))
     return tuple(name.partition(" ")[2] for name in names if name.startswith(f"{first} "))
 
@@ -64,8 +67,8 @@ def first_words(plugin_commands: Sequence[CliCommand] = ()) -> tuple[str, ...]:
 
 
 def _refuse_misspelt(first: str, plugin_commands: Sequence[CliCommand]) -> None:
-    """Raise UsageError if `first` is nearly a command. As a prompt it would be sent at once, and cost money."""
-    if not first.isalpha():  # flags, a prompt of several words in quotes, nothing
+    """Raise UsageError if `first` is similar to a command. As a prompt it would be sent at once, and cost money."""
+    if not first.isalpha():  # flags, a quoted prompt of several words, or an empty word
         return
     from difflib import get_close_matches
 
@@ -76,12 +79,12 @@ def _refuse_misspelt(first: str, plugin_commands: Sequence[CliCommand]) -> None:
 
 
 def parser_for(name: str) -> ArgumentParser:
-    """Return the parser of a command that ships, by all its words."""
+    """Return the parser of a shipped command, by its full name."""
     return parser_of(command(name))
 
 
 def parser_of(cli_command: CliCommand) -> ArgumentParser:
-    """Return the parser of a command. The arguments have the last of several words as `action`."""
+    """Return the parser of a command. The attribute `action` of its result is the second word of the command."""
     parser = ArgumentParser(
         f"harness {cli_command.name}".rstrip(), description=cli_command.help, formatter_class=_Formatter
     )
@@ -91,7 +94,7 @@ def parser_of(cli_command: CliCommand) -> ArgumentParser:
 
 
 def command_list(plugin_commands: Sequence[CliCommand] = ()) -> str:
-    """Return the table of all first words, by heading. The commands of other plugins have a heading of their own."""
+    """Return the table of all first words, by heading. The commands of external plugins have their own heading."""
     lines = []
     theirs = {
         word: _help_line(word, plugin_commands) for word in first_words(plugin_commands) if word not in first_words()
@@ -105,14 +108,12 @@ def command_list(plugin_commands: Sequence[CliCommand] = ()) -> str:
 
 
 def _help_line(word: str, plugin_commands: Sequence[CliCommand]) -> str:
-    """Return the line of `harness help` for a first word of other plugins: the help of its only command, or the
-    actions.
-    """
+    """Return the description of a first word of external plugins: the help of its only command, or its actions."""
     return visible_line(", ".join(actions(word, plugin_commands)) or command(word, plugin_commands).help, 200)
 
 
 def short_help(plugin_commands: Sequence[CliCommand] = ()) -> str:
-    """Return a line about each command, on one screen."""
+    """Return one line about each command, on one screen."""
     parser = parser_for("")
     text = f"{command('').help}\n{command_list(plugin_commands)}"
     fitted_text = "\n".join(fitted(line, _width()) for line in text.splitlines())
@@ -121,7 +122,7 @@ def short_help(plugin_commands: Sequence[CliCommand] = ()) -> str:
 
 
 def actions_help(first: str, plugin_commands: Sequence[CliCommand] = ()) -> str:
-    """Return the actions of a command, a line or two each."""
+    """Return the actions of a command, one or two lines each."""
     known_actions = actions(first, plugin_commands)
     width = max(len(action) for action in known_actions) + 2
     lines = [
@@ -132,7 +133,10 @@ def actions_help(first: str, plugin_commands: Sequence[CliCommand] = ()) -> str:
 
 
 def fitted(line: str, width: int) -> str:
-    """Return a line as lines of at most `width` characters. They continue below its last column, if it has columns."""
+    """Break a line into lines of at most `width` characters.
+
+    Continuation lines align with the last column of a table.
+    """
     if len(line) <= width:
         return line
     import textwrap
@@ -142,7 +146,7 @@ def fitted(line: str, width: int) -> str:
 
 
 def _width() -> int:
-    """Return the width of help: that of the terminal, also behind a pager, up to MOST_WIDTH."""
+    """Return the width of help: the width of the terminal, even if output is piped to a pager, up to MOST_WIDTH."""
     for descriptor in (1, 2):
         try:
             return min(os.get_terminal_size(descriptor).columns or MOST_WIDTH, MOST_WIDTH)
@@ -152,27 +156,27 @@ def _width() -> int:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of descriptions that fit."""
+    """Formatter that keeps lines of a description that fit."""
 
     def __init__(self, prog: str) -> None:
-        # With an explicit width: argparse would import shutil (2 ms) to ask the terminal, at every flag.
+        # The width is explicit. Otherwise argparse imports shutil (2 ms) to find the terminal's width, at every flag.
         super().__init__(prog, width=_width())
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(fitted(f"{indent}{line}", width) for line in text.splitlines())
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        """Never break a flag at its hyphens: the halves are not flags."""
+        """Break a text into lines, but never at the hyphens of a flag."""
         import textwrap
 
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """A parser that makes an argument safe to show before it names it in an error."""
+    """A parser that escapes unsafe characters of arguments in its errors."""
 
     def error(self, message: str) -> NoReturn:
-        """Write the error and where the flags are listed, and exit with 2. Raises SystemExit."""
+        """Write the error and a reference to the help, and exit with code 2. Raises SystemExit."""
         message_text = visible(message).replace("\n", "\n  ")
         if is_unquoted(message) and any(action.dest == "prompt" for action in self._actions):
             message_text += " (put a prompt of several words in quotes)"

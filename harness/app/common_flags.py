@@ -1,6 +1,6 @@
 """Flags that several commands share, and functions that check the value of a flag.
 
-Each check takes the text of the value and returns the value. It raises ArgumentTypeError for a wrong one.
+Each check takes the text of a value and returns the value. It raises ArgumentTypeError for an invalid one.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 
 
 
 def count(text: str) -> int:
-    """Return a whole number, which may be 0."""
+    """Return a whole number, 0 or above."""
     return 0 if text == "0" else positive_integer(text)
 
 
 def filled(text: str) -> str:
-    """Return the text, and refuse an empty one: an unset variable of the shell must not count as a missing flag."""
+    """Return the text unless it is empty. An unset shell variable must not count as a missing flag."""
     if not text.strip():
         raise ArgumentTypeError("the value is empty")
     return text
@@ -53,7 +53,7 @@ def sha256(text: str) -> str:
 
 
 def report(text: str) -> str:
-    """Return FORM:FILE. The command checks the form itself."""
+    """Return a FORM:FILE text. The command itself checks FORM."""
     form, colon, file = text.partition(":")
     if not (form.strip() and colon and file.strip()):
         raise ArgumentTypeError(f"{text!r} is not FORM:FILE, as in md:report.md")
@@ -66,7 +66,7 @@ def folder_flag(parser: ArgumentParser) -> None:
 
 
 def json_flag(parser: ArgumentParser, text: str = "write one JSON object per line") -> None:
-    """Add `--json`; `text` is its help."""
+    """Add `--json` with the help `text`."""
     parser.add_argument("--json", action="store_true", help=text)
 
 
@@ -77,7 +77,7 @@ def terminal_flags(parser: ArgumentParser) -> None:
 
 
 def policy_flag(parser: ArgumentParser, text: str, *, required: bool = False) -> None:
-    """Add `--policy`, which may be repeated: the strictest policy decides. `text` is the help."""
+    """Add `--policy`, which may be repeated; the strictest policy decides. `text` is the help."""
     parser.add_argument(
         "--policy",
         action="append",
@@ -99,7 +99,7 @@ def session_flags(parser: ArgumentParser) -> None:
 def work_flags(parser: ArgumentParser, *, names_folder: bool = True) -> None:
     """Add the flags that the prompt, a run and a batch share: policy, model, workspace and limits.
 
-    Without `names_folder` the workspace is left out: the command takes it from elsewhere.
+    Without `names_folder` there is no flag for the workspace, because the command determines it in another way.
     """
     policy_flag(parser, "a policy file or the name of a shipped policy: default, ci, readonly, demo")
     parser.add_argument(
@@ -121,7 +121,7 @@ def work_flags(parser: ArgumentParser, *, names_folder: bool = True) -> None:
         metavar="NAMES",
         help="the only tools to offer, separated by commas; +NAME,+NAME adds tools instead",
     )
-    parser.set_defaults(copied_from=None)  # the folder that a task's workspace is made of
+    parser.set_defaults(copied_from=None)  # the folder that a task's workspace was copied from
     parser.add_argument("--max-turns", type=positive_integer, metavar="N", help="limit of requests to the model")
     parser.add_argument("--max-seconds", type=number, metavar="S", help="limit of wall time")
     parser.add_argument("--max-tokens", type=positive_integer, metavar="N", help="limit of tokens in and out")
@@ -131,7 +131,7 @@ def work_flags(parser: ArgumentParser, *, names_folder: bool = True) -> None:
 
 
 def model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
-    """Add the flags that choose the model. With `optional_name`, `--model` takes a name or none."""
+    """Add the flags that choose the model. With `optional_name`, the value of `--model` is optional."""
     parser.add_argument(
         "--provider", type=filled, metavar="NAME", help="openai, azure, ollama ... (default: HARNESS_PROVIDER)"
     )
@@ -161,7 +161,7 @@ def model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
 
 
 def outcome_flags(parser: ArgumentParser) -> None:
-    """Add the flags that a run and a batch share: how calls are decided, and what is reported."""
+    """Add the flags that a run and a batch share, for decisions on calls and for reports."""
     *first_forms, last = REPORTS
     decision_flags(parser)
     parser.add_argument(
@@ -179,7 +179,7 @@ def outcome_flags(parser: ArgumentParser) -> None:
 
 
 def decision_flags(parser: ArgumentParser) -> None:
-    """Add the flags for how the calls of unattended work are decided."""
+    """Add the flags for decisions on calls in unattended work."""
     parser.add_argument("--dry-run", action="store_true", help="judge and record every call, and run none")
     parser.add_argument("--plan", action="store_true", help="add plan mode to the policy: nothing is changed")
     parser.add_argument("--allow-refusals", action="store_true", help="exit with 0 although calls were refused")

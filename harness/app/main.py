@@ -1,4 +1,7 @@
-"""The entry point: words to a command, errors to one line and an exit code. Each command imports what it needs."""
+"""The entry point: runs the command of a command line and turns errors into one line and an exit code.
+
+Each command imports only the modules that it needs.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +22,25 @@ if TYPE_CHECKING:
 
 
 def program() -> NoReturn:
-    """Be the `harness` command: run `main`, and leave with its exit code.
+    """Run `main`, and exit the process with its exit code.
 
-    What a light command leaves behind is memory, which goes with the process: what was written is flushed, and the process
-    ends at once. The others are taken down in order: they have threads, and things to close.
+    A light command leaves nothing to close. Its output is flushed, and the process exits at once. Other commands have
+    threads and open resources, and shut down in order.
     """
     harness.is_program = True
-    gc.disable()  # collecting garbage would be a third of a light command; `_dispatch` turns it on for the others
+    gc.disable()  # Garbage collection would take a third of a light command's time. `_dispatch` enables it for others.
     try:
         code = main()
-    except KeyboardInterrupt:  # before main could say what it means, or behind its end
+    except KeyboardInterrupt:  # before `main` handles interrupts, or after it returned
         code = 130
-    if ChangedCodeError.first and code != 1:  # whatever it interrupted went on
+    if ChangedCodeError.first and code != 1:  # the error was raised but a caller caught it
         _complain(ChangedCodeError.first)
         code = 1
     light = _is_light(sys.argv[1:])
     if not light:
         _keep_code()
     if not _flushed():
-        # Python flushes once more at its end, and would exit with 120 where nobody reads.
+        # Python flushes once more on exit, and would exit with 120 if the reader is gone.
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
@@ -47,7 +50,7 @@ def program() -> NoReturn:
 
 
 def _is_light(words: list[str]) -> bool:
-    """Return whether these words name a command that leaves nothing to close."""
+    """Return whether the words are a command that leaves nothing to close."""
     if words in (["--version"], ["help"]):
         return True
     from harness.app.command_line import named_command
@@ -59,10 +62,9 @@ def _is_light(words: list[str]) -> bool:
 
 
 def _keep_code() -> None:
-    """Ignore signals from now on, so that the exit code does not change: it may be in the log and in the output
-    already.
+    """Ignore signals from now on, so that the exit code stays the one in the log and in the output.
 
-    Python restores the default of signals on its way out, except for ignored ones.
+    Python restores the default handlers of signals on exit, except for ignored ones.
     """
     import signal
 
@@ -71,7 +73,7 @@ def _keep_code() -> None:
 
 
 def _flushed() -> bool:
-    """Bring out what was written; say whether it is out. What could not be brought out, `main` has said."""
+    """Flush stdout and stderr. Return whether that succeeded. `main` has already reported a failure."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -81,9 +83,9 @@ def _flushed() -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what `argv` (the process's own where it is None) asks, and return the exit code.
+    """Run the command line `argv` (`None`: that of the process), and return the exit code.
 
-    An expected failure is one line on stderr; an unexpected one is a line, and a traceback with HARNESS_DEBUG set.
+    An expected failure writes one line to stderr. An unexpected one does too, with a traceback if HARNESS_DEBUG is set.
     """
     words = list(sys.argv[1:] if argv is None else argv)
 
@@ -106,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO):
             return _internal(error)
-        if error.errno != errno.EPIPE:  # `| head` has what it wanted; the exit code says it
+        if error.errno != errno.EPIPE:  # `| head` has read enough; the exit code reports it
             _complain(f"stdout cannot be written: {error.strerror}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return Exit.BROKEN_PIPE
@@ -115,9 +117,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _keep_standard_descriptors() -> tuple[bool, bool, bool]:
-    """Return whether stdin, stdout and stderr are open, and replace closed ones with /dev/null.
+    """Replace closed standard streams with /dev/null. Return whether stdin, stdout and stderr were open.
 
-    Otherwise the next file that is opened (the action log, say) would become a standard stream.
+    Otherwise the next opened file, such as the action log, would become a standard stream.
     """
     was_open = []
     for descriptor in (0, 1, 2):
@@ -134,14 +136,14 @@ def _keep_standard_descriptors() -> tuple[bool, bool, bool]:
 
 
 def _use_utf8() -> None:
-    """Let stdout and stderr take any character in any locale: a missing one is written as an escape."""
+    """Make stdout and stderr accept any character in any locale. Characters that cannot be encoded are escaped."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _guard(words: list[str]) -> None:
-    """Keep output in a GitHub Actions job from being read as a command of its runner."""
+    """Prevent output in a GitHub Actions job from being interpreted as a command of the runner."""
     if os.environ.get("GITHUB_ACTIONS"):
         from harness.app.run.workflow_commands import guard_streams, is_job
 
@@ -150,7 +152,7 @@ def _guard(words: list[str]) -> None:
 
 
 def _answer(words: list[str], environment: Mapping[str, str]) -> int:
-    """Run the command, and make sure that its output has arrived."""
+    """Run the command, and flush its output."""
     if words == ["--version"]:
         sys.stdout.write(f"harness {__version__}\n")
         code = 0
@@ -171,12 +173,12 @@ def _complain(text: str) -> None:
     from harness.text.visible import visible
 
     try:
-        # Indented: a line end in a file's name must not begin a line that looks like one of ours.
+        # Later lines are indented, so that a line end in a file name cannot fake an error line of this program.
         message = visible(text).replace("\n", "\n  ")
         sys.stderr.write(f"harness: {message}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
-        pass  # nobody can be told; the exit code still says it
+        pass  # stderr cannot be written; the exit code still reports the error
 
 
 def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
@@ -195,12 +197,12 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
         return 0
     command, rest = named_command(words, plugin_commands)
     if not (command.is_light or command.holds_session):
-        gc.enable()  # a session does it when everything is loaded that lives as long as it: running_session.collect
+        gc.enable()  # a session enables it after it has loaded its long-lived objects: running_session.collect
     return command.run(parser_of(command).parse_args(rest), environment)
 
 
 def _other_commands(words: list[str], environment: Mapping[str, str]) -> Sequence[CliCommand]:
-    """Return the commands of plugins that do not ship, if the words may name one."""
+    """Return the commands of external plugins, if the words may name one."""
     from harness.app.command_line import first_words
 
     asks_help = words[:1] == ["help"] and words[1:2] != ["help"]
@@ -221,5 +223,5 @@ def _other_commands(words: list[str], environment: Mapping[str, str]) -> Sequenc
     except UsageError as error:
         if words != ["help"]:
             raise
-        _complain(str(error))  # help is what is needed most when something is wrong
+        _complain(str(error))  # the user needs help most when the configuration is broken
         return ()

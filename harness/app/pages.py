@@ -1,6 +1,6 @@
-"""Pages of HTML from templates. Every value in a template is escaped: it is data, never markup.
+"""HTML pages from templates. Every value in a template is escaped, so that data is never markup.
 
-A template is a file `*.html` beside its module. A page is one file without scripts, and without references to others.
+A template is a file `*.html` next to its module. A page is one file without scripts or references to other files.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def page(package: str, name: str, **values: object) -> Iterator[str]:
-    """Yield a page: the template `name` in the folder of `package`, filled with `values`, in pieces.
+    """Yield a page in pieces: the template `name` in the folder of `package`, filled with `values`.
 
-    Iterables among the values are read when the page comes to them.
+    Iterables among the values are read only when the page needs them.
     """
     return templates(package).get_template(name).generate(**values)
 
 
 def templates(package: str, filters: Mapping[str, Callable[..., object]] | None = None) -> Environment:
-    """Return the templates in the folder of a package, which may use the functions below and `filters` as filters."""
+    """Return the templates in the folder of a package. Their filters are the functions below and `filters`."""
     import jinja2
 
     folder = os.path.dirname(str(import_module(package).__file__))
@@ -53,7 +53,7 @@ def value_text(value: object) -> str:
 
 
 def line(value: object, width: int = 300) -> str:
-    """Return one line of at most `width` characters of `value`, and how many are missing."""
+    """Return `value` as one line of at most `width` characters, with the number of omitted characters."""
     text = value_text(value)
     left_out = len(text) - width
     more = f"...(+{left_out:,} characters)" if left_out > 0 else ""
@@ -68,5 +68,5 @@ def moment(value: object) -> str:
 
 
 def number(value: int) -> str:
-    """Return a count with its thousands apart."""
+    """Return a number with thousands separators."""
     return f"{value:,}"

@@ -1,4 +1,4 @@
-"""The commands of the core that have no folder of their own: `undo`, `sessions list` and `schema`."""
+"""The commands of the core without their own folder: `undo`, `sessions list` and `schema`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going on with an old session: its conversation is rebuilt from its verified log, which is never changed."""
+"""Continuing an old session. Its conversation is rebuilt from its verified log, which is never changed."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from harness.text.visible import visible_line
 
 RESUMED, FORKED = "resumed", "forked"
 _ABOUT_MODEL = ("model", "api", "server", "profile")
-"""Fields of a record about a model; if all are the same, the provider knows the data that it sent with a reply."""
+"""Log fields that identify a model. If they are equal, the provider knows the data that it sent with a reply."""
 _ANSWER_LINES, _ANSWER_CHARACTERS = 6, 400
-"""Maximum part of the last answer that is shown."""
+"""Maximum number of lines and characters of the last answer that are shown."""
 
 
 class Carried(Record):
-    """A conversation that a new session goes on with."""
+    """A conversation that a new session continues."""
 
     session: LoggedSession
     method: str
@@ -52,7 +52,7 @@ class Carried(Record):
     records: int
     head: str
     note: str = ""
-    """Note on the choice of this session."""
+    """Note on the choice of this session, for the user."""
 
     @property
     def origin(self) -> dict[str, JsonValue]:
@@ -66,16 +66,19 @@ class Carried(Record):
         }
 
     def messages(self, header: Mapping[str, JsonValue]) -> tuple[Message, ...]:
-        """Return the conversation for a session of which the first record says `header`.
+        """Return the conversation for a new session whose first record is `header`.
 
-        What a provider wants back with its replies goes to the same model behind the same address only.
+        The provider's own data (`echo`) is kept only for the same model at the same address.
         """
         if self.model_at(header.get("api"), header.get("server")) == header.get("model"):
             return self.rebuilt.messages
         return tuple(replace(message, echo="") if message.echo else message for message in self.rebuilt.messages)
 
     def model_for(self, settings: Settings, environment: Mapping[str, str]) -> str | None:
-        """Return the profile, or the model, that was asked last, if these settings lead to the same server."""
+        """Return the profile or the model of the last request, if these settings lead to the same server.
+
+        Else `None`.
+        """
         profile = str(self.first.get("profile") or "")
         if profile in settings.file.profiles and settings.flags.keys().isdisjoint(("provider", "base_url")):
             new_settings = settings.with_model(profile, environment)
@@ -87,13 +90,13 @@ class Carried(Record):
         return self.model_at(settings.api.value.value, shown_address(settings.base_url.value))
 
     def model_at(self, api: JsonValue, server: JsonValue) -> str | None:
-        """Return the model that was asked last, if it was asked behind this address by this API."""
+        """Return the model of the last request, if it used this API and this address. Else `None`."""
         same = (self.first.get("api"), self.first.get("server")) == (api, server)
         return str(self.first.get("model") or "") or None if same else None
 
 
 def first_of(records: Sequence[LogRecord]) -> dict[str, JsonValue]:
-    """Return the first record of a session, with its last model in place of the first."""
+    """Return the first record of a session, with the session's last model instead of the first."""
     changed = next((record for record in reversed(records) if record["kind"] == "model_changed"), records[0])
     return {**records[0], **{name: changed.get(name) for name in _ABOUT_MODEL}}
 
@@ -101,7 +104,7 @@ def first_of(records: Sequence[LogRecord]) -> dict[str, JsonValue]:
 def newest(state: State, workspace: str) -> tuple[LoggedSession, str]:
     """Return the newest finished session of a workspace, and a note about a newer one that is running.
 
-    A session counts if the person sent a message, or if it continues another. Raises UsageError, LogError.
+    A session counts if the user sent a message, or if it continues another. Raises UsageError, LogError.
     """
     running = ""
     for outline in talks(state.log_paths(workspace), workspace):
@@ -125,7 +128,7 @@ def session_by_name(state: State, name: str) -> LoggedSession:
 def carried_from(state: State, session: LoggedSession, method: str, *, turn: int | None = None) -> Carried:
     """Return the content of a session at its end, or after its turn `turn` (0: before the first).
 
-    Raises UsageError if it is still running, if it has no such turn, or if its log is not reliable.
+    Raises UsageError if the session is still running, has no such turn, or has an unreliable log.
     """
     if is_in_use(session.path):
         raise UsageError(f"session {session.session} is still running, or another is in its log; end that first")
@@ -149,7 +152,7 @@ def carried_from(state: State, session: LoggedSession, method: str, *, turn: int
 
 
 def refuse_its_log(carried: Carried, log: str | None) -> None:
-    """Raise UsageError if `log`, for the new session, is the old session's, under any name."""
+    """Raise UsageError if `log` is the same file as the old session's log, also by another name."""
     try:
         same = log is not None and os.path.samefile(log, carried.session.path)
     except OSError:
@@ -159,8 +162,9 @@ def refuse_its_log(carried: Carried, log: str | None) -> None:
 
 
 def until_turn(records: Sequence[LogRecord], turn: int) -> Sequence[LogRecord]:
-    """Return the records of a session up to the end of a turn (0: before the first): until the person's next message,
-    undo or clear. Raises UsageError for a missing turn.
+    """Return the records of a session up to the end of a turn (0: before the first).
+
+    A turn ends at the user's next message, undo or clear. Raises UsageError if the turn does not exist.
     """
     starts = [index for index, record in enumerate(records) if is_of_person(record)]
     if turn > len(starts):
@@ -176,7 +180,7 @@ def _ends_turn(record: LogRecord) -> bool:
 
 
 def carried_lines(carried: Carried, header: Mapping[str, JsonValue]) -> tuple[Line, ...]:
-    """Return notes for a person before they continue; `header` is the new session's first record."""
+    """Return notes for the user about the resumed session. `header` is the new session's first record."""
     history = carried.rebuilt
     prompts = [split_summary(message.content)[1] for message in history.messages if message.role is Role.USER]
     origin = f"{carried.method} session {carried.session.session} of {local_time(carried.session.time)}"

@@ -1,4 +1,4 @@
-"""`harness schema`: print the schema of what the program writes for other programs."""
+"""`harness schema`: print the JSON Schema of the log or of a run's result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness sessions list`, and the sessions that action logs hold: found by workspace or by name."""
+"""`harness sessions list`, and look-ups of the sessions in action logs by workspace or by name."""
 
 from __future__ import annotations
 
@@ -28,15 +28,18 @@ from harness.text.amounts import ago, count_of
 from harness.text.visible import visible_line
 
 UNDO = "undo"
-"""The mode of a session that undid another's changes."""
+"""Mode of a session that undid another session's changes."""
 HELPER = "helper"
-"""Mode of a helper's session: it cannot be continued, and its changes are gone with its copy."""
+"""Mode of a helper's session.
+
+It cannot be continued, and its changes are removed together with its copy of the workspace.
+"""
 WEEK = 7 * 86_400
-"""Seconds."""
+"""One week, in seconds."""
 
 
 class LoggedSession(Record):
-    """A session, as its first record tells of it."""
+    """A session, as described by its first record."""
 
     path: str
     """Path of the log."""
@@ -49,11 +52,10 @@ class LoggedSession(Record):
 def logged_sessions(
     paths: Iterable[str], *, undoings: bool = False, stopped: Callable[[str, int], None] | None = None
 ) -> tuple[LoggedSession, ...]:
-    """Return the sessions of these logs, the newest last; sessions that undid changes, and helpers', only with
-    `undoings`.
+    """Return the sessions of these logs, the newest last.
 
-    An invalid line ends the reading of its log; `stopped` gets the path and the line (from 1). Raises LogError for an
-    unreadable log.
+    Sessions that undid changes and sessions of helpers are included only with `undoings`. Reading of a log stops at an
+    invalid line, and `stopped` gets the path and the line number (from 1). Raises LogError for an unreadable log.
     """
     sessions = []
     for path in paths:
@@ -77,7 +79,10 @@ def _session_of(path: str, started: LogRecord) -> LoggedSession:
 
 
 def session_named(sessions: Iterable[LoggedSession], name: str, flag: str = "") -> LoggedSession:
-    """Return the only session whose name begins with `name`, which came with `flag`. Raises UsageError."""
+    """Return the only session whose name begins with `name`.
+
+    Raises UsageError if there is not exactly one. The error mentions `flag`, the source of `name`.
+    """
     matches = [session for session in sessions if name and session.session.startswith(name)]
     if len(matches) != 1:
         problem = f"{len(matches)} sessions' names begin" if matches else "no session's name begins"
@@ -86,22 +91,22 @@ def session_named(sessions: Iterable[LoggedSession], name: str, flag: str = "") 
 
 
 class VerifiedSession(Record):
-    """The records of one session, out of a log that was verified."""
+    """The records of one session from a verified log."""
 
     records: tuple[LogRecord, ...]
     torn: bool
-    """Whether the log ends in a line that was not written wholly; it is left out."""
+    """Whether the last line of the log is incomplete. It is left out."""
     count: int
     """Number of records in the log."""
     head: str
-    """The hash of its last whole line."""
+    """Hash of the last complete line."""
 
 
 def verified_session(session: LoggedSession, state: State) -> VerifiedSession:
-    """Return the records of one session, once its log was verified.
+    """Verify the log of a session, and return the session's records.
 
-    Raises UsageError if the log is broken, not the one whose head was noted, or went on after it was closed; LogError if it
-    cannot be read.
+    Raises UsageError if the log is broken, differs from its noted head, or continued after it was closed. Raises
+    LogError if it cannot be read.
     """
     findings = judge_log(session.path, HeadsFile(state.heads))
     if findings.unfit:
@@ -119,45 +124,46 @@ def verified_session(session: LoggedSession, state: State) -> VerifiedSession:
 
 
 class SessionOutline(Record):
-    """A session in short; read quickly, and not verified."""
+    """Summary of a session. It is read quickly, without verification of the log."""
 
     session: LoggedSession
     model: str
-    """The one that was asked last."""
+    """The model of the session's last request."""
     turns: int
-    """Number of the person's messages."""
+    """Number of the user's messages."""
     prompt: str
-    """Their first message, in their own words alone. Empty without one."""
+    """The user's first message, without additions by the harness. Empty if there is none."""
     stop_reason: str
-    """The stop reason; empty where the session never said that it ended."""
+    """The stop reason. Empty if the log has no end of the session."""
     running: bool
-    """Whether a program is writing its log, so that it cannot be gone on with from elsewhere."""
+    """Whether a program is writing the log, so that no other program can continue the session."""
     torn: bool
-    """Whether its log ends in a line that was not written wholly."""
+    """Whether the last line of the log is incomplete."""
     origin: str
-    """The session that it goes on from; empty where it began with nothing."""
+    """The session that this one continues. Empty for a new conversation."""
 
     @property
     def is_talk(self) -> bool:
-        """Whether it has a conversation. A continuation counts even without a message, since its conversation may
-        have been cleared.
+        """Whether the session has a conversation.
+
+        A continuation counts even without a message, since its conversation may have been cleared.
         """
         return bool(self.turns or self.origin)
 
     @property
     def title(self) -> str:
-        """The first line that the person typed to the model: any text, not yet made safe to show."""
+        """The first line that the user typed to the model. Not yet safe to display."""
         return next((line.strip() for line in self.prompt.splitlines() if line.strip()), "") or "(nothing typed)"
 
     @property
     def end(self) -> str:
-        """Its end, in words."""
+        """Description of the session's end or state."""
         return self.stop_reason.replace("_", " ") or (
             "running" if self.running else "open, torn" if self.torn else "open"
         )
 
     def age(self, now: float) -> str:
-        """Return its age at `now` (seconds since 1970); after a week its date and time, by the local clock."""
+        """Return the age at `now` (seconds since 1970) in words. After a week, return the local date and time."""
         nanos = nanoseconds(self.session.time)
         if nanos is None:
             return "at an unknown time"
@@ -165,7 +171,7 @@ class SessionOutline(Record):
         return ago(seconds) if 0 <= seconds < WEEK else local_time(self.session.time)
 
     def cells(self, now: float) -> tuple[str, ...]:
-        """Return its cells, each any text: name, age, turns, model, end, title, origin."""
+        """Return the table cells, not yet safe to display: name, age, turns, model, end, title, origin."""
         of_it = (self.session.session, self.age(now), count_of(self.turns, "turn"), self.model, self.end)
         return (*of_it, visible_line(self.title, 80), f"from {self.origin}" if self.origin else "")
 
@@ -183,9 +189,9 @@ _COLUMNS = (
 
 
 def outlines(sessions: Iterable[LoggedSession], own_log: str = "") -> tuple[SessionOutline, ...]:
-    """Return these sessions in short, in their order; `own_log` is the log that this program writes itself.
+    """Return the summaries of these sessions, in order.
 
-    Raises LogError for an unreadable log.
+    `own_log` is the log that this process writes. Raises LogError for an unreadable log.
     """
     sessions = tuple(sessions)
     logs = {path: _read(path, own_log) for path in dict.fromkeys(session.path for session in sessions)}
@@ -226,14 +232,14 @@ def _outline(session: LoggedSession, log: _Log) -> SessionOutline:
 
 
 def is_of_person(record: LogRecord) -> bool:
-    """Say whether a record is a message of the person; the harness says something in their place where an answer is unfit."""
+    """Return whether a record is a message of the user, not one that the harness sent to request a correction."""
     return record["kind"] == "user_message" and record.get("by") != "harness"
 
 
 def talks(paths: Iterable[str], workspace: str, own_log: str = "") -> Iterator[SessionOutline]:
-    """Yield the sessions of a workspace that hold a conversation, the newest first; `own_log` as for `outlines`.
+    """Yield the sessions of a workspace that have a conversation, the newest first.
 
-    Each log is read when its session's turn comes. Raises LogError.
+    `own_log` is the log that this process writes. Each log is read only when its session is needed. Raises LogError.
     """
     for session in reversed(logged_sessions(paths)):
         if session.workspace == workspace:
@@ -241,9 +247,9 @@ def talks(paths: Iterable[str], workspace: str, own_log: str = "") -> Iterator[S
 
 
 def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Write one line a session, the newest last, and return the exit code. Raises HarnessError.
+    """Write one line per session, the newest last, and return the exit code. Raises HarnessError.
 
-    Sessions without a message to a model are left out for a person; programs, and `--all`, get every session.
+    Sessions without a message to a model are left out, except with `--json` and `--all`.
     """
     workspace = workspace_folder(arguments.cwd)
     sessions = logged_sessions(

@@ -1,4 +1,4 @@
-"""`harness undo`: put back the files that a session changed, where they still hold what the harness wrote."""
+"""`harness undo`: restore the files that a session changed, unless they have changed since."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ Ended = StepOutcome | Unrestorable
 
 
 def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Undo the newest change of a session, or all back to a call, and return the exit code. Raises HarnessError.
+    """Undo the newest change of a session, or all changes back to a call. Return the exit code. Raises HarnessError.
 
-    A signal stops it between two files, with a report of the restored ones.
+    A signal stops the command between two files. The restored files are reported.
     """
     interrupt = Interrupt()
     signals = Signals(interrupt)
@@ -92,15 +92,15 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def undone_calls(paths: Iterable[str], session: str) -> frozenset[int]:
-    """Return the calls of a session that were undone, as the logs of undoings tell. Raises LogError."""
+    """Return the calls of a session that were undone, according to the logs of undo sessions. Raises LogError."""
     undone = (undone_call for path in paths for undone_call in undone_in(records(path, ("restored",))))
     return frozenset(int(call) for of, call in undone if of == session and call.isascii() and call.isdigit())
 
 
 def put_back(log: ActionLog, session: str, doing: Iterator[Ended], interrupt: Interrupt) -> list[Ended]:
-    """Do one step after another, and record the result of each before the next, until a signal arrives.
+    """Run the steps in order, and record the result of each before the next, until a signal arrives.
 
-    `session` is the one whose changes are undone. Raises LogError.
+    `session` is the session whose changes are undone. Raises LogError.
     """
     outcomes: list[Ended] = []
     while not interrupt.requested and (outcome := next(doing, None)) is not None:
@@ -110,9 +110,10 @@ def put_back(log: ActionLog, session: str, doing: Iterator[Ended], interrupt: In
 
 
 def _session_to_undo(arguments: Namespace, state: State, folder: str) -> LoggedSession:
-    """Return the session that is named, else the newest in `folder` that may have changed something, else its newest.
+    """Return the session to undo.
 
-    Raises UsageError if there is none, LogError for what cannot be read.
+    This is the named session. Without a name, it is the newest in `folder` that may have changed something, or else the
+    newest there. Raises UsageError if there is none, LogError if a log cannot be read.
     """
     sessions = logged_sessions([arguments.log] if arguments.log else state.log_paths())
     if arguments.session is not None:
@@ -125,7 +126,7 @@ def _session_to_undo(arguments: Namespace, state: State, folder: str) -> LoggedS
 
 
 def _may_have_changed(session: LoggedSession) -> bool:
-    """Say whether the session changed a file or ran a command; also where its log cannot be read to the end."""
+    """Return whether the session changed a file or ran a command. True if its log cannot be read to the end."""
     stops: list[int] = []
     steps = changes_to_undo(
         records(session.path, ("decision", "intent", "outcome"), stopped=stops.append), session.session
@@ -134,7 +135,7 @@ def _may_have_changed(session: LoggedSession) -> bool:
 
 
 def _steps(session: LoggedSession, state: State, to: int | None, folder: str) -> tuple[Step, ...]:
-    """Return the changes to undo, the newest first. `folder` is the one that the person means.
+    """Return the changes to undo, the newest first. `folder` is the user's current folder or `--cwd`.
 
     Raises UsageError if the session has no call `to`.
     """
@@ -152,10 +153,11 @@ def _steps(session: LoggedSession, state: State, to: int | None, folder: str) ->
 
 
 def unless_forged(step: Step, guarded: Iterable[str], bounds: str | None) -> Step:
-    """Keep a forged log from reaching logs, trust and policies: no call was ever permitted to write them.
+    """Return the step, or an `Unrestorable` one if its path shows that the log may be forged.
 
-    A log that anyone may have made (it is not among the harness's own, and no head of it was kept) reaches no file
-    outside `bounds`, the folder that the person means: its chain does not tell who wrote it.
+    Logs, trust and policies are never restored, because no call is permitted to write them. `bounds` is a folder or
+    `None`. It is set for a log that anyone may have written: one outside the harness's own folder whose head was never
+    noted. Such a log cannot restore files outside `bounds`, because the hash chain does not show who wrote it.
     """
     if not isinstance(step, Undoable):
         return step
@@ -231,7 +233,7 @@ def _tell(
     environment: Mapping[str, str],
     log: str | None = None,
 ) -> int:
-    """Print the steps, done or to be done, and return the exit code."""
+    """Print the steps, which are done or planned, and return the exit code."""
     counts = _counts(outcomes)
     code = Exit.REFUSED if counts[Result.REFUSED.value] else Exit.DONE
     if arguments.json:
@@ -262,7 +264,7 @@ def _tell(
 
 
 def undo_line(outcome: Ended, root: str, *, dry_run: bool) -> Line:
-    """Return the line about one step, done or with `dry_run` to be done; `root` is the workspace."""
+    """Return the line about one step, which is planned if `dry_run`. `root` is the workspace."""
     fields = _fields(outcome)
     word = str(fields["result"])
     word = _FORESEEN.get(word, word) if dry_run else word

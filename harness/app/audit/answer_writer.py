@@ -1,4 +1,4 @@
-"""Form of an answer about logs: lines that are safe to show, or one JSON object a line."""
+"""Writer of an answer about logs: lines that are safe to display, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from harness.terminal.tables import GAP, Column, Table, TableRow
 from harness.text.visible import visible_line
 
 MOST_ROWS = 500
-"""Maximum number of rows of one table: of more entries the first are shown before the last are found."""
+"""Maximum number of rows of one table. Longer answers are split into tables, so that the first rows appear early."""
 
 
 class AnswerWriter:
-    """Stdout, as text or as JSON; of two forms of the same thing, the one that was asked for is written.
+    """Writes an answer to stdout, as text or as JSON. Calls for the other form are ignored.
 
-    Used as a context: at its end the last table is written.
+    Use it in a `with` statement. The last table is written at the end of the block.
     """
 
     def __init__(self, environment: Mapping[str, str], *, as_json: bool) -> None:
         self.as_json = as_json
         self._console = FinishedOutput(environment)
         self.width = 0 if as_json else self._console.width
-        """Columns of the terminal where text is written to one, else 0."""
+        """Width of the terminal in columns. 0 if the output is JSON or not a terminal."""
         self.at_terminal = self.width > 0
         self._columns: tuple[Column, ...] = ()
         self._rows: list[TableRow] = []
-        """Rows of the table that is not written yet."""
+        """Rows of the table that has not been written yet."""
 
     def __enter__(self) -> Self:
         return self
@@ -51,9 +51,9 @@ class AnswerWriter:
             sys.stdout.write(json_text(fields) + "\n")
 
     def line(self, text: str, tone: Tone = Tone.PLAIN, *, width: int = 2_000) -> None:
-        """Write one line of at most `width` characters, where text was asked for.
+        """Write one line of at most `width` characters, unless JSON was requested.
 
-        Raises OSError where it cannot be written.
+        Raises OSError if it cannot be written.
         """
         if self.as_json:
             return
@@ -61,7 +61,7 @@ class AnswerWriter:
         self._console.line(visible_line(text, width), tone)
 
     def entry(self, columns: tuple[Column, ...], cells: Sequence[str], tone: Tone = Tone.PLAIN) -> None:
-        """Write one of the things that were found: a row of a table for a terminal, else a line of its cells."""
+        """Write one entry: a row of a table at a terminal, else a line of its cells. Ignored for JSON."""
         if self.as_json:
             return
         if not self.at_terminal:
@@ -74,7 +74,7 @@ class AnswerWriter:
         self._rows.append(TableRow(cells=tuple(cells), tone=tone))
 
     def moment(self, record: LogRecord, key: str = "time") -> str:
-        """Return the time of a record: by the local clock at a terminal, else `2026-01-31 10:00:00Z`."""
+        """Return the time of a record: local time at a terminal, else `2026-01-31 10:00:00Z`."""
         stamp = word(record.get(key))
         time_text = local_time(stamp, seconds=True) if self.at_terminal else f"{stamp[:19].replace('T', ' '):19}Z"
         return visible_line(time_text, 20)
@@ -86,8 +86,8 @@ class AnswerWriter:
 
 
 def to_stdout(pieces: Iterable[str]) -> None:
-    """Write a text to stdout in UTF-8, lone surrogates as escapes. Raises OSError if it cannot be written."""
-    # Through the stream, not to the bytes below it: in a CI job a guard stands before them.
+    """Write a text to stdout in UTF-8, with lone surrogates escaped. Raises OSError if it cannot be written."""
+    # Writes to the stream, not to its buffer, because a CI job replaces the stream by a guard.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     sys.stdout.writelines(pieces)
@@ -95,7 +95,10 @@ def to_stdout(pieces: Iterable[str]) -> None:
 
 
 def json_text(value: Mapping[str, JsonValue]) -> str:
-    """Return an object as one line of JSON in ASCII, keys sorted. Of one that is too deep to be written, it says so."""
+    """Return an object as one line of ASCII JSON with sorted keys.
+
+    Values that are nested too deep are left out, and a field `left_out` says so.
+    """
     try:
         return json.dumps(value, sort_keys=True, allow_nan=False)
     except RecursionError:
@@ -104,28 +107,28 @@ def json_text(value: Mapping[str, JsonValue]) -> str:
 
 
 def short_digest(digest: str | None) -> str:
-    """Return the beginning of a digest, or `none`: the JSON form has the whole."""
+    """Return the first 12 digits of a digest, or `none`. The JSON form has the whole digest."""
     return visible_line(digest[:12], 12) if digest else "none"
 
 
 def name(call: LoggedCall) -> str:
-    """Return `session#call`, of a batch with the task in front."""
+    """Return `session#call`. For a call of a batch, the task comes first."""
     task = f"{visible_line(call.task, 64)} " if call.task else ""
     return f"{task}{visible_line(call.session, 40)}#{visible_line(call.number, 20)}"
 
 
 def tool_and_summary(call: LoggedCall) -> tuple[str, str]:
-    """Return the tool and what it was to do."""
+    """Return the tool of a call and its summary."""
     return visible_line(call.tool, 60), visible_line(call.summary, 100)
 
 
 def deciding_part(call: LoggedCall) -> str:
-    """Return the deciding part of a call, with its place."""
+    """Return the rule or part that decided a call, with its place."""
     return visible_line(short_place(call.by), 300) or "the log does not say"
 
 
 def answer_source(call: LoggedCall) -> str:
-    """Return the source of the answer before a call, a person with the account of the operating system."""
+    """Return who or what answered the question of a call. For a user here, the account is added."""
     by = answerer(call.answered)
     is_here = call.answered_by is Who.PERSON and not call.answered.get("who")
     account = f" ({call.user})" if call.user and is_here else ""
@@ -133,11 +136,11 @@ def answer_source(call: LoggedCall) -> str:
 
 
 def seconds(call: LoggedCall) -> str:
-    """Return the duration of the answer."""
+    """Return the time until the answer, in seconds."""
     value = call.answered.get("seconds")
     return f"{visible_line(word(value), 20)} s" if value is not None else "in a time that is not said"
 
 
 def quoted(words: str) -> str:
-    """Return a person's words in quotation marks; empty without any."""
+    """Return the user's words in quotation marks. Empty if there are none."""
     return f'"{visible_line(words, 300)}"' if words else ""

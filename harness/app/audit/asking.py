@@ -1,4 +1,4 @@
-"""Put a question to logs and write the answer as text, JSON, CSV or HTML: one writer for all questions."""
+"""Answer a question about logs as text, JSON, CSV or HTML. All questions share this writer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.app.pages import page
 
 
 def ask(question: AuditQuestion, arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Answer a question in the form that the flags name, and return the exit code. Raises HarnessError."""
+    """Answer a question in the form that the flags select, and return the exit code. Raises HarnessError."""
     logs = chosen_logs(arguments, environment)
     logs.tell_standing()
     is_text = not (arguments.json or arguments.csv or arguments.html)
@@ -31,7 +31,7 @@ def ask(question: AuditQuestion, arguments: Namespace, environment: Mapping[str,
 
 
 def _write(question: AuditQuestion, answers: AuditAnswer, logs: ChosenLogs, output: AnswerWriter) -> None:
-    """Write the answer as text or as JSON, whichever `output` was made for."""
+    """Write the answer as text or as JSON, depending on `output`."""
     for answer in answers.rows():
         for item in answer.objects:
             output.row(item)
@@ -53,7 +53,7 @@ def _csv(question: AuditQuestion, answers: AuditAnswer) -> Iterator[str]:
 
 
 def _page(question: AuditQuestion, answers: AuditAnswer) -> Iterator[str]:
-    """Yield a page of HTML that holds the answer as a table."""
+    """Yield an HTML page with the answer as a table."""
     return page(
         "harness.app.audit",
         "answer.html",

@@ -1,7 +1,7 @@
-"""A row of CSV (RFC 4180). No cell can run as a formula, and none holds a control character.
+"""CSV rows (RFC 4180) whose cells contain no formulas and no control characters.
 
-A text that a spreadsheet would take for a formula gets an apostrophe in front (OWASP, "CSV Injection"); numbers stay numbers.
-Read it with the comma as separator, whatever a spreadsheet's language prefers.
+A text that a spreadsheet would read as a formula gets an apostrophe in front (OWASP, "CSV Injection"). Numbers stay
+numbers. The separator is a comma in every locale.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from harness.text.visible import visible
 
 Cell: TypeAlias = "str | int | float | bool | None"
 _FORMULA = frozenset("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20\uff5c\uff05")
-"""Characters that begin a formula, also in full width, which some programs take for the same."""
+"""Characters that begin a formula. Includes the full-width forms, which some programs treat alike."""
 _LINE_END = "\r\n"
 
 
 def csv_row(values: Iterable[Cell]) -> str:
-    """Return these values as one row, with its end."""
+    """Return these values as one row, with a line end."""
     return ",".join(map(csv_cell, values)) + _LINE_END
 
 
 def csv_cell(value: Cell) -> str:
-    """Return one value as a cell: text always quoted, so that nothing in it can end the cell."""
+    """Return one value as a cell. Text is always quoted, so that it cannot end the cell."""
     match value:
         case None:
             return ""
@@ -39,5 +39,5 @@ def csv_cell(value: Cell) -> str:
 
 
 def is_formula(text: str) -> bool:
-    """Return whether a spreadsheet could take a text for a formula, after leading blanks of any kind."""
+    """Return whether a spreadsheet could read a text as a formula. Leading whitespace is ignored."""
     return text[:1] in ("\t", "\r", "\n") or text.lstrip()[:1] in _FORMULA

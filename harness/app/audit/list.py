@@ -1,4 +1,4 @@
-"""`harness audit list`: the sessions of the logs, a line each. No log is verified."""
+"""`harness audit list`: one line per session. No log is verified."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.text.visible import visible_line
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Write one line a session and return the exit code. Raises HarnessError."""
+    """Write one line per session and return the exit code. Raises HarnessError."""
     sessions = State.of(environment).sessions
     workspace = "" if arguments.all else workspace_folder(arguments.cwd)
     with AnswerWriter(environment, as_json=arguments.json) as output:
@@ -105,7 +105,11 @@ def _cells(entry: CountedSession) -> tuple[str, ...]:
 
 
 def _places(session: CountedSession, path: str, sessions: str, workspace: str) -> tuple[str, str]:
-    """Return the session's workspace, if it is another one, and the path of its log, if its name does not lead to it."""
+    """Return the two columns workspace and log of a session.
+
+    The workspace is empty if it is `workspace`. The log is empty if it is in `sessions`, where the session's name finds
+    it.
+    """
     folder = text(session.started, "workspace")
     return "" if folder == workspace else folder, "" if is_within(path, sessions) and session.started else path
 
@@ -149,23 +153,23 @@ _REFUSALS = tuple(f'"status":"{status}"'.encode() for status in _REFUSED)
 
 
 class CountedSession(Record):
-    """One session of a log. A file without any has only a size."""
+    """One session of a log. For a file without sessions, only the size is set."""
 
     log: str
     size: int
     """Size of the whole file, in bytes."""
     started: LogRecord
-    """Empty where the file holds no session."""
+    """First record of the session. Empty if the file has no session."""
     end_record: LogRecord
-    """Empty where it never said that it ended."""
+    """Last record of the session. Empty if the log has no end of the session."""
     calls: int
     question_count: int
     refused: int
-    """Number of denied and blocked calls, including those that a person replaced."""
+    """Number of denied and blocked calls, including those that the user replaced."""
     bad_line: int
-    """The line (from 1) at which reading stopped, since it is invalid; 0 without one."""
+    """Number of the invalid line (from 1) at which reading stopped. 0 if there is none."""
     torn: bool
-    """Whether the file ends in a line without its end."""
+    """Whether the last line of the file has no line end."""
 
     @property
     def state(self) -> str:
@@ -177,7 +181,7 @@ class CountedSession(Record):
         return "ended" if self.end_record else "open"
 
     def fields(self, *, in_use: bool) -> dict[str, JsonValue]:
-        """Return its fields for JSON."""
+        """Return the fields of the JSON object."""
         started = self.started
         names = ("session", "time", "mode", "model", "workspace", "user", "host")
         return {
@@ -198,9 +202,9 @@ class CountedSession(Record):
 
 
 def sessions_of(log: str) -> Iterator[CountedSession]:
-    """Yield the sessions of a log in the order in which they began. Raises LogError if it cannot be read.
+    """Yield the sessions of a log in the order of their start. Raises LogError if it cannot be read.
 
-    Only the lines that count are parsed, and of the outcomes those of refusals.
+    Only lines that affect the counts are parsed. Outcomes are parsed only if they are refusals.
     """
     started: dict[str, LogRecord] = {}
     end_records: dict[str, LogRecord] = {}
@@ -232,5 +236,8 @@ def sessions_of(log: str) -> Iterator[CountedSession]:
 
 
 def _is_no_refusal(line: bytes) -> bool:
-    """Say whether a line is an outcome of a call that was not refused: inside a text, quotation marks are escaped."""
+    """Return whether a line is the outcome of a call that was not refused.
+
+    The search is reliable because quotation marks inside JSON strings are escaped.
+    """
     return b'"kind":"outcome"' in line and not any(mark in line for mark in _REFUSALS)

@@ -1,4 +1,4 @@
-"""The logs of a question, and the warnings about them before it is answered."""
+"""The logs that a question is about, and the warnings that are printed before the answer."""
 
 from __future__ import annotations
 
@@ -22,46 +22,47 @@ from harness.terminal.long_work import counted_off
 from harness.text.visible import visible_line
 
 VERIFIED_BYTES = 32_000_000
-"""Maximum total size of logs that are verified before a question is answered from them; a note mentions larger ones."""
+"""Maximum total size in bytes of logs that are verified before an answer. Larger logs get a note instead."""
 BROKEN = Soundness.BROKEN.value
-"""Exit code of a question whose answer rests on a log that does not verify."""
+"""Exit code if an answer is based on a broken log."""
 _WORST_FIRST = (Soundness.BROKEN, Soundness.UNREADABLE, Soundness.OPEN, Soundness.NO_HEAD)
 
 
 class ChosenLogs:
-    """The logs that the flags name."""
+    """The logs that the flags select."""
 
     def __init__(
         self, paths: Sequence[str], session: str = "", heads: HeadsFile | None = None, named_paths: Sequence[str] = ()
     ) -> None:
-        """Take the paths; `session` is the name of a single session, or empty; `heads` has the notes.
+        """Create it for these paths. `session` is the name of a single session, or empty; `heads` is the heads file.
 
-        `named_paths` are the files and folders that `paths` were found in: a noted log that is missing there is reported.
+        `named_paths` are the files and folders in which `paths` were found. Logs in the heads file that are missing
+        from them are reported.
         """
         self.paths = tuple(paths)
         self.session = session
         self.sessions = 0
-        """Number of sessions that began in the part that `calls` has read so far."""
+        """Number of sessions that began in the records read so far."""
         self.findings: tuple[Findings, ...] = ()
-        """Results of judging each of them, once they were."""
+        """Verification results of the logs. Empty before the verification."""
         self.missing_logs: tuple[KnownHead, ...] = ()
-        """Facts about noted logs of these places that are missing."""
+        """Noted heads of logs that are missing from the named paths."""
         self._heads = heads or HeadsFile("")
         self._paths = tuple(named_paths)
         self._code = Exit.DONE.value
         self._reported_logs: set[str] = set()
-        """Logs that were reported as broken or torn."""
+        """Paths of logs that were reported as broken or torn."""
 
     @property
     def code(self) -> int:
-        """The exit code by the reports about these logs so far: 0, or BROKEN."""
+        """The exit code, according to the problems reported so far: 0, or BROKEN."""
         return self._code
 
     def tell_standing(self) -> int:
-        """Say on stderr what is wrong with these logs; return the exit code that goes with it. Raises LogError.
+        """Report problems of these logs on stderr, and return the exit code. Raises LogError.
 
-        They are judged as `audit verify` does. That the end of one could be compared with no head, or that something in it
-        is open, is for `audit verify` to say.
+        The logs are judged as by `audit verify`, unless they are too large. A missing head to compare with and
+        unfinished sessions are not reported here; `audit verify` does that.
         """
         size = sum(size_of(path) for path in self.paths)
         if size > VERIFIED_BYTES:
@@ -71,9 +72,9 @@ class ChosenLogs:
         return self.verify_all()
 
     def verify_all(self, look: Look | None = None) -> int:
-        """Judge these logs, however large they are; otherwise like `tell_standing`. Raises LogError.
+        """Verify these logs regardless of their size, and report as `tell_standing` does. Raises LogError.
 
-        With `look`, it shows the number of finished ones meanwhile.
+        `look` displays the number of verified logs during the work.
         """
         with closing(counted_off(self.paths, len(self.paths), "logs verified", look or Look(), size_of)) as paths:
             self.findings = tuple(judge_log(path, self._heads) for path in paths)
@@ -102,20 +103,23 @@ class ChosenLogs:
             complain(f"{path}: the last line is torn, and left out")
 
     def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
-        """Yield every record of these kinds (None: all) with its log's path, log by log. Raises LogError."""
+        """Yield the records of these kinds (`None`: all), each with the path of its log, log by log.
+
+        Raises LogError.
+        """
         wanted_kinds = None if kinds is None else frozenset(kinds)
         for path in self.paths:
             for record in self.records_of(path, wanted_kinds):
                 yield path, record
 
     def records_of(self, path: str, kinds: frozenset[str] | None = None) -> Iterator[LogRecord]:
-        """Yield the records of one of these logs; at an invalid line, a note says that the rest is left out."""
+        """Yield the records of one of these logs. Stops with a warning at an invalid line."""
         for record in records(path, kinds, stopped=lambda line: self._tell_stop(path, line)):
             if not self.session or record["session"] == self.session:
                 yield record
 
     def calls(self) -> Iterator[LoggedCall]:
-        """Yield every call, log by log, each after its end was read. Raises LogError."""
+        """Yield every call, log by log. A call is yielded once its end was read. Raises LogError."""
         for path in self.paths:
             yield from logged_calls(path, self.count_sessions(self.records_of(path, CALL_KINDS)))
 
@@ -133,9 +137,9 @@ class ChosenLogs:
 
 
 def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenLogs:
-    """Return the logs that `LOG...`, `--session`, `--all` and `--cwd` name, each once; without LOG the oldest first.
+    """Return the logs that LOG, `--session`, `--all` and `--cwd` select, each once.
 
-    Raises UsageError if there is none, LogError if one cannot be read.
+    Without LOG, the oldest comes first.     Raises UsageError if there is none, LogError if one cannot be read.
     """
     state = State.of(environment)
     heads = HeadsFile(state.heads)
@@ -161,7 +165,10 @@ def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenL
 
 
 def named_logs(arguments: Namespace, state: State) -> list[str]:
-    """Return the logs and folders that are named, or the latest log of this workspace. Raises UsageError for none."""
+    """Return the named logs and folders. Without names, return the latest log of this workspace.
+
+    Raises UsageError if this workspace has no log.
+    """
     if arguments.files:
         return [*arguments.files]
     workspace = workspace_folder(None)
@@ -173,13 +180,17 @@ def named_logs(arguments: Namespace, state: State) -> list[str]:
 
 
 def worst(came_to: Iterable[Soundness]) -> int:
-    """Return the exit code of several logs: the worst decides."""
+    """Return the exit code for several logs, which is that of the worst."""
     verdicts = set(came_to)
     return next((verdict.value for verdict in _WORST_FIRST if verdict in verdicts), Exit.DONE)
 
 
 def latest_log(state: State) -> ChosenLogs:
-    """Return this workspace's newest log; where it has none, the newest of all, and say so. Raises UsageError."""
+    """Return the newest log of this workspace.
+
+    If there is none, return the newest log of all workspaces and report that. Raises UsageError if there is none at
+    all.
+    """
     workspace = workspace_folder(None)
     path = state.latest_log(workspace)
     if not is_within(path, state.log_folder(workspace)):
@@ -188,16 +199,16 @@ def latest_log(state: State) -> ChosenLogs:
 
 
 def moved_to(all_findings: Iterable[Findings]) -> set[str]:
-    """Return the paths under which logs were noted that lie elsewhere now, and were found there."""
+    """Return the noted paths of logs that have been moved and were found at their new path."""
     places = (findings.evidence.noted for findings in all_findings)
     return {place.known_head.file for place in places if place is not None and place.elsewhere}
 
 
 def missing_logs(named_paths: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:
-    """Yield the facts about noted logs that are missing from a named folder, or under their own name.
+    """Yield the noted heads of logs that are missing from a named folder, or from their own named path.
 
-    `moved` are those that were found under another name. Raises UsageError if the named one was removed on purpose,
-    as its tombstone says.
+    `moved` are noted paths of logs that were found elsewhere. Raises UsageError for a named log that was removed on
+    purpose, according to its tombstone.
     """
     folders = [name for path in named_paths if not os.path.isfile(path) for name in names_of(path)]
     if not folders:
@@ -216,8 +227,9 @@ def missing_logs(named_paths: Sequence[str], heads: HeadsFile, moved: Collection
 
 
 def _logs_named(path: str, heads: HeadsFile) -> list[str]:
-    """Return a log, or the logs in a folder and below; empty for a missing one. Raises UsageError for another kind of
-    file.
+    """Return a log, or the logs in a folder and below it. Empty if the log is noted but missing.
+
+    Raises UsageError for a folder without logs, and for a file that does not exist and was never noted.
     """
     if os.path.isdir(path):
         logs = logs_in(path)
@@ -236,4 +248,4 @@ def size_of(path: str) -> int:
     try:
         return os.path.getsize(path)
     except OSError:
-        return 0  # whoever reads it says so
+        return 0  # the code that reads the log reports the error

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 UNANSWERED = "unanswered"
-"""The value of `--answer` for questions without an answer in the log."""
+"""The value of `--answer` that selects questions without an answer in the log."""
 
 
 def _show_flags(parser: ArgumentParser) -> None:

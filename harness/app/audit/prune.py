@@ -1,4 +1,4 @@
-"""`harness audit prune`: remove whole logs that are past, each with a tombstone. Never a part of one."""
+"""`harness audit prune`: remove whole logs past a limit, and write a tombstone for each. Logs are never cut."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ DAY = 86_400.0
 
 
 class PruneResult(Enum):
-    """The fate of a log."""
+    """What happens to a log."""
 
     REMOVED = "removed"
     WOULD_BE = "would be removed"
     KEPT = "kept"
-    """It is past, and something speaks against removing it."""
+    """The log is past a limit, but there is a reason not to remove it."""
 
 
 class Past(Record):
-    """A log that is past, and why."""
+    """A log past a limit, with the reason."""
 
     path: str
     size: int
@@ -52,19 +52,19 @@ class Past(Record):
 
 
 class Pruned(Record):
-    """The fate of a log that is past."""
+    """Result for a log past a limit."""
 
     past: Past
     fate: PruneResult
     reason: str
-    """Reason why it is past, or why it was kept."""
+    """Reason why the log is past a limit, or why it was kept."""
     records: int = 0
     head: str = ""
     broken: bool = False
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Remove logs and return the exit code. Raises HarnessError; LogError where a tombstone cannot be written."""
+    """Remove logs and return the exit code. Raises HarnessError, and LogError if a tombstone cannot be written."""
     days, keep = _number(arguments.older_than, "--older-than"), _number(arguments.keep_bytes, "--keep-bytes")
     if days is None and keep is None:
         raise UsageError(
@@ -111,14 +111,15 @@ def _number(text: str | None, flag: str) -> float | None:
 
 
 def _oldest_first(paths: Sequence[str]) -> list[tuple[float, str, int]]:
-    """Return the time of the last write of each log, its path and its size in bytes."""
+    """Return the last write time, path and size in bytes of each log, oldest first."""
     stats = ((path, _stat(path)) for path in paths)
     return sorted((status.st_mtime, path, status.st_size) for path, status in stats if status is not None)
 
 
 def _reason(age: float, total: int, days: float | None, keep: float | None) -> str:
-    """Return the reason why a log is past, or an empty string. `age` is in seconds, `total` the size of all remaining
-    logs.
+    """Return the reason why a log is past a limit, or an empty string.
+
+    `age` is in seconds; `total` is the total size of the remaining logs in bytes.
     """
     if days is not None and age > days * DAY:
         return f"older than {days:g} days"
@@ -133,13 +134,13 @@ def _stat(path: str) -> os.stat_result | None:
 
 
 def _prune(past: Past, state: State, arguments: Namespace) -> Pruned:
-    """Remove one log, unless something speaks against it. Raises LogError if the tombstone cannot be written."""
+    """Remove one log, unless there is a reason to keep it. Raises LogError if the tombstone cannot be written."""
     try:
         descriptor = os.open(past.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         return Pruned(past=past, fate=PruneResult.KEPT, reason=f"it cannot be opened: {error.strerror}")
     try:
-        # INVARIANT: nobody appends to a log whose lock is held here: ActionLog.open takes the same one.
+        # INVARIANT: no process appends to a log while this lock is held, because ActionLog.open takes the same lock.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         status = _stat(past.path)
         if status is None or not os.path.samestat(status, os.fstat(descriptor)):
@@ -174,11 +175,10 @@ def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
 
 
 def _remove(past: Past, findings: Findings, state: State) -> str:
-    """Remove a log: first the tombstone, then the file. Returns the reason for a failure, or an empty string. Raises
-    LogError.
+    """Write the tombstone of a log, then remove the file. Return the reason for a failure, or an empty string.
 
-    After a kill in between, the log exists and has a tombstone; removing it again is harmless, and writes no second
-    one.
+    If the process is killed in between, the log exists and has a tombstone. The next removal then writes no second
+    tombstone. Raises LogError.
     """
     verification, noted_head = findings.verification, findings.evidence.known_head
     file = os.path.abspath(past.path)
@@ -202,13 +202,13 @@ def _remove(past: Past, findings: Findings, state: State) -> str:
     try:
         sync_path(os.path.dirname(file))
     except OSError:
-        pass  # the tombstone is on disk; after a power cut the log may be there again, and is removed again
+        pass  # the tombstone is on disk; after a power cut the log may reappear, and will be removed again
     _remove_empty(os.path.dirname(file), state.sessions)
     return ""
 
 
 def beside(path: str) -> Iterator[str]:
-    """Yield the files beside a log that are removed with it: its signed head, and the torn ends that `recover` kept."""
+    """Yield the files to remove together with a log: its signed head, and the torn ends that `recover` saved."""
     yield from (f"{path}.head", f"{path}.head.sig", f"{path}.torn")
     number = 2
     while os.path.lexists(f"{path}.torn.{number}"):
@@ -240,7 +240,7 @@ def _user() -> str:
 
 
 def _remove_empty(folder: str, top: str) -> None:
-    """Remove a folder below `top`, and those above it, while they are empty."""
+    """Remove an empty folder below `top`, and then its parents as long as they are empty."""
     top = os.path.abspath(top)
     while folder.startswith(f"{top}/"):
         try:
@@ -254,7 +254,7 @@ def _unlink(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass  # what lies beside a log is nothing without it
+        pass  # without its log, the file has no meaning
 
 
 def _tell(pruned: Pruned, *, as_json: bool) -> None:
@@ -306,7 +306,7 @@ def _tell_summary(
 
 
 YOUNG_SECONDS = 86_400.0
-"""Age in seconds up to which a kept file stays: a log may be about to name it."""
+"""Minimum age in seconds before an image is removed. A log may be about to name a younger one."""
 _CHUNK = 1 << 20
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _IMAGE = re.compile(r"[0-9a-f]{62}")
@@ -314,11 +314,10 @@ _UNFINISHED = re.compile(r"[0-9a-f]{62}\.[0-9a-f]+\.tmp")
 
 
 def remove_unnamed(state: State, now: float) -> tuple[tuple[int, int], str]:
-    """Remove the before-images that no log names; return their number, their bytes, and the reason if none was
-    examined.
+    """Remove the before-images that no log names. Return their number, their total bytes, and a note.
 
-    They all stay if a log that may name them cannot be read: one in use (an image is kept before its log names it),
-    or a noted one elsewhere that is missing.
+    The note is the reason why all images were kept, or empty. All are kept if a log that may name them cannot be read.
+    This is a log in use (an image is saved before its log names it), or a noted log elsewhere that is missing.
     """
     images = {digest: path for digest, path in _images(state.before_images) if _age(path, now) > YOUNG_SECONDS}
     if not images:
@@ -334,7 +333,7 @@ def remove_unnamed(state: State, now: float) -> tuple[tuple[int, int], str]:
         try:
             status = os.stat(path, follow_symlinks=False)
             if now - status.st_mtime <= YOUNG_SECONDS:
-                continue  # a run that began meanwhile has kept the same content: see BeforeImages.keep
+                continue  # a run that began in between has saved the same content: see BeforeImages.keep
             os.unlink(path)
         except OSError:
             continue
@@ -343,11 +342,12 @@ def remove_unnamed(state: State, now: float) -> tuple[tuple[int, int], str]:
 
 
 def _drop_named(images: dict[str, str], state: State) -> str:
-    """Drop the named ones from `images`; return the reason for a failure, or an empty string. Raises OSError,
-    LogError.
+    """Remove the images that a log names from `images`. Return the reason for a failure, or an empty string.
+
+    Raises OSError, LogError.
     """
     read: set[str] = set()
-    while unread := [path for path in _every_log(state) if path not in read]:  # again: reading all of them takes time
+    while unread := [path for path in _every_log(state) if path not in read]:  # new logs may appear meanwhile
         for path in unread:
             if not os.path.isfile(path):
                 return f"the log {path} may name some, and is not there"
@@ -360,14 +360,14 @@ def _drop_named(images: dict[str, str], state: State) -> str:
 
 
 def _every_log(state: State) -> dict[str, None]:
-    """Return the paths of all logs, those among them that were noted and lie elsewhere. Raises UsageError."""
+    """Return the paths of all logs, including noted logs elsewhere. Raises UsageError."""
     paths = dict.fromkeys(os.path.abspath(path) for path in state.log_paths())
     noted = (noted_head.file for noted_head in HeadsFile(state.heads).every() if not noted_head.removed)
     return paths | dict.fromkeys(noted)
 
 
 def _digests_in(path: str) -> Iterator[str]:
-    """Yield the possible digests in a log, also in a broken one, which still names images."""
+    """Yield all possible digests in a log. A broken log is read too, since it still names images."""
     with open(path, "rb") as file:
         rest = b""
         while chunk := file.read(_CHUNK):
@@ -378,7 +378,7 @@ def _digests_in(path: str) -> Iterator[str]:
 
 
 def _images(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield digest and path of every image, and of leftovers of a crash (under a name that is not a digest)."""
+    """Yield the digest and path of every image. For leftovers of a crash, the first value is not a digest."""
     for first in _names(folder):
         if not re.fullmatch(r"[0-9a-f]{2}", first):
             continue

@@ -1,7 +1,7 @@
-"""A question to action logs, and its answer in each form: text, `--json`, `--csv`, `--html`.
+"""A question about action logs, and its answer in each form: text, `--json`, `--csv`, `--html`.
 
-An `AuditQuestion` names the question, the columns of its answer and the class that makes the rows. asking.py does the rest,
-so a new question is one record and one class.
+An `AuditQuestion` has the question's name, the columns of the answer and the class that makes the rows. asking.py does
+the rest, so that a new question needs only one record and one class.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ EXIT_CODES = "Exit code: 0, 1 a log does not verify, 2 usage."
 
 
 class AnswerRow(Record):
-    """One row of an answer, in every form."""
+    """One row of an answer, for all forms."""
 
     cells: tuple[str, ...]
-    """One for each column, safe to show."""
+    """One cell per column, safe to display."""
     objects: tuple[Mapping[str, JsonValue], ...]
     """The objects that `--json` writes."""
     tone: Tone = Tone.PLAIN
     lines: tuple[tuple[str, Tone], ...] | None = None
-    """The text of an answer without a table; `None` for a row of a table."""
+    """Lines of text instead of a table row. `None` for a row of a table."""
 
 
 class Total(Record):
-    """The end of an answer: its counts."""
+    """The counts at the end of an answer."""
 
     counts: Mapping[str, JsonValue]
     lines: tuple[str, ...]
-    """The same in words."""
+    """The counts in words."""
     code: int = 0
     """Exit code of the question, unless a log is broken."""
 
@@ -52,11 +52,11 @@ class AskedLogs(Record):
     arguments: Namespace
     environment: Mapping[str, str]
     moment: Callable[[LogRecord], str]
-    """Returns the time of a record as the answer shows it."""
+    """Returns the time of a record in the format of the answer."""
 
 
 class AuditAnswer(Protocol):
-    """The answer to a question about some logs."""
+    """The answer to a question about certain logs."""
 
     def rows(self) -> Iterator[AnswerRow]:
         """Yield the rows, in one pass over the logs. Raises LogError."""
@@ -68,21 +68,21 @@ class AuditAnswer(Protocol):
 
 
 class AuditQuestion(Record):
-    """A question that `harness audit` puts to logs."""
+    """A question that `harness audit` answers from logs."""
 
     name: str
     help: str
     columns: tuple[Column, ...]
     answers: Callable[[AskedLogs], AuditAnswer]
-    """Begins an answer."""
+    """Creates the answer."""
     notes: str = EXIT_CODES
     """Text of `--help` below the flags."""
     flags: Callable[[ArgumentParser], None] | None = None
-    """Adds the flags that only this question has."""
+    """Adds the flags of this question alone."""
 
 
 def question_flags(question: AuditQuestion, parser: ArgumentParser) -> None:
-    """Give `parser` the flags of a question: the logs, the form of the answer, and its own."""
+    """Add the flags of a question to `parser`: the logs, the form of the answer, and the question's own flags."""
     parser.epilog = question.notes
     log_flags(parser, as_json=False)
     form = parser.add_mutually_exclusive_group()

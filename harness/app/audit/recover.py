@@ -1,7 +1,7 @@
-"""`harness audit recover`: make a log whose last line is torn one that can be continued. No whole record is touched.
+"""`harness audit recover`: make a log with a torn last line usable again. No complete record is changed.
 
-Each step is on disk before the next: the torn bytes are kept beside the log, the log is cut back to its last whole line, a
-session says what was done. A crash in between is made good by recovering again.
+There are three steps, each on disk before the next: save the torn bytes next to the log, cut the log back to its last
+complete line, append a session that records the recovery. After a crash in between, run the command again.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_NONBLOCK | os
 
 
 class Torn(Record):
-    """The bytes of a line without an end."""
+    """The bytes of an incomplete last line."""
 
     size: int
     sha256: str
     kept_in: str
-    """The file that holds them."""
+    """Path of the file with these bytes."""
 
 
 def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -70,11 +70,12 @@ def command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def keep_and_cut(path: str, heads: str) -> tuple[Torn | None, Findings]:
-    """Keep the torn bytes of a log beside it, and cut it back to its last whole line; an unfit one stays unchanged.
+    """Save the torn bytes of a log next to it, and cut the log back to its last complete line.
 
-    Returns the torn part (also one that an earlier, unfinished recovery kept; `None` without any) and the findings
-    before. The bytes to cut are noted in the heads file first: only that distinguishes an unfinished recovery from
-    another file beside the log. Raises LogError.
+    Returns the torn part and the findings before the cut. The torn part may be one that an earlier, unfinished recovery
+    saved; it is `None` if there is none. A log that is more than torn stays unchanged. The digest of the cut bytes is
+    first noted in the heads file. Without that note, an unrelated file could be mistaken for the result of an
+    unfinished recovery. Raises LogError.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -104,7 +105,7 @@ def keep_and_cut(path: str, heads: str) -> tuple[Torn | None, Findings]:
 
 
 def _intent(path: str, torn: Torn, verification: Verification) -> dict[str, JsonValue]:
-    """Return the note that says what is about to be cut off."""
+    """Return the note about the bytes that are about to be cut."""
     return {
         "file": path,
         "session": "",
@@ -118,11 +119,11 @@ def _intent(path: str, torn: Torn, verification: Verification) -> dict[str, Json
 
 
 def _keep(path: str, descriptor: int, start: int) -> Torn:
-    """Copy the bytes of the log from `start` on to a file of their own, on disk when this returns. Raises OSError."""
-    draft = f"{path}.torn.tmp"  # always the same: what a crash leaves of it is removed
+    """Copy the bytes of the log from `start` to a new file, which is on disk on return. Raises OSError."""
+    draft = f"{path}.torn.tmp"  # a fixed name, so that a leftover of a crash is removed
     digest, size = hashlib.sha256(), 0
     try:
-        os.unlink(draft)  # and never written to: it may be another name of any file, or a pipe
+        os.unlink(draft)  # never written to, because it may be a link to another file, or a pipe
     except FileNotFoundError:
         pass
     with open(os.open(draft, _NEW, 0o600), "wb") as file:
@@ -134,7 +135,7 @@ def _keep(path: str, descriptor: int, start: int) -> Torn:
         os.fsync(file.fileno())
     for name in _names(path):
         try:
-            os.link(draft, name)  # and never over a file that is there
+            os.link(draft, name)  # never replaces an existing file
         except FileExistsError:
             if _digest_of(name) != (size, digest.hexdigest()):
                 continue
@@ -145,9 +146,9 @@ def _keep(path: str, descriptor: int, start: int) -> Torn:
 
 
 def _kept_before(path: str, noted: frozenset[str]) -> Torn | None:
-    """Return the part that a stopped recovery kept without a record of it; `None` without any. Raises LogError.
+    """Return the torn part that an unfinished recovery saved and did not record. `None` if there is none.
 
-    `noted` are the digests of the bytes to cut: another file beside the log was never a part of it.
+    `noted` are the digests of the bytes that were to be cut. A file with another digest is unrelated. Raises LogError.
     """
     if not noted:
         return None
@@ -166,13 +167,13 @@ def _kept_before(path: str, noted: frozenset[str]) -> Torn | None:
 
 
 def _names(path: str) -> Iterator[str]:
-    """Yield the names under which torn ends of a log are kept, the first of them first."""
+    """Yield the possible names for torn ends of a log, in order of use."""
     yield f"{path}.torn"
     yield from (f"{path}.torn.{number}" for number in range(2, 1_000))
 
 
 def _digest_of(path: str) -> tuple[int, str] | None:
-    """Return size and SHA-256 of a regular file, or None."""
+    """Return the size and SHA-256 digest of a regular file. `None` for another kind of file or an error."""
     digest, size = hashlib.sha256(), 0
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -187,10 +188,10 @@ def _digest_of(path: str) -> tuple[int, str] | None:
 
 
 def note(path: str, torn: Torn, verification: Verification, state: State, environment: Mapping[str, str]) -> None:
-    """Append a session that records the recovery, and note the head. Raises LogError; a new recovery then continues
-    here.
+    """Append a session that records the recovery, and note the head.
 
-    Open calls stay open, since the end of a running call is unknown.
+    Open calls stay open, since the end of a running call is unknown. Raises LogError. The next recovery then continues
+    here.
     """
     redactor = redactor_for(state, environment, secrets_of(environment), unless=(path, environment.get("HOME", "")))
     log = opened_log(state, redactor, path=path, workspace="", tell=complain)
